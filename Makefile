@@ -45,7 +45,7 @@ tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
+.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-images docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -242,6 +242,9 @@ docs: ## Write the generated bindings and the tables of the documentation
 	@$(call environment,lint,lint)
 	@$(call bin,lint)/python native/generate_bindings.py
 	@$(call bin,lint)/python docs/generate.py
+
+docs-images: wheel test-environment ## Draw the pictures of worlds in docs/images/ again
+	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) PYTHONPATH=. $(call bin,test)/python docs/draw_images.py
 
 docs-site: ## Build the documentation's site into build/docs-site; needs Python 3.11 or newer and no wheel
 	@$(call environment,docs,docs)

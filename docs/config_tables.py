@@ -15,9 +15,10 @@ sys.path.insert(0, str(PACKAGE))
 
 from doorstep._configs import Config, Device, Integer, Number, PolymorphicConfig, Rule, Text  # noqa: E402
 from doorstep._configs.annotations import field_rules  # noqa: E402
-from doorstep._configs.config import Part  # noqa: E402
+from doorstep._configs.checked import Part  # noqa: E402
 from doorstep._configs.polymorphic import PolymorphicPart  # noqa: E402
 from doorstep._configs.rules import Choice, Flag, Items, Optional  # noqa: E402
+from doorstep._observations import PartsRule  # noqa: E402
 from doorstep.levels.field import PlayedLevels  # noqa: E402
 from doorstep.levels.reward_terms import RewardTerms  # noqa: E402
 
@@ -75,6 +76,8 @@ def allowed(rule: Rule) -> str:
             return "a device"
         case PlayedLevels():
             return "a name, a path, or a list of levels"
+        case PartsRule():
+            return "parts, such as `physics`"
         case RewardTerms():
             return "terms, such as `goal=2`"
         case Text():

@@ -62,6 +62,13 @@ def state_table() -> str:
     return field_table(parse_header().state_fields)
 
 
+def observation_part_table() -> str:
+    """The values of an agent's part, and what they are."""
+    rows = parse_header().observation_parts
+    cells = [(f"`{row.name}`", f"[{', '.join(row.shape)}]", row.sentence) for row in rows]
+    return table(("part", "shape", "is"), cells)
+
+
 def camera_tensor_table() -> str:
     return field_table(parse_header(RENDER_HEADER_PATH).camera_tensors)
 
@@ -110,6 +117,8 @@ def allowed(header: Header, row: ConfigRow) -> str:
             return "a device"
         case "DEVICES":
             return "devices, or none"
+        case "OBSERVATIONS":
+            return "parts, or `by_name`"
         case "PART":
             return f"a {part_of(row).lower()}"
     low, high = number(header, row.low), number(header, row.high)
@@ -123,6 +132,8 @@ def allowed(header: Header, row: ConfigRow) -> str:
 def default(header: Header, row: ConfigRow) -> str:
     if row.kind == "REQUIRED":
         return "must be given"
+    if row.kind == "OBSERVATIONS":
+        return "all but `physics`"
     if row.kind == "PART":
         return "must be given" if row.name == "simulator" else "its default"
     if row.kind in ("CHOICE", "TYPE", "DEVICE"):
@@ -218,6 +229,7 @@ def public_name_tables() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "public_names": public_name_tables,
     "tensors": tensor_table,
+    "observation_parts": observation_part_table,
     "state": state_table,
     "camera_tensors": camera_tensor_table,
     "renderers": renderer_table,

@@ -37,7 +37,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _names(module: str) -> list[str]:
-    """Those of __all__, or what a module without it defines."""
+    """The names in __all__, or what a module without it defines."""
     for node in _tree(module).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [name for name in ast.literal_eval(node.value) if not name.startswith("__")]
@@ -62,11 +62,12 @@ def _origin(module: str, name: str) -> tuple[str, str]:
     if name in _definitions(module):
         return module, name
     for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("doorstep"):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("doorstep") and node.module != module:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
-                    submodule = f"{node.module}.{alias.name}"
-                    return (submodule, "") if _path(submodule).exists() else _origin(str(node.module), alias.name)
+                    return _origin(str(node.module), alias.name)
+    if _path(f"{module}.{name}").exists():
+        return f"{module}.{name}", ""
     raise LookupError(f"{module} has no {name}")
 
 

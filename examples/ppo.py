@@ -18,7 +18,7 @@ from doorstep.torch import generalized_advantages, multi_discrete_evaluate, mult
 
 NUM_OBSERVATIONS = 94  # of one of two agents, in sim.observations
 NUM_STEPS, NUM_EPOCHS, NUM_MINIBATCHES = 32, 2, 4
-DISCOUNT, TRACE_DECAY, CLIP, LEARNING_RATE = 0.99, 0.95, 0.2, 1e-3
+GAMMA, GAE_LAMBDA, CLIP, LEARNING_RATE = 0.99, 0.95, 0.2, 1e-3
 VALUE_WEIGHT, ENTROPY_WEIGHT, MAX_GRADIENT_NORM = 0.5, 0.01, 0.5
 READ = ("observations", "final_observations", "rewards", "dones")
 CHECKPOINT = "ppo.pt"
@@ -61,7 +61,7 @@ def roll_out(sim: doorstep.Simulator, network: ActorCritic) -> dict[str, torch.T
     data = dict(zip(names, map(torch.stack, zip(*steps, strict=True)), strict=True))
     data["advantages"], data["targets"] = generalized_advantages(
         data["rewards"], data["values"], data["next_values"], torch.zeros_like(data["truncations"]),
-        data["truncations"], discount=DISCOUNT, trace_decay=TRACE_DECAY,
+        data["truncations"], gamma=GAMMA, gae_lambda=GAE_LAMBDA,
     )  # fmt: skip
     return data
 

@@ -70,6 +70,7 @@ def type_of(header: Header, row: ConfigRow) -> str:
         "FLAG": "bool",
         "DEVICE": "str",
         "DEVICES": "tuple[str, ...] | None",
+        "OBSERVATIONS": "AnyObservations",
     }
     if row.kind == "CHOICE":
         return choice_type(header, row)
@@ -88,6 +89,8 @@ def rule_of(header: Header, row: ConfigRow) -> str:
             return f"Number({', '.join([f'above={low}' if row.kind == 'POSITIVE' else f'low={low}', *limits])})"
         case "DEVICE" | "DEVICES":
             return "Device()"
+        case "OBSERVATIONS":
+            return "ObservationsRule()"
     return ""
 
 
@@ -110,6 +113,8 @@ def default_of(header: Header, row: ConfigRow) -> str | None:
             return "None"
         case "DEVICES":
             return "None"
+        case "OBSERVATIONS":
+            return "OBSERVATIONS"
         case "FLAG":
             return str(bool(default))
         case "NUMBER" | "POSITIVE":

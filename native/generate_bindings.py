@@ -20,6 +20,7 @@ from header_parser import (
     Enumeration,
     Field,
     Header,
+    PartRow,
     StatusRow,
     Struct,
     TensorRow,
@@ -127,6 +128,7 @@ def declarations_module(header: Header) -> str:
         TENSOR_ROW,
         table("TENSORS", header.tensors),
         table("STATE_FIELDS", header.state_fields),
+        observation_parts(header.observation_parts),
         *[structure(item) for item in header.structs],
         structures(header),
         functions(header, header),
@@ -185,7 +187,7 @@ TENSOR_ROW = '''class TensorRow(NamedTuple):
     shape: tuple[str, ...]
     writable: bool
     sentence: str
-    flat: bool = False  # exists only with flat_observations
+    flat: bool = False  # exists only with flat observations
     levels: bool = False  # exists only with max_levels
     outlives_step: bool = False  # written where an episode ends, kept until the next one does'''
 
@@ -250,6 +252,12 @@ def table(name: str, rows: tuple[TensorRow, ...]) -> str:
         lines += [f"        {flag}=True," for flag in ("flat", "levels", "outlives_step") if getattr(row, flag)]
         lines += ["    ),"]
     return "\n".join([*lines, ")"])
+
+
+def observation_parts(rows: tuple[PartRow, ...]) -> str:
+    lines = [f"    {row.name!r}: {row.shape!r},".replace("'", '"') for row in rows]
+    comment = "# Parts of the flat observation, by their numbers in the C API, with the shapes of an agent's values."
+    return "\n".join([comment, "OBSERVATION_PARTS: dict[str, tuple[str, ...]] = {", *lines, "}"])
 
 
 def wrapped_literal(sentence: str, indent: int) -> list[str]:

@@ -100,9 +100,18 @@ class TensorRow:
     shape: tuple[str, ...]
     writable: bool
     sentence: str
-    flat: bool = False  # exists only with flat_observations
+    flat: bool = False  # exists only with flat observations
     levels: bool = False  # exists only with max_levels
     outlives_step: bool = False  # written where an episode ends, kept until the next one does
+
+
+@dataclass(frozen=True)
+class PartRow:
+    """A part of the flat observation; shape of an agent's values, as of tensors."""
+
+    name: str
+    shape: tuple[str, ...]
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,7 @@ class Header:
     actions: tuple[ActionRow, ...]
     tensors: tuple[TensorRow, ...]
     state_fields: tuple[TensorRow, ...]
+    observation_parts: tuple[PartRow, ...]
     camera_tensors: tuple[TensorRow, ...]
     renderers: tuple[RendererRow, ...]
     configs: dict[str, tuple[ConfigRow, ...]]  # by their structs
@@ -139,6 +149,10 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
         ),
         tensors=_parse_tensor_table(text, "DS_TENSOR_TABLE"),
         state_fields=_parse_tensor_table(text, "DS_STATE_TABLE"),
+        observation_parts=tuple(
+            PartRow(name, tuple(shape.split(",")), sentence)
+            for name, shape, sentence in _parse_table(text, "DS_OBSERVATION_PART_TABLE")
+        ),
         camera_tensors=_parse_tensor_table(text, "DS_CAMERA_TENSOR_TABLE"),
         renderers=tuple(
             RendererRow(member, name, int(number), simulators, materials, sentence)

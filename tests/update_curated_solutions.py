@@ -12,6 +12,7 @@ import numpy as np
 
 import doorstep
 from doorstep import levels
+from doorstep.levels.files import AnyLevel
 from doorstep.planner import ScriptedPolicy
 from doorstep.recording import RecordingWriter
 
@@ -31,7 +32,7 @@ class Solutions(NamedTuple):
         return Path(__file__).parent / "data" / self.file
 
     @property
-    def levels(self) -> list[levels.AnyLevel]:
+    def levels(self) -> list[AnyLevel]:
         """The levels, in the order of the worlds."""
         curated = levels.curated()
         return [curated[name] for name in self.names]

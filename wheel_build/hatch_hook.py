@@ -21,6 +21,7 @@ import native_build
 import repair_wheel
 import sbom
 import third_party
+from build_steps import say
 
 LIBRARIES_IN_WHEEL = "doorstep/_native"
 HEADERS_IN_WHEEL = "doorstep/include"
@@ -35,6 +36,7 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
         root = Path(self.root)
         editable = version == "editable"
         # Link with the wheel's final search path: auditwheel's replacement would depend on the old one's length.
+        say("compiling the libraries, which takes some minutes")
         rpath = str(native_build.third_party_folder(root)) if editable else third_party.RPATH_IN_WHEEL
         libraries = native_build.build_libraries(root, root / "build" / "library", rpath)
         build_data["pure_python"] = False
@@ -53,6 +55,7 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
         """Replace the wheel by one that contains Embree and the DirectX Shader Compiler."""
         if version == "editable":
             return
+        say("putting Embree and the DirectX Shader Compiler into the wheel")
         wheel = Path(artifact_path)
         with tempfile.TemporaryDirectory(dir=wheel.parent) as folder:
             grafts = native_build.third_party_folder(Path(self.root))

@@ -168,6 +168,7 @@ enum {
     DS_MAX_LEVELS = 1048576, /* 2**20 */
     DS_MAX_DIMENSIONS = 5,
     DS_MAX_ACTION_COMPONENTS = 16,
+    DS_MAX_OBSERVATION_SCALE = 1000000,
 };
 /* 2**32 - 1; and 2**32, which world_offset + num_worlds may not exceed. */
 #define DS_MAX_SEED 4294967295
@@ -201,9 +202,9 @@ typedef enum ds_action_component {
 
 /* All tensors that a simulator exports, in the order used everywhere.
    X(name, dtype, shape, access, presence, lifetime, saving, sentence).
-   shape: N worlds, A agents; F is the length of the flat observation (94 for two agents), L is max_levels. All are
-   C-contiguous and aligned to 256 bytes.
-   presence: ALWAYS, FLAT: only with flat_observations, or LEVELS: only with max_levels > 0.
+   shape: N worlds, A agents; F is the length of the flat observation (94 for two agents, if it is made of the default
+   parts), L is max_levels. All are C-contiguous and aligned to 256 bytes.
+   presence: ALWAYS, FLAT: only with parts for it (ds_observations), or LEVELS: only with max_levels > 0.
    lifetime: STEP: written by every step; EPISODE: written where an episode ends, and kept until the next one does.
    saving: SAVED: a save contains it; UNSAVED: recomputed from the world, or left as it is. */
 #define DS_TENSOR_TABLE(X)                                                                                         \
@@ -233,7 +234,7 @@ typedef enum ds_action_component {
     X(lidar, FLOAT32, "N,A,30,2", READ, ALWAYS, STEP, UNSAVED,                                                     \
       "30 rays, 12 degrees apart, counter-clockwise from forward: distance / 40, kind / 6; a miss is (0, 0).")     \
     X(observations, FLOAT32, "N,A,F", READ, FLAT, STEP, UNSAVED,                                                   \
-      "All of the above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).")     \
+      "The flat observation: parts side by side, by default self_observations to agent_index.")                    \
     X(final_steps_remaining, INT32, "N,A,1", READ, ALWAYS, EPISODE, UNSAVED,                                       \
       "steps_remaining at the end of the latest ended episode.")                                                   \
     X(final_self_observations, FLOAT32, "N,A,8", READ, ALWAYS, EPISODE, UNSAVED,                                   \
@@ -259,6 +260,32 @@ typedef enum ds_tensor_id {
 #undef DS_TENSOR_ENUM
     DS_TENSOR_COUNT
 } ds_tensor_id;
+
+/* Parts of the flat observation. X(name, shape, sentence); shape: of an agent's values, as in DS_TENSOR_TABLE. All but
+   the last one are the default, in this order. */
+#define DS_OBSERVATION_PART_TABLE(X)                                                                               \
+    X(self_observations, "8", "The tensor.")                                                                       \
+    X(partner_observations, "A-1,3", "The tensor.")                                                                \
+    X(room_entity_observations, "6,3", "The tensor.")                                                              \
+    X(door_observations, "3", "The tensor.")                                                                       \
+    X(lidar, "30,2", "The tensor.")                                                                                \
+    X(steps_remaining, "1", "The tensor, divided by the length of the episode.")                                   \
+    X(agent_index, "1", "Number of the agent in its world / max(A-1, 1).")                                         \
+    X(physics, "5", "The state field, each number divided by the reference's.")
+
+typedef enum ds_observation_part {
+#define DS_OBSERVATION_PART_ENUM(name, ...) DS_OBSERVATION_PART_##name,
+    DS_OBSERVATION_PART_TABLE(DS_OBSERVATION_PART_ENUM)
+#undef DS_OBSERVATION_PART_ENUM
+    DS_OBSERVATION_PART_COUNT
+} ds_observation_part;
+
+/* The flat observation: parts side by side in this order, each at most once, multiplied by its scale. */
+typedef struct ds_observations {
+    int32_t num_parts; /* 0: there is no flat observation */
+    int32_t parts[8];  /* ds_observation_part */
+    float scales[8];   /* above 0, at most DS_MAX_OBSERVATION_SCALE */
+} ds_observations;
 
 /* Fields of the world blocks, as strided views. X(name, dtype, shape, access, sentence). B bodies (agents first,
    then cubes), S statics, K buttons, D doors. The next step uses edits of writable fields. */
@@ -499,6 +526,7 @@ typedef struct ds_episode_start {
    TYPE      a CHOICE that decides which of the other fields are used.
    DEVICE    two fields, _kind (ds_device_kind) and _index.
    DEVICES   an array of ds_device, and before it num_, the number of those that are given.
+   OBSERVATIONS  a ds_observations; the default has the first `default` parts, with scale 1.
    PART      a ds_config of the kind `low`. */
 #define DS_CONFIG_FIELD(kind, name, ...) DS_CONFIG_FIELD_##kind(name)
 #define DS_CONFIG_FIELD_INTEGER(name) int64_t name;
@@ -511,6 +539,7 @@ typedef struct ds_episode_start {
 #define DS_CONFIG_FIELD_TYPE(name) int32_t name;
 #define DS_CONFIG_FIELD_DEVICE(name) int32_t name##_kind; int64_t name##_index;
 #define DS_CONFIG_FIELD_DEVICES(name) int32_t num_##name; ds_device name[256];
+#define DS_CONFIG_FIELD_OBSERVATIONS(name) ds_observations name;
 #define DS_CONFIG_FIELD_PART(name) uint64_t name;
 
 enum {
@@ -546,7 +575,9 @@ typedef struct ds_device {
     X(CHOICE, action_check, DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_OFF, ALL, "",            \
       "Handling of actions out of range.", "pass a ds_action_check")                                               \
     X(FLAG, strict, 0, 0, 1, ALL, "", "Trouble in a world makes the next call fail.", "pass 0 or 1")               \
-    X(FLAG, flat_observations, 1, 0, 1, ALL, "", "Also write all observations side by side.", "pass 0 or 1")       \
+    X(OBSERVATIONS, observations, 7, 0, 8, ALL, "",                                                                \
+      "Parts of the flat observation, in order, with their scales.",                                               \
+      "pass each ds_observation_part at most once, with a scale above 0")                                          \
     X(INTEGER, max_levels, 0, 0, DS_MAX_LEVELS, ALL, "levels",                                                     \
       "Room for this many levels; 0: the reference's levels only.", "0 plays the reference's levels only")
 
@@ -863,6 +894,8 @@ typedef struct ds_batch {
                                 "level_weights"; not checked: pass levels that ds_simulator_set_levels accepts */
     int64_t max_levels;      /* 0 .. DS_MAX_LEVELS; 0: the reference's levels, without the tensors of presence LEVELS */
     const ds_level_rewards* reward; /* on the host: in place of the rewards of levels; null: theirs */
+    const ds_observations* observations; /* on the host: what FLAT tensors are made of, if they are given; null: the
+                                            default parts */
 } ds_batch;
 
 /* Sizes of a batch. */
@@ -883,8 +916,8 @@ typedef enum ds_trouble {
     DS_TROUBLE_KINDS,
 } ds_trouble;
 
-/* The sizes for a batch's device, num_worlds and num_agents, and for max_levels being zero or not; its other fields may
-   be zero. */
+/* The sizes for a batch's device, num_worlds, num_agents and observations, and for max_levels being zero or not; its
+   other fields may be zero. */
 DS_API ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info);
 
 /* CUDA: loads the kernels for a batch's device and num_agents, and for max_levels being zero or not, and waits for
@@ -939,8 +972,8 @@ typedef struct ds_advantages {
     const void* log_ratios;      /* V-trace: log(target policy / behaviour policy) of the actions; else null */
     void* advantages;
     void* targets;               /* for the value function */
-    double discount;
-    double trace_decay;          /* lambda */
+    double gamma;                /* what a reward is worth a step earlier */
+    double gae_lambda;           /* also the lambda of V-trace */
     double rho_clip;             /* V-trace: ratios are clipped at these */
     double c_clip;
 } ds_advantages;
@@ -1428,8 +1461,8 @@ typedef struct ds_controller_config {
     DS_CONTROLLER_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_controller_config;
 
-/* Configuration of an engine. Of the simulator auto_reset and flat_observations are not used, nor are seed and
-   world_offset. */
+/* Configuration of an engine. Of the simulator auto_reset is not used, nor are seed and world_offset; without
+   observations it has the default parts. */
 #define DS_ROLLOUT_CONFIG_TABLE(X)                                                                                 \
     X(DEVICES, devices, 0, 0, DS_MAX_REPLICAS, ALL, "",                                                            \
       "One replica is made on each; none: one, on the simulator's device.", "pass at most 256 devices")            \
@@ -1554,15 +1587,17 @@ typedef struct ds_replica_info {
     int64_t episodes;      /* begun */
 } ds_replica_info;
 
-/* Creates a simulator for the requests of a queue. simulator: the configuration of one; its auto_reset and
-   flat_observations are ignored, and actions are not checked by RAISE; requests with levels need max_levels > 0.
-   number: told with the results. */
+/* Creates a simulator for the requests of a queue. simulator: the configuration of one; its auto_reset is
+   ignored, it has the default observations if it has none, and actions are not checked by RAISE; requests with levels
+   need max_levels > 0. number: told with the results. */
 DS_API ds_status ds_replica_create(ds_config simulator, ds_request_queue requests, ds_output_queue outputs,
                                    int32_t number, ds_replica* replica);
 /* Policy `index` of the requests. All are DS_POLICY_CALLER at first. Where the replica has asked for the actions of this
    policy, they are then chosen without the caller. Recurrent states of episodes that are played go on where policies have
    states of one size. May be called while ds_replica_run() runs: it takes turns. */
 DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy);
+/* As ds_simulator_set_rewards(), for all episodes from the replica's next step on. */
+DS_API ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards);
 /* Plays requests on the calling thread and the simulator's for about timeout_ns, or until the caller is needed. The next
    call continues; it uses the actions that were asked for, as they are then. A call that fails has closed the replica. */
 DS_API ds_status ds_replica_run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work);

@@ -228,7 +228,8 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, replica_set_rewards, (ds_replica replica, const ds_level_rewards* rewards))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -94,26 +94,54 @@ DS_API ds_status ds_cameras_count(int64_t* count);
 
 /* ---- Pictures ---------------------------------------------------------------------------------------------- */
 
-/* An object in a picture. The floor and the sky are always drawn. */
+/* Shapes in a picture. BOX and AGENT are solid; the others are painted on the floor, in the order given. */
+typedef enum ds_picture_shape {
+    DS_PICTURE_NONE = 0,      /* not drawn */
+    DS_PICTURE_BOX = 1,       /* with bevelled edges */
+    DS_PICTURE_AGENT = 2,     /* a figure with eyes, +y forward */
+    DS_PICTURE_RECTANGLE = 3,
+    DS_PICTURE_GRID = 4,      /* lines along both axes, at whole multiples of their period from the world's origin */
+    DS_PICTURE_STRIPES = 5,   /* diagonal */
+    DS_PICTURE_DISC = 6,      /* an ellipse; with a line width only its border */
+    DS_PICTURE_GLOW = 7,      /* a disc that fades to its border */
+    DS_PICTURE_SHAPE_COUNT
+} ds_picture_shape;
+
 typedef struct ds_picture_object {
-    int32_t kind;      /* ds_entity_kind; NONE: not drawn */
-    int32_t hidden;    /* 1: not drawn */
-    float centre[3];   /* of the box, metres; agents: of their 2 x 2 x 2 box */
-    float rotation[4]; /* unit quaternion (w, x, y, z) */
+    int32_t shape;     /* ds_picture_shape */
+    float centre[3];   /* of the box around it, metres; on the floor z is ignored */
+    float rotation[4]; /* unit quaternion (w, x, y, z); on the floor about z */
     float size[3];     /* full extents, metres */
-    float tint[3];     /* colour in place of the kind's own, 0 .. 1; negative: the kind's own */
+    float colour[3];   /* as displayed (sRGB), 0 .. 1 */
+    float opacity;     /* of shapes on the floor, 0 .. 1 */
+    float shine;       /* share of the colour that is there without light, 0 .. 1 */
+    float bevel;       /* of a box's edges, metres */
+    float line_width;  /* of GRID, STRIPES and DISC, metres */
+    float line_period; /* of GRID and STRIPES: from line to line, metres */
 } ds_picture_object;
 
+/* Colours as displayed (sRGB), 0 .. 1. The light on a surface is the sum of the three kinds of light; 1 shows its
+   colour unchanged. */
 typedef struct ds_picture_config {
     uint32_t struct_size;
     int32_t width;              /* pixels, 1 .. DS_MAX_RESOLUTION */
     int32_t height;
     int32_t samples;            /* rays per pixel are samples * samples, 1 .. DS_MAX_SAMPLES */
-    int32_t shadows;            /* 0 or 1 */
+    int32_t shadows;            /* 0 or 1: shadows, and less light in corners */
     int32_t orthographic;       /* 0 or 1 */
     float vertical_fov;         /* degrees; orthographic: full height of the view, metres */
     float position[3];          /* of the camera, metres */
     float rotation[4];          /* unit quaternion; (1, 0, 0, 0) looks along +y with z up */
+    float ground[3];            /* colour of the floor */
+    float background[3];        /* colour of the sky and of the far floor */
+    float eye[3];               /* colours of the agents' eyes */
+    float pupil[3];
+    float to_sun[3];            /* unit vector */
+    float sun;                  /* light from there */
+    float sun_radius;           /* of the sun's disc, as a tangent: width of the borders of shadows per distance */
+    float sky;                  /* light on a surface that faces up */
+    float bounce;               /* light on a surface that faces down */
+    float corner_reach;         /* metres within which objects take each other's light from the sky */
     int32_t num_threads;        /* 1 .. DS_MAX_THREADS; 0: as many as the process may use */
     int32_t first_row;          /* the rows that are drawn: 0 .. height - 1, counted from the top */
     int32_t num_rows;           /* 1 .. height - first_row; 0: all from first_row on */

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from doorstep._native import ACTIONS, NEUTRAL_ACTION, Action, EntityKind, capi, get_include, live_counts
 from doorstep._native import VERSION_STRING as _VERSION
+from doorstep._observations import OBSERVATIONS
 from doorstep.cameras import Cameras
 from doorstep.config import SimulatorConfig
 from doorstep.errors import (
@@ -26,21 +27,17 @@ from doorstep.errors import (
     ShaderError,
     SimulationError,
     StateError,
-    Status,
 )
-from doorstep.event import StepEvent
-from doorstep.health import Health
 from doorstep.levels import Level, Rewards
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
-from doorstep.state import StateFields
 from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
     from doorstep.policy import Policy, load_policy
     from doorstep.recording import record
-    from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+    from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine
     from doorstep.training import resume, train
     from doorstep.viewer import view
 
@@ -49,6 +46,7 @@ __version__ = _VERSION
 __all__ = [
     "ACTIONS",
     "NEUTRAL_ACTION",
+    "OBSERVATIONS",
     "AbsentTensorError",
     "Action",
     "ArgumentError",
@@ -63,9 +61,7 @@ __all__ = [
     "EntityKind",
     "EpisodeRequest",
     "EpisodeResult",
-    "EpisodeStep",
     "Evaluation",
-    "Health",
     "Level",
     "LibraryError",
     "NoDeviceError",
@@ -82,9 +78,6 @@ __all__ = [
     "Simulator",
     "SimulatorConfig",
     "StateError",
-    "StateFields",
-    "Status",
-    "StepEvent",
     "Tensor",
     "__version__",
     "capi",
@@ -103,7 +96,6 @@ __all__ = [
 _LATER = {
     "EpisodeRequest": "doorstep.rollouts",
     "EpisodeResult": "doorstep.rollouts",
-    "EpisodeStep": "doorstep.rollouts",
     "Evaluation": "doorstep.evaluation",
     "Policy": "doorstep.policy",
     "RolloutConfig": "doorstep.rollouts",
@@ -115,6 +107,10 @@ _LATER = {
     "train": "doorstep.training",
     "view": "doorstep.viewer",
 }
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 def __getattr__(name: str) -> object:

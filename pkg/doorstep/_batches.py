@@ -8,10 +8,13 @@ from typing import NamedTuple
 from doorstep._arguments import refuse
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
 from doorstep._native._generated import Level as NativeLevel
+from doorstep._observations import to_native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
-from doorstep.levels import AnyLevel, Rewards, reference, to_native_array
+from doorstep.levels import Rewards, reference
 from doorstep.levels.choice import room_for, table_levels
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import to_native_array
 from doorstep.levels.rules import check_reward
 from doorstep.simulator import Simulator, choose_device
 
@@ -31,16 +34,24 @@ class BatchRules(NamedTuple):
     episode_length: int
     auto_reset: bool
     action_check: ActionCheck
-    max_levels: int = 0
-    reward: tuple[float, ...] = ()  # the numbers of Rewards in place of those of levels, if any
+    max_levels: int
+    observations: tuple[float, ...]  # number and scale of each part of the flat observation, one after the other
+    reward: tuple[float, ...]  # the numbers of Rewards in place of those of levels, if any
 
     def has(self, name: str) -> bool:
         """Whether worlds of these rules have a tensor."""
+        if name in FLAT:
+            return bool(self.observations)
         return self.max_levels > 0 or name not in LEVEL_NAMES
+
+    @property
+    def kind(self) -> tuple[int, int, tuple[float, ...]]:
+        """What the sizes of tensors depend on, as `batch_info()` takes it."""
+        return self.num_agents, self.max_levels, self.observations
 
 
 def batch_rules(config: SimulatorConfig, reward: Rewards | None) -> BatchRules:
-    """The rules of a config, and of rewards in place of those of levels.
+    """The rules of a config, and of rewards in place of the levels' own.
 
     Raises:
         ArgumentError: the config asks for what only a simulator does: steps that raise, or cameras; or `reward` is
@@ -55,8 +66,17 @@ def batch_rules(config: SimulatorConfig, reward: Rewards | None) -> BatchRules:
     if config.cameras is not None:
         refuse("cameras", "None", config.cameras, "only a Simulator draws what cameras see")
     action_check = ActionCheck[config.action_check.upper()]
-    rules = config.num_agents, config.episode_length, config.auto_reset, action_check, config.max_levels
-    return BatchRules(*rules, numbers)
+    parts = to_native(config.observations)
+    scaled = zip(parts.parts[: parts.num_parts], parts.scales, strict=False)
+    return BatchRules(
+        config.num_agents,
+        config.episode_length,
+        config.auto_reset,
+        action_check,
+        config.max_levels,
+        tuple(float(number) for part in scaled for number in part),
+        numbers,
+    )
 
 
 def with_levels(config: SimulatorConfig, levels: object) -> tuple[SimulatorConfig, list[AnyLevel]]:

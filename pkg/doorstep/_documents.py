@@ -81,7 +81,7 @@ def from_yaml(text: str | bytes) -> Any:
 
 
 def _load_yaml() -> Any:
-    return import_optional("yaml", "YAML needs PyYAML", 'pip install "doorstep[yaml]", or use JSON')
+    return import_optional("yaml", "YAML, unlike JSON, needs PyYAML", "yaml")
 
 
 @functools.cache
@@ -128,7 +128,7 @@ def _dialect(yaml: Any) -> tuple[Any, Any]:
 # ---- What a document is ----
 
 
-def body_of(name: str, values: object, kind: str, version: int, hint: str = "") -> dict[str, Any]:
+def body_of(name: str, values: object, kind: str, version: int) -> dict[str, Any]:
     """The fields of a document without "doorstep", its kind, and without "version", that of its format.
 
     Args:
@@ -136,7 +136,6 @@ def body_of(name: str, values: object, kind: str, version: int, hint: str = "") 
         values: the document.
         kind: that it must be of.
         version: the latest that can be read.
-        hint: what to do with a document of another kind.
 
     Raises:
         ArgumentError: it is no dictionary, of another kind, or of a later version.
@@ -148,7 +147,7 @@ def body_of(name: str, values: object, kind: str, version: int, hint: str = "") 
     if not isinstance(found, str) or found != kind:
         what = f"of a {shown(found)}" if isinstance(found, str) else "without its kind"
         message = f'the document is {what}; it must have "doorstep": "{kind}"'
-        raise ArgumentError(message, argument="doorstep", hint="" if found is None else hint)
+        raise ArgumentError(message, argument="doorstep")
     given = check_integer("version", fields.pop("version", None), 1, 2**31)
     if given > version:
         message = f"version is {given}; this release of doorstep reads version {version}"

@@ -7,7 +7,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -95,34 +95,6 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with temporary:
             yield temporary
         os.replace(temporary.name, target)
-
-
-def add_file(path_of: Callable[[int], str], first: int, write: Callable[[BinaryIO], None]) -> int:
-    """Writes a new file, which appears when it is complete, at the first path that is not in use; returns its number.
-
-    Args:
-        path_of: path_of(first), path_of(first + 1) and so on are tried.
-        write: writes it; an error removes it.
-
-    Raises:
-        OSError: the file cannot be created, or its file system has no links.
-    """
-    with _file_beside(path_of(first), None) as temporary:
-        with temporary:
-            write(temporary)
-        number = first
-        while not _link(temporary.name, path_of(number)):
-            number += 1
-        return number
-
-
-def _link(path: str, other: str) -> bool:
-    """False if there is another already."""
-    try:
-        os.link(path, other)
-    except FileExistsError:
-        return False
-    return True
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:

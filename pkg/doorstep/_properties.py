@@ -147,8 +147,8 @@ class TensorProperties:
 
     @property
     def observations(self) -> Tensor:
-        """float32 [N, A, F], read-only. All of the above concatenated, then steps_remaining / episode_length, then
-        agent index / max(A-1, 1)."""
+        """float32 [N, A, F], read-only. The flat observation: parts side by side, by default self_observations to
+        agent_index."""
         return self._tensor("observations")
 
     @observations.setter

@@ -39,7 +39,8 @@ class TensorMap:
         self._accepted: dict[
             str, tuple[object, ...]
         ] = {}  # dtype, shape and device that each tensor was set from last: checked already
-        absent = {*(() if config.flat_observations else FLAT_TENSORS), *(() if config.max_levels else LEVEL_TENSORS)}
+        no_flat = () if config.has_flat_observations else FLAT_TENSORS
+        absent = {*no_flat, *(() if config.max_levels else LEVEL_TENSORS)}
         memory = session.memory
         self._tensors: Mapping[str, Tensor] = MappingProxyType(
             {
@@ -79,9 +80,9 @@ class TensorMap:
                 hint="make the simulator with max_levels=8, or as many as you have",
             )
         raise AbsentTensorError(
-            f"flat_observations is False; it must be True for {name!r} to exist",
-            argument="flat_observations",
-            hint="make the simulator with flat_observations=True",
+            f"observations is 'by_name'; it must be parts for {name!r} to exist",
+            argument="observations",
+            hint="make the simulator with observations=doorstep.OBSERVATIONS, the default",
         )
 
     def forget(self) -> None:

@@ -10,6 +10,14 @@ from doorstep._arguments import is_integer, refuse
 from doorstep._configs import Device, Integer, NativeConfig, Rule
 from doorstep._native import MAX_GLOBAL_WORLDS
 from doorstep._native._generated import ActionCheckName, ConfigKind
+from doorstep._observations import (
+    OBSERVATIONS,
+    AnyObservations,
+    ObservationsRule,
+    flat_size,
+    part_names,
+    to_native,
+)
 from doorstep.cameras import Cameras
 
 
@@ -56,13 +64,30 @@ class SimulatorConfig(NativeConfig):
     auto_reset: Annotated[bool, "A step regenerates the worlds whose episode it ends."] = True
     action_check: Annotated[ActionCheckName, "Handling of actions out of range."] = "clamp"
     strict: Annotated[bool, "Trouble in a world makes the next call fail."] = False
-    flat_observations: Annotated[bool, "Also write all observations side by side."] = True
+    observations: Annotated[
+        AnyObservations,
+        ObservationsRule(),
+        "Parts of the flat observation, in order, with their scales.",
+    ] = OBSERVATIONS
     max_levels: Annotated[int, Integer(0, 1048576), "Room for this many levels; 0: the reference's levels only."] = 0
     # end
     cameras: Annotated[Cameras | None, "Tensors with what every agent sees; none: no cameras."] = None
 
     def _rule_here(self, name: str, rule: Rule) -> Rule:
         return Integer(0, MAX_GLOBAL_WORLDS - self.num_worlds) if name == "world_offset" else rule
+
+    def _check(self) -> None:
+        if part_names(self.observations) and not flat_size(self.observations, self.num_agents):
+            hint = "agents without partners have none of it to observe"
+            refuse("observations", "parts that have values with num_agents=1", self.observations, hint)
+
+    @property
+    def has_flat_observations(self) -> bool:
+        """Whether there are the tensors `observations` and `final_observations`."""
+        return bool(part_names(self.observations))
+
+    def native_fields(self) -> dict[str, Any]:
+        return {**super().native_fields(), "observations": to_native(self.observations)}
 
 
 def as_config(config: SimulatorConfig | int, changes: Mapping[str, Any]) -> SimulatorConfig:

@@ -27,7 +27,6 @@ from doorstep._tensors.types import TensorKind, find_tensor_type
 from doorstep.errors import DeviceError, LibraryError
 
 __all__ = [
-    "TensorDescription",
     "copy_from_pointer",
     "copy_to_pointer",
     "current_stream",

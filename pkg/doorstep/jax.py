@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from doorstep._arguments import check_integer, refuse
@@ -28,15 +26,30 @@ from doorstep._batches import (
     usable_device,
     with_levels,
 )
-from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind, batch_info, xla_handler
+from doorstep._native import (
+    MAX_GLOBAL_WORLDS,
+    MAX_SEED,
+    OBSERVATION_PARTS,
+    TENSORS,
+    DeviceKind,
+    batch_info,
+    xla_handler,
+)
 from doorstep._native._generated import Level as NativeLevel
+from doorstep._optional import missing
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
 from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
 
-__all__ = ["Batch", "BatchState", "make"]
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as error:
+    raise missing("doorstep.jax needs JAX", "jax", error) from error
+
+__all__ = ["make"]
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace
@@ -95,7 +108,7 @@ class Batch(NamedTuple):
     """The functions that `make()` returns.
 
     Attributes:
-        init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds: those of a
+        init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds, as of a
             Simulator of the same seed and offset. Both may be traced; None: the config's. With levels, also
             `level_weights` and `levels`, as of `step`.
         step: `step(state, actions, resets=None) -> BatchState`, the same function for all batches without levels.
@@ -140,7 +153,7 @@ def make(
     (4, 2, 30, 2)
 
     Args:
-        config: a SimulatorConfig, or the number of worlds. `num_threads` and `flat_observations` have no effect here.
+        config: a SimulatorConfig, or the number of worlds. `num_threads` has no effect here.
         outputs: names of tensors that a BatchState has. Others are not kept; fewer make a step cheaper.
         levels: what worlds play, as for `Simulator`, at first all equally likely.
         reward: what agents are rewarded for, as for `Simulator`.
@@ -422,7 +435,7 @@ def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any
 
 
 def _checked_levels(program: Program, table: _Table, levels: Any) -> Any:
-    """The levels to draw from: those of `make()`, or others, checked where their values are known."""
+    """The levels to draw from: as given to `make()`, or others, checked where their values are known."""
     if levels is None:
         return table.words()
     is_known = isinstance(levels, (np.ndarray, jax.Array)) and not isinstance(levels, jax.core.Tracer)
@@ -475,10 +488,15 @@ def _targets() -> dict[str, str]:
 
 def _rule_attribute(program: Program, outputs: tuple[str, ...], *, has_resets: bool) -> Any:
     """The attribute "rules" that native/src/interop/xla/handlers.cpp describes."""
-    *rules, max_levels, reward = program.rules
+    *rules, max_levels, observations, reward = program.rules
     inputs = INPUT_RESETS * has_resets + INPUT_LEVELS * (max_levels > 0) + INPUT_REWARD * bool(reward)
     bits = np.array(reward or [0.0] * len(fields(Rewards)), np.float32).view(np.uint32)
-    return np.array([program.device_kind, *rules, inputs, *bits.tolist(), *map(NAMES.index, outputs)], np.int64)
+    parts, scales = np.zeros((2, len(OBSERVATION_PARTS)), np.float32)
+    count = len(observations) // 2
+    parts[:count], scales[:count] = observations[::2], observations[1::2]
+    layout = [count, *parts.astype(int).tolist(), *scales.view(np.uint32).tolist()]
+    numbers = [program.device_kind, *rules, inputs, *bits.tolist(), *layout, *map(NAMES.index, outputs)]
+    return np.array(numbers, np.int64)
 
 
 def _results(program: Program, num_worlds: int, outputs: tuple[str, ...]) -> list[jax.ShapeDtypeStruct]:
@@ -486,25 +504,21 @@ def _results(program: Program, num_worlds: int, outputs: tuple[str, ...]) -> lis
     placed = [name for name in NAMES if name not in (*outputs, *FLAT, WEIGHTS) and program.rules.has(name)]
     absent = [_shape(name, program, num_worlds) for name in placed]
     padded = [-(-tensor.size * tensor.dtype.itemsize // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for tensor in absent]
-    kind = program.rules.num_agents, program.rules.max_levels
-    for_device = _scratch_bytes(program.device_kind, program.device_index, num_worlds, *kind)
+    for_device = _scratch_bytes(program.device_kind, program.device_index, num_worlds, program.rules)
     # XLA aligns it less
     scratch = jax.ShapeDtypeStruct((SCRATCH_ALIGNMENT + sum(padded) + for_device,), jnp.uint8)
     return [_worlds_shape(program, num_worlds), scratch, *(_shape(name, program, num_worlds) for name in outputs)]
 
 
 @functools.cache
-def _scratch_bytes(
-    device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int, max_levels: int
-) -> int:
+def _scratch_bytes(device_kind: DeviceKind, device_index: int, num_worlds: int, rules: BatchRules) -> int:
     """Cached: a GPU's driver may load the kernels for the answer."""
-    return int(batch_info(device_kind, device_index, num_worlds, num_agents, max_levels).scratch_bytes)
+    return int(batch_info(device_kind, device_index, num_worlds, *rules.kind).scratch_bytes)
 
 
 def _worlds_shape(program: Program, num_worlds: int) -> jax.ShapeDtypeStruct:
-    rules = program.rules
     # Which does not depend on the device
-    info = batch_info(DeviceKind.CPU, 0, num_worlds, rules.num_agents, rules.max_levels)
+    info = batch_info(DeviceKind.CPU, 0, num_worlds, *program.rules.kind)
     return jax.ShapeDtypeStruct((num_worlds, info.world_bytes // 4), jnp.uint32)
 
 
@@ -514,7 +528,7 @@ def _shape(name: str, program: Program, num_worlds: int) -> jax.ShapeDtypeStruct
 
 def _shape_arguments(name: str, program: Program, num_worlds: int) -> dict[str, Any]:
     agents = program.rules.num_agents
-    info = batch_info(DeviceKind.CPU, 0, num_worlds, agents, program.rules.max_levels)
+    info = batch_info(DeviceKind.CPU, 0, num_worlds, *program.rules.kind)
     symbols = {"N": num_worlds, "A": agents, "A-1": agents - 1, "F": info.flat_observation_size}
     symbols |= {"L": program.rules.max_levels}
     row = TENSORS[NAMES.index(name)]

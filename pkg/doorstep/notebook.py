@@ -47,7 +47,7 @@ class Video:
 
     Raises:
         ArgumentError: there are no frames, or one is not a picture of the size of the first.
-        LibraryError: PyAV is missing: pip install "av>=14".
+        LibraryError: PyAV is missing: pip install "doorstep[video]".
     """
 
     def __init__(self, frames: Iterable[Frame], fps: float = FRAMES_PER_SECOND) -> None:

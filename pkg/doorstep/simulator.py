@@ -23,6 +23,7 @@ from doorstep._arguments import (
 )
 from doorstep._native import (
     STREAM_OWN,
+    TENSORS,
     DeviceKind,
     EventHandle,
     Session,
@@ -31,6 +32,7 @@ from doorstep._native import (
     stage_names,
 )
 from doorstep._native._generated import ActionCheckName
+from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep._properties import CameraProperties, TensorProperties
 from doorstep._streams import CurrentStream, check_stream_on, current_device_index
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
@@ -38,9 +40,11 @@ from doorstep.cameras import Cameras, settings_of
 from doorstep.config import SimulatorConfig
 from doorstep.event import StepEvent
 from doorstep.health import Health
-from doorstep.levels import AnyLevel, Rewards, reference, to_native_array, to_native_rewards
+from doorstep.levels import Rewards, reference
 from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
-from doorstep.levels.native import check_spawns
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import check_spawns, to_native_array, to_native_rewards
+from doorstep.levels.parts import MAX_COORDINATE
 from doorstep.levels.rules import check_reward
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
@@ -83,8 +87,10 @@ class Simulator(TensorProperties, CameraProperties):
         action_check: what happens to an action out of range. "clamp": it becomes the nearest legal value and is
             counted in `health`. "raise": `step()` raises and steps no world. "off": values within +-32767 are applied.
         strict: after an error inside a world (see `health`) the next call raises SimulationError.
-        flat_observations: also write `observations`, all observations side by side, and `final_observations`. Policies
-            read them; where only the parts are read, steps are faster without.
+        observations: the parts of `observations` and `final_observations`, an agent's numbers side by side, in this
+            order: names, or (name, scale) for parts that are multiplied by a number above 0. The names are those of
+            `doorstep.OBSERVATIONS`, the default, and "physics", the state field, divided by the reference's numbers.
+            "by_name": neither tensor exists; where only the others are read, steps are faster so.
         levels: what worlds play: "reference", the fastest; "room_types", "curated", the path of a file, a level, a
             sequence of these, or a mapping of names to levels. Each world draws one at every reset.
         level_weights: how likely each one is, relative to their sum, not negative and not all zero. None: all are
@@ -137,7 +143,7 @@ class Simulator(TensorProperties, CameraProperties):
         num_threads: int | None = None,
         action_check: ActionCheckName = "clamp",
         strict: bool = False,
-        flat_observations: bool = True,
+        observations: AnyObservations = OBSERVATIONS,
         levels: AnyLevels = REFERENCE,
         level_weights: Sequence[float] | NDArray[Any] | None = None,
         reward: Rewards | None = None,
@@ -163,7 +169,7 @@ class Simulator(TensorProperties, CameraProperties):
             num_threads=num_threads,
             action_check=action_check,
             strict=strict,
-            flat_observations=flat_observations,
+            observations=observations,
             max_levels=room_for(played, max_levels),
             cameras=cameras,
         )
@@ -257,6 +263,8 @@ class Simulator(TensorProperties, CameraProperties):
 
     def reset(self, worlds: WorldSelection = None, *, seed: int | None = None) -> None:
         """Regenerates worlds without a step: their rewards and dones become 0, their observations are recomputed.
+
+        It returns nothing: observations are tensors of the simulator.
 
         >>> import doorstep
         >>> sim = doorstep.Simulator(2, seed=7)
@@ -383,12 +391,21 @@ class Simulator(TensorProperties, CameraProperties):
 
     def _snapshots(self, slots: Iterable[int]) -> list[Snapshot]:
         """Copies of single worlds, for pictures and recordings."""
-        return take_snapshots(self._session, slots)
+        return take_snapshots(self._session, slots, self._level_of)
+
+    def _level_of(self, world: int) -> tuple[str, tuple[tuple[float, float], tuple[float, float]] | None]:
+        """The name of the level that a world plays, and the low and the high (x, y) of its goal, if it is a place."""
+        index = int(self.level_indices.copy_to_host()[world, 0]) if self._config.max_levels else 0
+        goal = self._levels[index].goal
+        is_place = goal is not None and max(goal.max_x, goal.max_y) < MAX_COORDINATE
+        return self._levels[index].name, ((goal.min_x, goal.min_y), (goal.max_x, goal.max_y)) if is_place else None
 
     # ---- Save, restore, hash ----
 
     def save(self, worlds: WorldSelection = None) -> bytes:
         """The complete state of worlds (a mask, slots, or None for all) as bytes.
+
+        Rules, levels to draw from and `reward` are the simulator's, and no part of it.
 
         >>> import doorstep
         >>> sim = doorstep.Simulator(2)
@@ -402,6 +419,16 @@ class Simulator(TensorProperties, CameraProperties):
 
     def restore(self, data: bytes | bytearray | memoryview, worlds: WorldSelection = None) -> None:
         """Restores a save into the slots `worlds` (None: 0, 1, ...); they continue bit for bit, on any device.
+
+        Their further steps are rewarded as this simulator says, whatever `reward` the saved one had; returns add that
+        to what the worlds have got so far. So one moment can be gone on with under several rewards.
+
+        >>> import doorstep
+        >>> sim, other = doorstep.Simulator(2), doorstep.Simulator(2, reward=doorstep.Rewards(idle=-1))
+        >>> other.restore(sim.save())
+        >>> other.step()
+        >>> other.rewards[0].tolist()
+        [[-1.0], [-1.0]]
 
         Observations are recomputed. A save does not contain the `final_*` observations: those of the slot stay until
         its next episode ends.
@@ -631,13 +658,14 @@ class Simulator(TensorProperties, CameraProperties):
         return f"{heading}<p>{html.escape(rules)}</p><table>{table}</table>"
 
     def __reduce__(self) -> Any:
-        """Copies and pickles of a simulator on the CPU: its rules, its levels with their weights, its worlds.
-
-        What a save does not contain is new in them: the `final_*` observations, the counts of `health` and of steps.
-        """
+        """Copies and pickles of a simulator on the CPU: its rules, levels and reward, its worlds with their counts of
+        `health`, and the values of all tensors, in memory of their own. `step_count` begins at 0."""
         if self._device != "cpu":
             raise TypeError("a Simulator on a GPU cannot be pickled; restore its save() into a simulator made there")
-        return _unpickled, (self._config, self._levels, self._weights(), self._reward, self.save())
+        tensors = self._tensors.all()
+        kept = [row.name for row in TENSORS if row.outlives_step and row.name in tensors]
+        values = {name: tensors[name].copy_to_host() for name in kept}
+        return _unpickled, (self._config, self._levels, self._reward, self.save(), values)
 
     def _slots(self, worlds: WorldSelection) -> NDArray[np.int64] | None:
         return None if worlds is None else check_slots(worlds, self.num_worlds)
@@ -672,16 +700,27 @@ def _twin(
 def _unpickled(
     config: SimulatorConfig,
     levels: tuple[AnyLevel, ...],
-    weights: NDArray[np.float32] | None,
     reward: Rewards | None,
     worlds: bytes,
+    kept: Mapping[str, NDArray[Any]],
 ) -> Simulator:
-    simulator = _twin(config, levels, weights, reward)
+    """kept: the tensors that steps do not write anew; a save lacks the `final_*` among them."""
+    simulator = _twin(config, levels, kept.get("level_weights"), reward)
     simulator.restore(worlds)
+    _write(simulator, kept)
     return simulator
 
 
-def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, int]:
+def _write(simulator: Simulator, values: Mapping[str, NDArray[Any]]) -> None:
+    """Gives tensors values, also those that only steps write."""
+    memory = {name: np.empty_like(value) for name, value in values.items()}
+    simulator.bind(**memory)
+    for name, value in values.items():
+        memory[name][...] = value
+    simulator.bind(**dict.fromkeys(memory))
+
+
+def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, Any]:
     """The fields of ds_simulator_config."""
     kind, index = choose_device(config.device)
     fields = config.native_fields()

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from doorstep._arguments import refuse
 from doorstep._native import STREAM_OWN, Dtype, Memory, TensorInfo
 from doorstep._native.foreign_tensor import packed_strides
+from doorstep._optional import missing
 from doorstep._streams import LEGACY_STREAM, interface_stream
 from doorstep.errors import ArgumentError
 
@@ -360,15 +361,20 @@ class Tensor(NDArrayOperatorsMixin):
 
         On a GPU, PyTorch's current stream is ordered after everything begun on the simulator before. Later steps are
         ordered too while the simulator uses that stream, as it does by default.
-        """
-        import torch
 
+        Raises:
+            LibraryError: PyTorch is missing: pip install "doorstep[torch]".
+        """
+        try:
+            import torch
+        except ImportError as error:
+            raise missing("to_torch() needs PyTorch", "torch", error) from error
         if self._on_gpu:
             self._order(torch.cuda.current_stream(self._dlpack_device[1]).cuda_stream or LEGACY_STREAM)
         made = self._memory.export_object(torch.Tensor, self._info)
         if made is None:  # PyTorch is too old for the short way
-            made = torch.from_dlpack(self)  # type: ignore[attr-defined,unused-ignore]
-        return made  # type: ignore[no-any-return,unused-ignore]
+            made = torch.from_dlpack(self)
+        return made
 
     def to_jax(self, *, copy: bool = False) -> jax.Array:
         """A JAX array of this memory, without a copy unless copy is True.
@@ -378,15 +384,18 @@ class Tensor(NDArrayOperatorsMixin):
 
         Raises:
             ArgumentError: the tensor is a state field and copy is False; JAX reads contiguous memory only.
+            LibraryError: JAX is missing: pip install "doorstep[jax]".
         """
-        import jax
-
+        try:
+            import jax
+        except ImportError as error:
+            raise missing("to_jax() needs JAX", "jax", error) from error
         if copy:
             return jax.numpy.asarray(self.copy_to_host())
         if self._strides != packed_strides(self._shape, self._dtype.itemsize):
             refuse("copy", f"True for {self._name}, which is not contiguous", copy)
         _warn_about_immutability()
-        return jax.dlpack.from_dlpack(self)  # type: ignore[no-any-return,unused-ignore]
+        return jax.dlpack.from_dlpack(self)
 
 
 def describe(tensor: Tensor) -> str:

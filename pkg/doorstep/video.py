@@ -1,4 +1,4 @@
-"""Writes frames as a video: MP4 (H.264) or GIF, with PyAV."""
+"""Writes frames as a video: MP4 (H.264), GIF or WebP, with PyAV."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ Frame = NDArray[np.uint8]  # [H, W, 3]
 FRAMES_PER_SECOND = 25  # as the worlds have it: a step is 0.04 s
 MIN_FRAMES_PER_SECOND = 0.01
 _QUALITY = "18"  # x264's constant rate factor: nearly no visible difference
+_WEBP_QUALITY = "80"  # 0 to 100
 _BT709 = 1  # the standard's number in H.264 for colours, their primaries and transfer, and PyAV's for their matrix
 
 
 def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: float = FRAMES_PER_SECOND) -> int:
-    """Writes frames, uint8 [H, W, 3] and all of one size, as .mp4 or .gif; returns how many there were.
+    """Writes frames, uint8 [H, W, 3] and all of one size, as .mp4, .gif or .webp; returns how many there were.
 
     MP4 has even sizes only: an odd width or height grows by one pixel, which repeats the last one. GIF has 256 colours,
     chosen for all frames together, which are therefore held in memory, and shows a frame for a whole number of
-    hundredths of a second: at 30 frames a second for 0.03 or 0.04 s. The rate is 0.01 to 1000, for GIF to 50.
+    hundredths of a second: at 30 frames a second for 0.03 or 0.04 s. The rate is 0.01 to 1000, for GIF to
+    50, for WebP to 100.
 
     >>> import doorstep, os, tempfile
     >>> from doorstep.video import write_video
@@ -48,7 +50,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
     Raises:
         ArgumentError: another ending of the name, a rate out of range, no frames, or a frame that is not a picture of
             the size of the first.
-        LibraryError: PyAV is missing: pip install "av>=14".
+        LibraryError: PyAV is missing: pip install "doorstep[video]".
         RendererError: the encoder refuses the frames.
         OSError: the file cannot be written; an older file at `path` is unchanged.
     """
@@ -70,7 +72,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
 
 def load_av() -> Any:
     """PyAV, which only videos need."""
-    return import_optional("av", "videos need PyAV", 'pip install "av>=14"')
+    return import_optional("av", "videos need PyAV", "video")
 
 
 def _check_rate(fps: object, ending: str) -> Fraction:
@@ -197,7 +199,28 @@ def _link(*filters: Any) -> None:
         first.link_to(second)
 
 
-_ENCODERS: dict[str, Callable[[Any, _CheckedFrames, Fraction], bytes]] = {".mp4": _encode_mp4, ".gif": _encode_gif}
+# ---- WebP
+
+
+def _encode_webp(av: Any, frames: _CheckedFrames, rate: Fraction) -> bytes:
+    """An animation that repeats."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="webp", container_options={"loop": "0"}) as container:
+        stream = container.add_stream("libwebp_anim", rate=rate, options={"quality": _WEBP_QUALITY})
+        stream.height, stream.width = frames.first.shape[:2]
+        stream.pix_fmt = "yuv420p"
+        for frame in frames:
+            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode())
+    return file.getvalue()
+
+
+_ENCODERS: dict[str, Callable[[Any, _CheckedFrames, Fraction], bytes]] = {
+    ".mp4": _encode_mp4,
+    ".gif": _encode_gif,
+    ".webp": _encode_webp,
+}
 # Players show a frame of a GIF for at least 0.02 s; what asks for less gets 0.1 s.
-_MAX_RATES = {".mp4": 1000, ".gif": 50}
+_MAX_RATES = {".mp4": 1000, ".gif": 50, ".webp": 100}
 VIDEO_ENDINGS = tuple(_ENCODERS)

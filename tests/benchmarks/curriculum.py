@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import doorstep
-from doorstep.evaluation import Score
 from doorstep.evaluation.arenas import find_arenas
+from doorstep.evaluation.scores import Score
 from doorstep.levels import save_levels
 from doorstep.policy import load_policy
 from doorstep.training import Trainer, TrainingConfig, preset, save_checkpoint

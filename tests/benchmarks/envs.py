@@ -39,7 +39,7 @@ class Contest(NamedTuple):
 
 def simulator_side(worlds: int, *, flat: bool = True) -> Side:
     """Actions and a step, with the observations that environments show."""
-    sim = doorstep.Simulator(worlds, episode_length=LENGTH, flat_observations=flat)
+    sim = doorstep.Simulator(worlds, episode_length=LENGTH, observations=doorstep.OBSERVATIONS if flat else "by_name")
     actions = cycle(random_actions(1, STEPS, worlds))
 
     def step() -> None:
@@ -82,7 +82,7 @@ def gymnasium_contests(worlds: int) -> dict[str, Contest]:
     torch.set_num_threads(1)
 
     def of(make: Callable[..., Any], **arguments: Any) -> Contest:
-        native = simulator_side(worlds, flat=arguments.get("observations") != "dict")
+        native = simulator_side(worlds, flat=arguments.get("observations") != "by_name")
         return Contest(native, environment_side(make, worlds, **arguments), AT_MOST)
 
     contests: dict[str, Contest] = {}
@@ -91,7 +91,7 @@ def gymnasium_contests(worlds: int) -> dict[str, Contest]:
             f"{name}, joint": of(make),
             f"{name}, joint, same_step": of(make, autoreset_mode="same_step"),
             f"{name}, rows": of(make, agents="rows"),
-            f"{name}, rows, dict": of(make, agents="rows", observations="dict"),
+            f"{name}, rows, by name": of(make, agents="rows", observations="by_name"),
             f"{name}, joint, copy=False": of(make, copy=False),
         }
     one = EscapeRoomVectorEnv(1)

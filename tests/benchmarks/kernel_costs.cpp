@@ -14,6 +14,7 @@
 #include "exec/tensors.h"
 #include "machine.h"
 #include "math/float_environment.h"
+#include "sim/observation_layout.h"
 
 namespace {
 
@@ -32,7 +33,8 @@ struct Worlds {
     Worlds() {
         make_flight_table(flights);
         blocks.resize(model.world_bytes * kWorlds + 64);
-        const Dimensions dimensions{kWorlds, kAgents, model.flat_observation_size, 0};
+        simulation.flat = layout_of(kDefaultObservations, kAgents);
+        const Dimensions dimensions{kWorlds, kAgents, simulation.flat.size, 0};
         for (const TensorRow& row : kTensorRows) {
             ds_tensor_info info;
             describe_tensor(row, dimensions, &info);

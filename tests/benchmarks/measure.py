@@ -18,7 +18,7 @@ from typing import Any
 IMPORT = "import time, numpy; begin = time.perf_counter(); import doorstep; print(time.perf_counter() - begin)"
 FIRST_STEP = (
     "import time, doorstep; begin = time.perf_counter();"
-    "sim = doorstep.Simulator(4096, num_threads=1, flat_observations=False);"
+    "sim = doorstep.Simulator(4096, num_threads=1, observations='by_name');"
     "sim.step(); print(time.perf_counter() - begin)"
 )
 

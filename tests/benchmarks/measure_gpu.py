@@ -31,7 +31,7 @@ LATENCY = f"""
 import time, doorstep
 doorstep.cuda.Device()
 begin = time.perf_counter()
-sim = doorstep.Simulator({LATENCY_WORLDS}, device="cuda", flat_observations=False)
+sim = doorstep.Simulator({LATENCY_WORLDS}, device="cuda", observations="by_name")
 made = time.perf_counter()
 sim.step()
 sim.wait()
@@ -47,7 +47,7 @@ class Batch:
     ) -> None:
         before = cuda.Device().free_bytes
         self.sim = doorstep.Simulator(
-            num_worlds, num_agents=num_agents, device="cuda", cameras=cameras, flat_observations=False
+            num_worlds, num_agents=num_agents, device="cuda", cameras=cameras, observations="by_name"
         )
         self.sim.wait()
         self.bytes_per_world = (before - cuda.Device().free_bytes) / num_worlds

@@ -95,7 +95,7 @@ def metrics_microseconds(lengths: NDArray[np.int64], worlds: int, rounds: int) -
 
 def step(world_steps: int, worlds: int, policy: Any) -> float:
     """World steps per CPU-second of a loop, in which episodes have the mean length of the requests."""
-    sim = doorstep.Simulator(worlds, num_threads=1, flat_observations=True, episode_length=MOST_STEPS // 2)
+    sim = doorstep.Simulator(worlds, num_threads=1, episode_length=MOST_STEPS // 2)
     drawn = np.random.default_rng(0).integers(0, doorstep.ACTIONS, (64, worlds, 2, 4)).astype(np.int32)
 
     def step_all() -> None:
@@ -167,7 +167,7 @@ def latency_microseconds(worlds: int, count: int) -> tuple[float, float]:
             engine.submit(doorstep.EpisodeRequest(seed=seed, max_steps=1, policy="idle"))
             (record,) = engine.get_records()
             latencies.append((record["ended_ns"] - record["submitted_ns"]) / 1e3)
-    with doorstep.Simulator(worlds, num_threads=1, flat_observations=True, auto_reset=False) as sim:
+    with doorstep.Simulator(worlds, num_threads=1, auto_reset=False) as sim:
         steps = []
         for _ in range(count):
             time.sleep(0.002)

@@ -21,7 +21,8 @@ from typing import Any
 
 import torch
 
-from doorstep.training import Record, Trainer, TrainingConfig, acting, ppo, preset
+from doorstep.training import Trainer, TrainingConfig, acting, ppo, preset
+from doorstep.training.logs import Record
 
 ROWS = 20  # of a curve
 OVERHEAD_WORLDS, OVERHEAD_UPDATES = 2048, 5

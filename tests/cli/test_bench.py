@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Refused
 
 import doorstep
 from doorstep.cli import main
@@ -48,7 +48,7 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_bytes_per_world_are_what_the_simulator_allocated(capsys: pytest.CaptureFixture[str]) -> None:
-    with doorstep.Simulator(24, num_threads=1, flat_observations=False) as sim:
+    with doorstep.Simulator(24, num_threads=1, observations="by_name") as sim:
         assert bench(capsys, *SMALL)["bytes_per_world"] == pytest.approx(sim.allocated_bytes / 24, abs=0.1)
 
 
@@ -117,3 +117,30 @@ def test_without_json_a_table_is_printed(command: Command) -> None:
         "by stage",
     ):
         assert words in finished.stdout
+
+
+def test_a_report_has_a_row_for_each_way_of_stepping_and_what_they_depend_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("torch")
+    assert main(["bench", "--report", "--worlds", "8", "--steps", "20", "--threads", "1", "--agents", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"doorstep {doorstep.__version__}, Python ")
+    assert lines[1].startswith("8 worlds, 20 steps, 3 agents, seed 0; episodes of 200 steps")
+    rows = {line[:28].strip(): [float(part.replace(",", "")) for part in line[28:70].split()] for line in lines[4:]}
+    assert list(rows) == [
+        "steps alone",
+        "steps among cubes",
+        "with a network's actions",
+        "with views of 64 x 64",
+        "with training",
+    ]
+    for name, (worlds, agents, rays) in rows.items():
+        expected = 3 if name.startswith(("steps", "with views")) else 2
+        assert agents == pytest.approx(expected * worlds, abs=2)
+        assert rays == pytest.approx(30 * agents, abs=31)
+
+
+@pytest.mark.parametrize("option", [("--json",), ("--profile",), ("--device", "cuda")])
+def test_a_report_is_of_the_cpu_and_for_people(option: tuple[str, ...], refused: Refused) -> None:
+    assert f"--report is given with {option[0]}" in refused("bench", "--report", *option)

@@ -12,7 +12,6 @@ from tests.render.pixels import read_png
 import doorstep
 from doorstep._native.render import load_render
 from doorstep.cli import main
-from doorstep.cli.rooms_start import RoomsStart
 from doorstep.policy import SamplingParams, load_policy
 
 WIDTH, HEIGHT = 120, 90
@@ -44,17 +43,15 @@ def test_by_default_the_picture_is_a_png_in_the_current_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--worlds", "16", "--steps", "20"]) == 0
-    assert read_png((tmp_path / "doorstep-demo.png").read_bytes()).shape == (2 * HEIGHT + 4, 3 * WIDTH + 8, 3)
-    assert "picture  doorstep-demo.png: 6 worlds after step 20" in capsys.readouterr().out
+    assert read_png((tmp_path / "doorstep-demo-random.png").read_bytes()).shape == (2 * HEIGHT + 4, 3 * WIDTH + 8, 3)
+    assert "picture  doorstep-demo-random.png: 6 worlds after step " in capsys.readouterr().out
 
 
-def test_without_a_terminal_progress_is_a_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_has_the_last_line_of_the_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     demo(tmp_path, "--worlds", "16", "--steps", "1000")
     said = capsys.readouterr().err
-    lines = said.splitlines()
-    assert [line.split("  ")[0].strip() for line in lines] == ["20%", "40%", "60%", "80%", "100%"]
     assert "\r" not in said
-    assert "step 1,000 of 1,000" in lines[-1]
+    assert "100%  step 1,000 of 1,000  " in said.splitlines()[-1]
 
 
 def test_ones_own_policy_acts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,33 +92,63 @@ def test_without_an_ended_episode_it_says_so(tmp_path: Path, capsys: pytest.Capt
     assert "no episode has ended: they take 200 steps" in capsys.readouterr().out
 
 
-def test_the_picture_shows_the_step_before_a_reset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    demo(tmp_path, "--worlds", "2", "--steps", "200")
-    assert "2 worlds after step 199" in capsys.readouterr().out
+def test_the_picture_shows_agents_that_are_still_in_the_rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trained agents leave the rooms after some 100 of the 200 steps."""
+    pictured: list[NDArray[Any]] = []
+    render = doorstep.Simulator.render
+
+    def seen(sim: doorstep.Simulator, world: int, *arguments: Any, **options: Any) -> Any:
+        pictured.append(sim.state.body_positions.copy_to_host()[world, :2, 1])
+        return render(sim, world, *arguments, **options)
+
+    monkeypatch.setattr(doorstep.Simulator, "render", seen)
+    demo(tmp_path, "--trained", "--worlds", "24", "--steps", "199", "--pictured", "4")
+    assert len(pictured) == 4
+    assert np.max(pictured) < 40  # metres: the third room ends there
+    assert np.max(pictured) > 40 / 3  # and they are no longer where they began
 
 
-@pytest.mark.parametrize("start", ["normal", "rooms"])
-def test_the_worlds_with_most_to_see_are_pictured(start: str, tmp_path: Path) -> None:
-    picture = demo(tmp_path, "--worlds", "64", "--steps", "100", "--pictured", "4", "--start", start)
-    corners = [(top, left) for top in (0, HEIGHT + 4) for left in (0, WIDTH + 4)]
-    images = [picture[top : top + HEIGHT, left : left + WIDTH] for top, left in corners]
+def test_the_picture_shows_the_moment_with_most_to_see(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo(tmp_path, "--worlds", "16", "--steps", "100", "--pictured", "3")
+    said = re.search(r"3 worlds after step (\d+)", capsys.readouterr().out)
+    assert said
 
-    random = random_policy(0)
-    with doorstep.Simulator(64, num_threads=1) as sim:
-        if start == "rooms":
-            RoomsStart(sim).place(np.arange(64))
+    random, most = random_policy(0), []
+    with doorstep.Simulator(16, num_threads=1) as sim:
         for _ in range(100):
             sim.actions = random(sim.observations)
             sim.step()
-        state = sim.state
-        events = state.door_open.to_numpy().sum(axis=1) + state.button_pressed.to_numpy().sum(axis=1)
-        events += (state.agent_grabs.to_numpy() >= 0).sum(axis=1)
-        most = sorted(events, reverse=True)[:4]
-        worlds = np.flatnonzero(events >= most[3]).tolist()
-        candidates = {world: sim.render(world, "overview", width=WIDTH, height=HEIGHT) for world in worlds}
-    shown = [world for image in images for world, drawn in candidates.items() if np.array_equal(image, drawn)]
-    assert len(set(shown)) == 4
-    assert events[shown].tolist() == most
+            state = sim.state
+            events = state.door_open.to_numpy().sum(axis=1) + state.button_pressed.to_numpy().sum(axis=1)
+            events += (state.agent_grabs.to_numpy() >= 0).sum(axis=1)
+            most.append(sum(sorted(events)[-3:]))
+    assert most[int(said[1]) - 1] == max(most)
+
+
+@pytest.mark.parametrize("options", [["--trained", "--policy", "random"], ["--policy", "trained", "--trained"]])
+def test_two_policies_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", *options]) == 2
+    assert "--trained, which is short for --policy trained, is given with --policy " in capsys.readouterr().err
+
+
+def test_a_network_for_two_agents_is_refused_before_anything_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--agents", "3", "--trained", "--worlds", "2"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "(it was made for worlds with num_agents=2)" in output.err
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [(["--trained"], "doorstep-demo-trained.png"), (["--policy", "./own.py:act"], "doorstep-demo-own-py-act.png")],
+)
+def test_the_picture_of_another_policy_is_another_file(
+    options: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.py").write_text("def act(observations): return [[(0, 0, 2, 0)] * 2] * len(observations)\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", *options, "--worlds", "2", "--steps", "2"]) == 0
+    assert [path.name for path in tmp_path.glob("*.png")] == [name]
 
 
 def test_any_number_of_agents_is_drawn(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_it_prints_what_the_api_returns(command: Command) -> None:
         r" requests waited \S+ s \(median\), \S+ s \(99%\)\n",
         engine,
     )
-    assert finished.stderr == ""  # progress is for terminals
+    assert finished.stderr == "100%  episode 8 of 8  native policies\n"
 
 
 def test_metrics_and_a_trace_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_plots_without_matplotlib_are_refused_before_the_work(
     assert 'pip install "doorstep[plot]"' in output.err
 
 
-def test_the_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -116,7 +116,7 @@ def test_a_file_describes_the_evaluation_and_options_count_more(tmp_path: Path) 
         ' "simulator": {"num_worlds": 4, "episode_length": 20}, "scheduler": {"type": "fair_share", "max_chunk": 2}}'
     )
     arguments = ["evaluate", "--config", str(tmp_path / "mine.json"), "--json", str(tmp_path / "out.json")]
-    assert main([*arguments, "--episodes", "4", "--scheduler.max-chunk", "1", "--devices", "cpu,cpu"]) == 0
+    assert main([*arguments, "--episodes", "4", "scheduler.max_chunk=1", "devices=cpu,cpu"]) == 0
     evaluation = doorstep.Evaluation.from_json((tmp_path / "out.json").read_text("utf-8"))
     assert evaluation == doorstep.evaluate(["idle", "random"], episodes=4, episode_length=20, seed=3)
     assert main([*arguments, "--policy", "idle", "--agents", "1"]) == 0
@@ -127,8 +127,8 @@ def test_a_file_describes_the_evaluation_and_options_count_more(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
-        ("{}", ["--scheduler.type", "fair"], "scheduler.type is 'fair'; it must be a scheduler: "),
-        ("{}", ["--scheduler.max-chunk", "0"], "scheduler.max_chunk is 0; it must be an integer"),
+        ("{}", ["scheduler.type=fair"], "scheduler.type is 'fair'; it must be a scheduler: "),
+        ("{}", ["scheduler.max_chunk=0"], "scheduler.max_chunk is 0; it must be an integer"),
         ('{"episods": 3}', [], "{path}: 'episods' is not a field of EvaluationConfig (did you mean 'episodes'?)"),
         ('{"simulator": {"num_agents": 2}}', [], "{path}: simulator.num_worlds is absent"),
         ("[", [], "{path}: text is not JSON"),
@@ -147,6 +147,8 @@ def test_a_file_that_is_refused_is_named(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["wise"], "change is 'wise'; it must be KEY=VALUE"),
+        (["episods=4"], "'episods' is not the name of a single value of EvaluationConfig (did you mean 'episodes'?)"),
         (["--policy", "wise"], "policy is 'wise'; it must be 'random'"),
         (["--policy", "idle", "--policy", "idle"], "policies has two of the name 'idle'"),
         (["--episodes", "0"], "argument --episodes: 0 is not allowed; give at least 1"),

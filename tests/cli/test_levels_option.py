@@ -41,7 +41,7 @@ def test_every_level_is_drawn_from_a_file(name: str, tmp_path: Path) -> None:
     [
         (["--agents", "3"], "levels[0] has 2 spawns"),
         (["--start", "rooms"], "--start rooms is given together with --levels"),
-        (["--levels", "curatde"], "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the path of"),
+        (["--levels", "curatde"], "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the name of"),
     ],
 )
 def test_levels_that_do_not_fit_are_refused(

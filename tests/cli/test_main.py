@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import doorstep
-from doorstep.cli import main
+from doorstep.cli import _COMMANDS, _parser, main
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +25,9 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["fly"], "doorstep: error: argument COMMAND: invalid choice: 'fly'"),
+        (["fly"], "doorstep: error: argument COMMAND: invalid choice: 'fly' (choose from "),
+        (["trian"], "doorstep: error: argument COMMAND: invalid choice: 'trian'; did you mean 'train'?"),
+        (["bench", "--start", "room"], "doorstep bench: error: argument --start: invalid choice: 'room'; did you mean"),
         (["bench", "--worlds", "0"], "doorstep bench: error: argument --worlds: 0 is not allowed; give at least 1"),
         (["bench", "--worlds", "many"], "doorstep bench: error: argument --worlds: 'many' is not an integer"),
         (["bench", "--steps", "-5"], "doorstep bench: error: argument --steps: -5 is not allowed; give at least 1"),
@@ -52,6 +55,37 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert output.out == ""
     assert output.err.startswith(says)
     assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_help_ends_with_examples_that_the_command_understands(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    examples = capsys.readouterr().out.partition("\nexamples:\n")[2].splitlines()
+    assert examples
+    for example in examples:
+        program, *arguments = shlex.split(example)
+        assert program == "doorstep"
+        assert _parser().parse_args(arguments).command == command
+
+
+def test_the_first_help_has_examples_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "examples:\n  doorstep demo --trained\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["demo", "record", "render", "view", "evaluate"])
+def test_what_was_trained_is_named_where_a_policy_is_chosen(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert "the folder of a run of doorstep train, a checkpoint or" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_help_of_evaluate_fits_a_screen_and_names_no_field_of_the_engine(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["evaluate", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--scheduler" not in text
+    assert "KEY=VALUE" in text
 
 
 def test_without_a_command_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +170,7 @@ def in_shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     [
         ("doorstep demo --worlds 1 --steps 9 2>/dev/null | head -1; exit ${PIPESTATUS[0]}", 141, "doorstep "),
         ("doorstep demo --worlds 1 --steps 9 2>/dev/null >&-", 0, ""),
-        ("doorstep demo --worlds 1 --steps 9 2>&- | tail -1; exit ${PIPESTATUS[0]}", 0, "picture  doorstep-demo.png"),
+        ("doorstep demo --worlds 1 --steps 9 2>&- | tail -1; exit ${PIPESTATUS[0]}", 0, "picture  doorstep-demo-ra"),
         ("doorstep demo --worlds 1 --steps 9 <&- >&- 2>&-", 0, ""),
         ("doorstep --version >&-", 0, ""),
         ("doorstep doctor --json >&-", 0, ""),
@@ -185,7 +219,7 @@ def test_without_shtab_completion_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["--print-completion", "bash"]) == 1
-    assert capsys.readouterr().err.endswith('(pip install "shtab>=1.7")\n')
+    assert capsys.readouterr().err.endswith('(pip install "doorstep[cli]")\n')
 
 
 def test_output_that_cannot_be_written_is_one_line() -> None:

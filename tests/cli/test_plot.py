@@ -27,11 +27,12 @@ def test_folders_become_curves_and_recordings_heat_maps(tmp_path: Path, capsys: 
 
     output = str(tmp_path / "other.png")
     assert main(["plot", str(run), str(tmp_path / "a.rec"), "--output", output]) == 2
-    assert "is a file and other paths are none" in capsys.readouterr().err
+    assert f"a.rec is a file and {run} a folder; one picture shows either" in capsys.readouterr().err
     assert main(["plot", str(tmp_path / "a.rec"), "--x", "steps", "--output", output]) == 2
-    assert "--x is given with recordings" in capsys.readouterr().err
-    assert main(["plot", str(tmp_path / "missing"), "--output", output]) == 2
-    assert "missing has no log.jsonl" in capsys.readouterr().err
+    assert "--x chooses the axis of learning curves; recordings are drawn as heat maps" in capsys.readouterr().err
+    for other in ([], [str(run)], [str(tmp_path / "a.rec")]):
+        assert main(["plot", *other, str(tmp_path / "missing"), "--output", output]) == 2
+        assert "missing does not exist (name folders of doorstep train" in capsys.readouterr().err
     assert main(["plot", str(run), "--output", str(tmp_path / "c.txt")]) == 2
     assert "must end in .png or .svg or .pdf" in capsys.readouterr().err
     assert not Path(output).exists()

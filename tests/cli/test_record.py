@@ -13,7 +13,8 @@ from tests.pkg import recording_files as files
 
 import doorstep
 from doorstep.cli import main
-from doorstep.levels import AnyLevel, GeneratedLevel, curated, save_levels
+from doorstep.levels import GeneratedLevel, curated, save_levels
+from doorstep.levels.files import AnyLevel
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import Recording
 

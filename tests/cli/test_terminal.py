@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from doorstep.cli.terminal import Progress, coloured
+from doorstep.cli.terminal import Progress, clock, coloured
 
 
 class Terminal(io.StringIO):
@@ -17,14 +17,43 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_the_bar_is_redrawn_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     terminal = Terminal()
+    monkeypatch.setattr("doorstep.cli.terminal.REDRAW_SECONDS", 0)
     with Progress(4, terminal) as progress:
         progress.update(1, "first")
         progress.update(4, "last")
     assert terminal.getvalue() == (
-        "\r[########........................]  25%  step 1 of 4  first\x1b[K"
+        "\r[########........................]  25%  step 1 of 4, 0:00 left  first\x1b[K"
         "\r[################################] 100%  step 4 of 4  last\x1b[K"
         "\r\x1b[K"
     )
+
+
+def test_on_a_terminal_details_are_redrawn_below_the_bar_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr("doorstep.cli.terminal.REDRAW_SECONDS", 0)
+    terminal = Terminal()
+    with Progress(4, terminal) as progress:
+        progress.update(2, "remark", ["one", "two"])
+        progress.update(4, "remark", ["a line that is too long"])
+    assert terminal.getvalue() == (
+        "\r 50%  step 2 of 4, \x1b[K\none\x1b[K\ntwo\x1b[K"
+        "\x1b[2A\r100%  step 4 of 4\x1b[K\na line that is too \x1b[K\n\x1b[K\n"
+    )
+
+
+def test_the_time_that_is_left_follows_from_the_steps_since_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    log = io.StringIO()
+    progress = Progress(100, log, "update", done=10)
+    now[0] = 60.0
+    progress.update(20)
+    assert log.getvalue() == " 20%  update 20 of 100, 8:00 left  \n"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3723, "1:02:03")])
+def test_times_are_clocks(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
 
 
 @pytest.mark.parametrize("columns", [20, 50, 80, 200])
@@ -47,7 +76,8 @@ def test_on_a_terminal_not_every_step_is_drawn() -> None:
     assert terminal.getvalue().count("\r") < 100
 
 
-def test_the_bar_goes_away_when_the_work_is_interrupted() -> None:
+def test_the_bar_goes_away_when_the_work_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doorstep.cli.terminal.REDRAW_SECONDS", 0)
     terminal = Terminal()
     try:
         with Progress(10, terminal) as progress:
@@ -58,26 +88,19 @@ def test_the_bar_goes_away_when_the_work_is_interrupted() -> None:
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
-def test_in_a_log_there_are_five_lines() -> None:
+def test_a_log_has_a_line_every_ten_seconds_and_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     log = io.StringIO()
-    with Progress(1000, log) as progress:
-        for done in range(1, 1001):
-            progress.update(done, f"remark {done}")
+    with Progress(25, log) as progress:
+        for done in range(1, 26):
+            now[0] += 1.0
+            progress.update(done, f"remark {done}", ["not in logs"])
     assert log.getvalue().splitlines() == [
-        " 20%  step 200 of 1,000  remark 200",
-        " 40%  step 400 of 1,000  remark 400",
-        " 60%  step 600 of 1,000  remark 600",
-        " 80%  step 800 of 1,000  remark 800",
-        "100%  step 1,000 of 1,000  remark 1000",
+        " 40%  step 10 of 25, 0:15 left  remark 10",
+        " 80%  step 20 of 25, 0:05 left  remark 20",
+        "100%  step 25 of 25  remark 25",
     ]
-
-
-def test_in_a_log_few_steps_make_few_lines() -> None:
-    log = io.StringIO()
-    with Progress(2, log) as progress:
-        progress.update(1, "")
-        progress.update(2, "")
-    assert log.getvalue() == " 50%  step 1 of 2  \n100%  step 2 of 2  \n"
 
 
 def test_colours_are_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:

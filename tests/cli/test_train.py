@@ -14,11 +14,12 @@ from tests.cli.conftest import Command, Refused
 from tests.forks import COMMAND, server
 
 from doorstep.cli.train import PRESETS
-from doorstep.cli.training_screen import TrainingScreen, clock
+from doorstep.cli.training_screen import TrainingScreen
 
 pytest.importorskip("torch")
 
-from doorstep import training
+from doorstep import Rewards, training
+from doorstep.training.logs import Record
 from doorstep.training.presets import PRESETS as KNOWN
 
 SMALL = ("--worlds", "8", "network.widths=[16]", "ppo.num_minibatches=1", "num_threads=1")
@@ -75,6 +76,26 @@ def test_a_config_in_yaml_is_read(command: Command, tmp_path: Path) -> None:
     assert training.TrainingConfig.from_json(printed.stdout) == training.TrainingConfig(
         network=training.LSTMNetwork(widths=(32,), memory=8), ppo=training.PPOConfig(learning_rate=1e-3)
     )
+
+
+def test_terms_of_a_reward_are_a_change_of_the_config(command: Command) -> None:
+    printed = command("train", "--print-config", "--reward", "goal=7,exit=1")
+    assert printed.returncode == 0, printed.stderr
+    expected = training.preset("default").changed(reward=Rewards(goal=7, exit=1))
+    assert training.TrainingConfig.from_json(printed.stdout) == expected
+
+
+@pytest.mark.slow
+def test_a_function_rewards_a_run_and_is_given_again_to_resume_it(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def doubled(step):\n    return 2 * step.rewards\n")
+    rewarded = ("--reward", "mine.py:doubled")
+    done = command("train", *SMALL, "--num-updates", "1", *rewarded)
+    assert done.returncode == 0, done.stderr
+    checkpoint = training.load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    assert "doubled" in checkpoint.reward_function
+    assert checkpoint.config.reward is None
+    for given, status in (((), 2), (rewarded, 0)):
+        assert command("train", "--resume", "--num-updates", "2", *given).returncode == status
 
 
 def test_presets_of_the_command_are_those_of_the_package() -> None:
@@ -159,11 +180,11 @@ class Terminal(io.StringIO):
         return True
 
 
-def record_of(update: int, episodes: int, passed: float) -> training.Record:
+def record_of(update: int, episodes: int, passed: float) -> Record:
     losses = dict.fromkeys(("policy_loss", "value_loss", "entropy", "approx_kl"), 0.5)
     shares = (passed, passed / 2, 0.0) if episodes else ()
     mean = 2 * passed if episodes else None
-    return training.Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)
+    return Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)
 
 
 def begun(stream: io.StringIO, num_updates: int) -> TrainingScreen:
@@ -174,23 +195,23 @@ def begun(stream: io.StringIO, num_updates: int) -> TrainingScreen:
 
 
 def test_a_terminal_shows_one_screen_that_is_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doorstep.cli.training_screen.REDRAW_SECONDS", 0)
+    monkeypatch.setattr("doorstep.cli.terminal.REDRAW_SECONDS", 0)
     stream = Terminal()
     screen = begun(stream, 10)
     for update in (1, 2):
         screen.show(record_of(update, 10, 0.5))
     text = stream.getvalue()
-    height = text.count("\x1b[K") // 2
+    height = text.count("\x1b[K") // 2 - 1
     assert f"\x1b[{height}A" in text
     last = text.rpartition(f"\x1b[{height}A")[2]
     assert "2 of 10" in last
-    assert "0:04, 0:16 left" in last
+    assert "time       0:04" in last
     assert re.search(r"one +50.0% +25.0% +0.0%", last)
     assert "+1.000" in last
 
 
 def test_a_run_on_levels_shows_how_many_are_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doorstep.cli.training_screen.REDRAW_SECONDS", 0)
+    monkeypatch.setattr("doorstep.cli.terminal.REDRAW_SECONDS", 0)
     stream = Terminal()
     screen = begun(stream, 10)
     record = dataclasses.replace(record_of(1, 10, 0.5), rooms_one=(), rooms_all=(), success=0.375)
@@ -199,7 +220,8 @@ def test_a_run_on_levels_shows_how_many_are_solved(monkeypatch: pytest.MonkeyPat
     assert "door" not in stream.getvalue()
 
 
-def test_shares_are_means_over_recent_episodes() -> None:
+def test_shares_are_means_over_recent_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doorstep.cli.terminal.LOG_SECONDS", 0)
     stream = io.StringIO()
     screen = begun(stream, 3)
     screen.show(record_of(1, 0, 0.0))
@@ -223,9 +245,4 @@ def test_log_lines_are_rare() -> None:
     screen = begun(stream, 1000)
     for update in range(1, 1001):
         screen.show(record_of(update, 1, 0.5))
-    assert len(stream.getvalue().splitlines()) == 3  # the beginning, the first and the last
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3723, "1:02:03")])
-def test_times_are_clocks(seconds: float, text: str) -> None:
-    assert clock(seconds) == text
+    assert len(stream.getvalue().splitlines()) == 2  # the beginning and the last

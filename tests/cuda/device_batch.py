@@ -13,7 +13,8 @@ from tests.interop import xla_frames
 from doorstep import cuda
 from doorstep._native import TENSORS, DeviceKind, batch_info, load
 from doorstep._native._generated import Batch, Level
-from doorstep.levels import AnyLevel, to_native_array
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import to_native_array
 
 NAMES = [row.name for row in TENSORS]
 LEVEL_BYTES = ctypes.sizeof(Level)
@@ -93,14 +94,10 @@ class DeviceBatch:
     # ---- As XLA calls it
 
     def xla_tensor(self, name: str) -> xla_frames.Tensor:
-        return xla_frames.Tensor(
-            self.tensors[name].pointer, self.shapes[name], TENSORS[NAMES.index(name)].dtype
-        )
+        return xla_frames.Tensor(self.tensors[name].pointer, self.shapes[name], TENSORS[NAMES.index(name)].dtype)
 
     def xla_results(self, outputs: Sequence[str], scratch: cuda.Buffer) -> list[xla_frames.Tensor]:
-        worlds = xla_frames.Tensor(
-            self.worlds.pointer, (self.num_worlds, self.info.world_bytes // 4), "uint32"
-        )
+        worlds = xla_frames.Tensor(self.worlds.pointer, (self.num_worlds, self.info.world_bytes // 4), "uint32")
         return [
             worlds,
             xla_frames.Tensor(scratch.pointer, (scratch.nbytes,), "uint8"),
@@ -115,7 +112,7 @@ class DeviceBatch:
     def rules(self, outputs: Sequence[str], *, resets: bool = False) -> list[int]:
         inputs = resets + 2 * (self.batch.max_levels > 0)
         numbers = [DeviceKind.CUDA, self.num_agents, self.batch.episode_length, 1, 0, inputs]
-        return [*map(int, numbers), *xla_frames.NO_REWARD, *map(NAMES.index, outputs)]
+        return [*map(int, numbers), *xla_frames.NO_REWARD_NO_PARTS, *map(NAMES.index, outputs)]
 
     def close(self) -> None:
         for buffer in (self.worlds, *self.tensors.values(), self.scratch, self.trouble, self.table):

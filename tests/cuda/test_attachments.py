@@ -14,6 +14,7 @@ from tests.cuda.on_stand_in import on_stand_in
 import doorstep
 from doorstep._native import check, load
 from doorstep._native._generated import Attachment, TensorInfo, Turn
+from doorstep.errors import Status
 
 UPDATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Turn))
 RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -152,7 +153,7 @@ def test_it_is_abandoned_to_a_graph_that_is_being_recorded() -> None:
 def test_a_failure_is_returned_by_the_operation_which_was_begun() -> None:
     with doorstep.Simulator(4, device="cuda") as sim:
         mirror = Mirror(sim)
-        mirror.failure = doorstep.Status.RENDERER
+        mirror.failure = Status.RENDERER
         for operation in (sim.step, sim.step_async, sim.refresh):
             with pytest.raises(doorstep.RendererError, match="the paint is dry"):
                 operation()

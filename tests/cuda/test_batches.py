@@ -44,7 +44,7 @@ def test_a_batch_is_a_simulator(num_worlds: int, num_agents: int) -> None:
     batch = DeviceBatch(num_worlds, stream, **options)
     check(batch.call("ds_batch_prepare"))
     check(batch.call("ds_batch_create", 9, 3))
-    with doorstep.Simulator(num_worlds, seed=9, world_offset=3, flat_observations=True, **options) as sim:
+    with doorstep.Simulator(num_worlds, seed=9, world_offset=3, **options) as sim:
         assert_same(batch, sim)
         for step, actions in enumerate(random_actions(1, 9, num_worlds, num_agents)):
             sim.actions.to_numpy()[:] = actions
@@ -72,7 +72,7 @@ def test_a_batch_with_levels_is_a_simulator(num_worlds: int) -> None:
     assert plain.call("ds_batch_create", 9, 3) == Status.INVALID_ARGUMENT  # worlds of another kind
     check(batch.call("ds_batch_create", 9, 3))
     with doorstep.Simulator(
-        num_worlds, seed=9, world_offset=3, flat_observations=True, max_levels=3, **options
+        num_worlds, seed=9, world_offset=3, max_levels=3, **options
     ) as sim:
         sim.set_levels(table)
         for step, actions in enumerate(random_actions(1, 14, num_worlds)):

@@ -194,7 +194,7 @@ def test_what_does_not_fit_is_not_set() -> None:
 
 @on_stand_in()
 def test_bound_tensors_have_the_bits_of_the_cpu() -> None:
-    options: dict[str, Any] = {"episode_length": 6, "flat_observations": True}
+    options: dict[str, Any] = {"episode_length": 6}
     with (
         driver.users_stream() as stream,
         doorstep.Simulator(WORLDS, **options) as cpu,

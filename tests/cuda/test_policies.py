@@ -167,7 +167,7 @@ def test_a_policy_acts_on_a_simulator_without_waiting() -> None:
         arrays = UsersArrays(stream)
         policy = DeviceModule(module, arrays, SamplingParams(seed=1)).policy
         expected = load_policy(module, sampling=SamplingParams(seed=1))
-        options: dict[str, Any] = {"seed": 3, "flat_observations": True}
+        options: dict[str, Any] = {"seed": 3}
         with (
             doorstep.Simulator(20, device="cuda", stream=cuda.Stream.from_handle(stream, 0), **options) as sim,
             doorstep.Simulator(20, **options) as twin,
@@ -290,7 +290,7 @@ def test_arrays_of_the_host_are_refused() -> None:
             policy.act(observe(3, 2))
         on_cpu = load_policy(wide(torch.float32))
         with (
-            doorstep.Simulator(3, device="cuda", flat_observations=True) as sim,
+            doorstep.Simulator(3, device="cuda") as sim,
             pytest.raises(doorstep.ArgumentError, match=r"on cuda:0; it must be .* in the host's memory"),
         ):
             on_cpu.act(sim.observations)

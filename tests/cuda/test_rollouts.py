@@ -11,7 +11,7 @@ from tests.cuda.on_stand_in import on_stand_in
 from tests.cuda.test_policies import DeviceModule, UsersArrays
 from tests.cuda.twins import Twins
 from tests.pkg.policy.networks import late_infinity
-from tests.pkg.rollouts.playing import assert_equal_results, results_of, steps_of, walk
+from tests.pkg.rollouts.playing import SHUFFLED, assert_equal_results, results_of, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
@@ -39,7 +39,7 @@ def test_given_episodes_are_the_same_on_both_devices(num_agents: int, max_levels
     if max_levels:
         table += [level for level in levels.curated().values() if len(level.spawns) >= num_agents]
         table.append(levels.GeneratedLevel(room_types=("any", "any", "any"), episode_length=(5, 30)))
-    options: dict[str, Any] = {"num_agents": num_agents, "max_levels": max_levels, "flat_observations": True}
+    options: dict[str, Any] = {"num_agents": num_agents, "max_levels": max_levels}
     with Twins(35, seed=3, **options) as twins:
         twins.step_randomly(5)
         for attempt in range(6):
@@ -71,10 +71,11 @@ def _requests(max_levels: int) -> list[EpisodeRequest]:
 @on_stand_in()
 def test_engines_play_the_same_episodes_on_both_devices(max_levels: int) -> None:
     requests = _requests(max_levels)
-    with RolloutEngine(SimulatorConfig(7, num_threads=1, max_levels=max_levels)) as engine:
+    rules: dict[str, Any] = {"num_threads": 1, "max_levels": max_levels, "observations": SHUFFLED}
+    with RolloutEngine(SimulatorConfig(7, **rules)) as engine:
         expected = results_of(engine, requests)
     for devices in (("cuda",), ("cuda", "cpu")):
-        config = RolloutConfig(SimulatorConfig(9, num_threads=1, max_levels=max_levels), devices=devices)
+        config = RolloutConfig(SimulatorConfig(9, **rules), devices=devices)
         with RolloutEngine(config) as engine:
             results = results_of(engine, requests)
         assert_equal_results(results, expected)
@@ -114,7 +115,7 @@ def _play(policies: list[Any], config: RolloutConfig, records: bool) -> list[Any
 @on_stand_in()
 def test_native_policies_act_on_the_gpu_with_the_cpus_results(records: bool) -> None:
     modules = _networks()
-    simulators = SimulatorConfig(9, num_threads=1)
+    simulators = SimulatorConfig(9, num_threads=1, observations=SHUFFLED)
     expected = _play([doorstep.load_policy(one) for one in modules], RolloutConfig(simulators), records)
     with driver.users_stream() as stream:
         policies = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]

@@ -11,7 +11,7 @@ import doorstep
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 5, 8])  # as in stand_in/emulation.h
 @on_stand_in()
 def test_worlds_and_tensors_are_the_cpus(num_agents: int) -> None:
-    with Twins(35, num_agents=num_agents, seed=5, flat_observations=True, episode_length=40) as twins:
+    with Twins(35, num_agents=num_agents, seed=5, episode_length=40) as twins:
         twins.assert_same()
         twins.step_randomly(1)
         twins.assert_same()
@@ -22,7 +22,7 @@ def test_worlds_and_tensors_are_the_cpus(num_agents: int) -> None:
 @pytest.mark.parametrize("num_agents", [1, 2, 8])
 @on_stand_in()
 def test_levels_are_played_as_on_the_cpu(num_agents: int) -> None:
-    play_levels(35, num_agents=num_agents, seed=5)
+    play_levels(35, num_agents=num_agents, seed=5, observations=("physics", *reversed(doorstep.OBSERVATIONS)))
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def advantages(dtype: str, num_steps: int, num_columns: int) -> tuple[Advantages
     inputs: Arrays = {name: generator.normal(size=shape).astype(dtype) for name in floats}
     inputs |= {name: (generator.random(shape) < 0.1).astype(np.uint8) for name in ("terminations", "truncations")}
     call = Advantages(ctypes.sizeof(Advantages), num_steps=num_steps, num_columns=num_columns, dtype=DTYPES[dtype])
-    call.discount, call.trace_decay, call.rho_clip, call.c_clip = 0.99, 0.95, 1.0, 1.0
+    call.gamma, call.gae_lambda, call.rho_clip, call.c_clip = 0.99, 0.95, 1.0, 1.0
     return call, inputs, {name: np.empty(shape, dtype) for name in ("advantages", "targets")}
 
 

@@ -11,6 +11,7 @@ from tests.scenes import random_actions
 
 import doorstep
 from doorstep import levels
+from doorstep.levels.files import AnyLevel
 
 
 class Twins:
@@ -60,7 +61,7 @@ class Twins:
 
 def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any) -> None:
     """Twins that play all kinds of levels, with weights that change between the steps."""
-    table: list[levels.AnyLevel] = [
+    table: list[AnyLevel] = [
         levels.reference(),
         levels.GeneratedLevel(
             room_types=("any", "any", "any"), physics=levels.Physics(friction=(0.5, 1.5)), episode_length=(5, 30)
@@ -69,7 +70,7 @@ def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any)
         *(level for level in levels.curated().values() if len(level.spawns) >= options["num_agents"]),
         _crowd(options["num_agents"]),
     ]
-    with Twins(num_worlds, num_threads=num_threads, max_levels=len(table), flat_observations=True, **options) as twins:
+    with Twins(num_worlds, num_threads=num_threads, max_levels=len(table), **options) as twins:
         for sim in twins.both():
             sim.set_levels(table)
             sim.reset()

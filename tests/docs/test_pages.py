@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 import doorstep
-from doorstep.cli import bench, demo, doctor, evaluate, plot, record, render, replay, train, view
+from doorstep.cli import _COMMANDS as COMMANDS
 
 MODULES = {
     path.stem if path.stem != "__init__" else path.parent.name
@@ -22,18 +22,6 @@ DOCUMENTED_ELSEWHERE = {
     *("cli", "picture", "viewer"),
 }
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+\.md)(?:#[^)]*)?\)")
-COMMANDS = {
-    "demo": demo,
-    "record": record,
-    "replay": replay,
-    "view": view,
-    "render": render,
-    "train": train,
-    "plot": plot,
-    "evaluate": evaluate,
-    "bench": bench,
-    "doctor": doctor,
-}
 
 
 def navigation() -> dict[str, str]:
@@ -108,7 +96,7 @@ def all_api_pages() -> str:
 
 def test_every_tensor_and_state_field_is_in_the_environment_page() -> None:
     page = (DOCS / "reference/environment.md").read_text("utf-8")
-    with doorstep.Simulator(1, flat_observations=True) as sim:
+    with doorstep.Simulator(1) as sim:
         names = [*sim.tensors, *(name for name in dir(type(sim.state)) if not name.startswith("_"))]
     for name in names:
         assert f"`{name}`" in page, name
@@ -140,6 +128,12 @@ def test_installation_commands_name_the_requirements_of_the_package() -> None:
     assert all(f"\n{name[len('doorstep[') : -1]} = [" in required for name in extras)
     others = {name for name in found - extras if f'"{name}"' not in required}
     assert others == {"{requirement}", "doorstep[{extra}]"}
+
+
+def test_the_citation_names_the_present_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {doorstep.__version__}\n" in citation
+    assert citation.startswith("cff-version: 1.2.0\n")
 
 
 def test_lines_of_prose_are_short() -> None:

@@ -36,7 +36,7 @@ class Worlds:
     """A simulator with sums of rewards and steps of the running episodes."""
 
     def __init__(self, num_worlds: int, **rules: Any) -> None:
-        self.sim = doorstep.Simulator(num_worlds, auto_reset=False, flat_observations=True, num_threads=1, **rules)
+        self.sim = doorstep.Simulator(num_worlds, auto_reset=False, num_threads=1, **rules)
         self.returns = np.zeros((num_worlds, self.sim.num_agents), np.float32)
         self.lengths = np.zeros(num_worlds, np.int32)
 

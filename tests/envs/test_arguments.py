@@ -15,7 +15,6 @@ gymnasium: Any = pytest.importorskip("gymnasium")
 WRONG = {
     "num_worlds": "pass num_envs",
     "auto_reset": "pass autoreset_mode",
-    "flat_observations": "pass observations",
     "episode_lenght": "did you mean 'episode_length'",
     "frameskip": "frameskip",
 }

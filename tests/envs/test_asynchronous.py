@@ -16,6 +16,7 @@ from doorstep.errors import ArgumentError, ClosedError, StateError
 
 pytest.importorskip("gymnasium")
 
+import doorstep
 from doorstep.envs import AsyncEscapeRooms, EscapeRoomVectorEnv
 from doorstep.envs._rooms import Rooms
 
@@ -44,7 +45,7 @@ def idle(env: AsyncEscapeRooms) -> Array:
 # ---- It is one environment ----
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("agents", ["joint", "rows"])
 @pytest.mark.parametrize("num_groups", [1, 2, 3])
 def test_rows_are_those_of_a_synchronous_environment_step_by_step(num_groups: int, agents: Any, kind: Any) -> None:

@@ -28,7 +28,7 @@ def leaves(space: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("levels", ["reference", "curated", FAR], ids=["reference", "curated", "far"])
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 def test_observations_are_between_finite_bounds(kind: str, levels: Any) -> None:
     env = make("EscapeRoomVectorEnv", observations=kind, levels=levels, num_threads=2, episode_length=30, seed=1)
     spaces = leaves(env.single_observation_space)
@@ -47,7 +47,7 @@ def test_observations_are_between_finite_bounds(kind: str, levels: Any) -> None:
 def test_bounds_of_flat_observations_are_those_of_their_parts(num_agents: int) -> None:
     flat, parts = (
         make("EscapeRoomVectorEnv", observations=kind, num_agents=num_agents).single_observation_space
-        for kind in ("flat", "dict")
+        for kind in (doorstep.OBSERVATIONS, "by_name")
     )
     for side in ("low", "high"):
         of_parts = [
@@ -57,6 +57,19 @@ def test_bounds_of_flat_observations_are_those_of_their_parts(num_agents: int) -
         ]
         expected = np.concatenate([*of_parts, np.full((num_agents, 2), side == "high", np.float32)], 1)
         np.testing.assert_array_equal(getattr(flat, side).reshape(num_agents, -1), expected)
+
+
+def test_spaces_follow_the_parts_of_observations() -> None:
+    order = (("physics", 2), "agent_index", ("lidar", 0.5))
+    rules = {"observations": order, "levels": ["reference", FAR], "seed": 1}
+    env, lidar = make("EscapeRoomVectorEnv", **rules), make("EscapeRoomVectorEnv", observations=("lidar",))
+    space, of_lidar = env.single_observation_space, lidar.single_observation_space
+    assert space.shape == (2, 66)
+    np.testing.assert_array_equal(space.high[:, 6:], of_lidar.high * 0.5)
+    assert (space.high[:, 2] == 4).all()  # twice the largest force, and a scale of 2
+    assert env.reset()[0] in env.observation_space
+    env.close()
+    lidar.close()
 
 
 def test_what_is_rescaled_is_between_its_bounds() -> None:

@@ -44,7 +44,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_check_of_environments_accepts_it(check: Callable[[Any], Any], mode: str, kind: str) -> None:
     env = make(mode, observations=kind)
@@ -78,7 +78,7 @@ def test_one_sub_environment_steps_as_the_checks_ask(mode: Any, view: Any) -> No
 
 
 @pytest.mark.skipif(not hasattr(env_checker, "check_returned_data_not_reused"), reason="gymnasium before 1.4")
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("mode", MODES)
 def test_the_check_of_reused_data_tells_copies_from_memory(mode: Any, kind: Any) -> None:
     """Every step ends an episode, so that the infos are compared too."""
@@ -178,7 +178,7 @@ def _compare_statistics(info: dict[str, Any], ended: Any, mode: str) -> None:
     np.testing.assert_allclose(info["episode"]["r"][ended], own["episode_returns"][ended], rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("mode", MODES)
 def test_infos_become_a_list_of_what_ended(mode: str, kind: str) -> None:
     env = wrappers.DictInfoToList(make(mode, observations=kind, num_agents=2))
@@ -202,7 +202,7 @@ def test_infos_become_a_list_of_what_ended(mode: str, kind: str) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("mode", MODES)
 def test_tensors_of_pytorch_come_from_a_wrapper_too(mode: str, kind: str) -> None:
     torch: Any = pytest.importorskip("torch")
@@ -216,8 +216,8 @@ def test_tensors_of_pytorch_come_from_a_wrapper_too(mode: str, kind: str) -> Non
         expected = plain.step(np.zeros((ENVS, 4), int))
     assert found[3].dtype == torch.bool
     assert found[3].all()
-    for name, array in expected[0].items() if kind == "dict" else [("", expected[0])]:
-        tensor = found[0][name] if kind == "dict" else found[0]
+    for name, array in expected[0].items() if kind == "by_name" else [("", expected[0])]:
+        tensor = found[0][name] if kind == "by_name" else found[0]
         np.testing.assert_array_equal(tensor.numpy(), array)
     assert set(found[4]) == set(expected[4])
     env.close()
@@ -226,7 +226,7 @@ def test_tensors_of_pytorch_come_from_a_wrapper_too(mode: str, kind: str) -> Non
 
 @pytest.mark.parametrize("mode", ["next_step", "disabled"])
 def test_dictionaries_are_flattened_and_filtered(mode: str) -> None:
-    env = make(mode, observations="dict", num_agents=2)
+    env = make(mode, observations="by_name", num_agents=2)
     flat, filtered = wrappers.FlattenObservation(env), wrappers.FilterObservation(env, ["lidar", "door_observations"])
     for returned in run(flat, mode, 2):
         assert returned[0] in flat.observation_space

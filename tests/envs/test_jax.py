@@ -139,7 +139,7 @@ def test_the_time_truncates_and_the_task_terminates() -> None:
 
 
 def test_observations_may_be_parts_by_name() -> None:
-    env, flat = EscapeRoomJaxEnv(observations="dict", episode_length=LENGTH), EscapeRoomJaxEnv(episode_length=LENGTH)
+    env, flat = EscapeRoomJaxEnv(observations="by_name", episode_length=LENGTH), EscapeRoomJaxEnv(episode_length=LENGTH)
     key = jax.random.key(3)
     seed = int(jax.random.bits(key, (), jnp.uint32))
     history = History("same_step", 1, seed=seed, episode_length=LENGTH)
@@ -236,7 +236,7 @@ def test_actions_of_the_space_are_legal(agents: Any) -> None:
     assert not space.contains(sampled[0].at[..., 2].set(5))
 
 
-@pytest.mark.parametrize("observations", ["flat", "dict"])
+@pytest.mark.parametrize("observations", [doorstep.OBSERVATIONS, "by_name"])
 def test_observations_are_in_the_space(observations: Any) -> None:
     env = EscapeRoomJaxEnv(observations=observations)
     space = env.observation_space(env.default_params)
@@ -318,7 +318,7 @@ def test_without_levels_there_is_none() -> None:
     ("arguments", "message"),
     [
         ({"agents": "both"}, "agents is 'both'; it must be one of 'joint', 'rows'"),
-        ({"observations": "pixels"}, "observations is 'pixels'; it must be one of 'flat', 'dict'"),
+        ({"observations": "pixels"}, "observations is 'pixels'; it must be a sequence of parts, .*"),
         ({"num_agents": 9}, "num_agents is 9"),
         ({"action_check": "raise"}, "action_check is 'raise'"),
         ({"cameras": doorstep.Cameras()}, "cameras is"),

@@ -43,6 +43,14 @@ def test_choices_are_as_frequent_as_they_are_likely() -> None:
     assert 3 not in actions[:, 0]
 
 
+def test_transformed_functions_take_and_return_it() -> None:
+    returned = jax.vmap(jax.jit(JaxMultiDiscrete))(LOGITS)
+    entropy = jax.jit(jax.vmap(lambda distribution: distribution.entropy()))(returned)
+    np.testing.assert_allclose(entropy, JaxMultiDiscrete(LOGITS).entropy(), rtol=1e-6)
+    assert returned.sizes == tuple(doorstep.ACTIONS)
+    assert returned.sample(seed=jax.random.key(0), sample_shape=3).shape == (3, 5, 2, 4)
+
+
 def test_gradients_of_excluded_choices_are_numbers() -> None:
     gradient = jax.grad(lambda logits: JaxMultiDiscrete(logits).entropy().sum())(LOGITS)
     assert np.isfinite(gradient).all()

@@ -177,13 +177,13 @@ ENVIRONMENTS: dict[str, Callable[[], Played]] = {
             gymnasium_vector, name, agents=view, observations=kind, autoreset_mode=mode
         )
         for name in ("EscapeRoomVectorEnv", "TorchEscapeRoomVectorEnv")
-        for view, kind in (("joint", "flat"), ("rows", "dict"))
+        for view, kind in (("joint", doorstep.OBSERVATIONS), ("rows", "by_name"))
         for mode in ("next_step", "same_step", "disabled")
     },
     **{
         f"{make.__name__}, {kind}": functools.partial(make, observations=kind)
         for make in (single, asynchronous, stable_baselines, pettingzoo, rsl_rl, skrl, torchrl)
-        for kind in ("flat", "dict")
+        for kind in (doorstep.OBSERVATIONS, "by_name")
     },
 }
 
@@ -250,7 +250,7 @@ def test_what_is_kept_is_never_overwritten(name: str, seed: int) -> None:
 # ---- Whom else the simulator shows them to ----
 
 
-@pytest.fixture(params=["flat", "dict"])
+@pytest.fixture(params=[doorstep.OBSERVATIONS, "by_name"])
 def kind(request: pytest.FixtureRequest) -> Any:
     kind: Any = request.param
     return kind
@@ -280,7 +280,8 @@ def test_the_simulator_has_the_latest_observations_unchanged(kind: Any, steps: i
     actions = actions_of(1, steps + 3, WORLDS, AGENTS).reshape(steps + 3, WORLDS, -1)
     for step in range(steps):
         observations = env.step(actions[step])[0]
-    expected = {name: array.copy() for name, array in observations.items()} if kind == "dict" else observations.copy()
+    is_dict = kind == "by_name"
+    expected = {name: array.copy() for name, array in observations.items()} if is_dict else observations.copy()
     overwrite(observations)
     equal(shown(env.simulator, observations), expected)
     tensors = {name: tensor.to_numpy() for name, tensor in env.simulator.tensors.items()}

@@ -38,7 +38,7 @@ def test_it_passes_the_check_of_the_interface(num_agents: int) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("observations", ["flat", "dict"])
+@pytest.mark.parametrize("observations", [doorstep.OBSERVATIONS, "by_name"])
 def test_equal_seeds_make_equal_episodes(observations: Any) -> None:
     parallel_seed_test(lambda: EscapeRoomParallelEnv(observations=observations, episode_length=30), num_cycles=40)
 
@@ -71,7 +71,7 @@ def test_the_state_passes_the_check() -> None:
 def test_an_episode_is_that_of_a_simulator_and_ends_with_its_last_observation() -> None:
     env = EscapeRoomParallelEnv(num_agents=3, episode_length=LENGTH)
     sim = doorstep.Simulator(
-        1, seed=SEED, num_agents=3, episode_length=LENGTH, auto_reset=False, flat_observations=True
+        1, seed=SEED, num_agents=3, episode_length=LENGTH, auto_reset=False
     )
     observations, _ = env.reset(seed=SEED)
     returns = np.zeros(3)
@@ -136,7 +136,7 @@ def test_the_state_holds_the_fields_of_the_world() -> None:
     env.close()
 
 
-@pytest.mark.parametrize("observations", ["flat", "dict"])
+@pytest.mark.parametrize("observations", [doorstep.OBSERVATIONS, "by_name"])
 def test_agents_have_spaces_of_their_own_that_fit(observations: Any) -> None:
     env = EscapeRoomParallelEnv(observations=observations)
     first, _ = env.reset()

@@ -132,7 +132,7 @@ def test_a_seed_keeps_levels_and_weights(environment: Any) -> None:
     env.reset(4)
     assert env.simulator.level_indices.to_numpy()[:, 0].tolist() == [1] * WORLDS
     assert (env.simulator.level_weights.to_numpy() == (0, 1)).all()
-    with doorstep.Simulator(WORLDS, seed=4, max_levels=2, flat_observations=True) as plain:
+    with doorstep.Simulator(WORLDS, seed=4, max_levels=2) as plain:
         plain.set_levels(levels, weights=(0, 1))
         plain.reset()
         assert (env.observations == plain.observations.to_numpy().reshape(env.observations.shape)).all()
@@ -152,7 +152,7 @@ def test_actions_written_in_place_are_not_copied(environment: Any) -> None:
 def test_vectors_drive_it(environment: Any) -> None:
     env = environment(WORLDS, **RULES)
     env.async_reset(3)
-    with doorstep.Simulator(WORLDS, seed=3, flat_observations=True, **RULES) as plain:
+    with doorstep.Simulator(WORLDS, seed=3, **RULES) as plain:
         for actions in actions_of(1, LENGTH + 2, WORLDS, AGENTS):
             env.send(actions.reshape(-1, 4))
             plain.actions = actions
@@ -277,7 +277,7 @@ def test_copies_go_on_with_buffers_of_their_own(environment: Any, copied: Any) -
     other.close()
 
 
-@pytest.mark.parametrize("name", ["num_worlds", "auto_reset", "flat_observations", "episode_lenght"])
+@pytest.mark.parametrize("name", ["num_worlds", "auto_reset", "episode_lenght"])
 def test_unknown_keywords_are_type_errors(environment: Any, name: str) -> None:
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         environment(2, **{name: 1})

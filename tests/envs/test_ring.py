@@ -130,7 +130,7 @@ def sim(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """Redirected in both ways."""
     if request.param == "ctypes":
         monkeypatch.setattr("doorstep._native.session.fast_calls", lambda: None)
-    with doorstep.Simulator(3, flat_observations=True, num_threads=1) as made:
+    with doorstep.Simulator(3, num_threads=1) as made:
         made.actions[..., 2] = 4  # agents turn, so that every step observes something else
         yield made
 
@@ -205,8 +205,8 @@ def test_the_own_memory_is_copied(sim: doorstep.Simulator, output: Output) -> No
 
 def test_an_asynchronous_step_ends_in_the_memory_that_it_began_in() -> None:
     """Also if nobody else refers to it any more."""
-    with doorstep.Simulator(2000, flat_observations=True, num_threads=1) as sim, doorstep.Simulator(
-        2000, flat_observations=True, num_threads=1
+    with doorstep.Simulator(2000, num_threads=1) as sim, doorstep.Simulator(
+        2000, num_threads=1
     ) as other:
         output = Output(sim.observations.to_numpy(), sim._redirector("observations"))
         for _ in range(5):

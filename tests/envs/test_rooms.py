@@ -67,27 +67,24 @@ def test_starting_anew_drops_the_step_that_runs(seed: int | None) -> None:
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 4])
-def test_the_layout_is_that_of_a_row(num_agents: int) -> None:
+def test_elements_are_those_of_a_row(num_agents: int) -> None:
     joint = rooms(rules={"num_agents": num_agents})
     of_world = () if num_agents == 1 else (num_agents,)
     rows = rooms(WORLDS * num_agents, agents="rows", rules={"num_agents": num_agents})
     size = 91 if num_agents == 1 else 91 + 3 * (num_agents - 1)
-    assert joint.layout == Element((*of_world, size), np.dtype(np.float32))
-    assert rows.layout == Element((size,), np.dtype(np.float32))
+    assert joint.elements == {"observations": Element((*of_world, size), np.dtype(np.float32))}
+    assert rows.elements == {"observations": Element((size,), np.dtype(np.float32))}
     assert (joint.action_sizes, rows.action_sizes) == (tuple(doorstep.ACTIONS) * num_agents, tuple(doorstep.ACTIONS))
     for made in (joint, rows):
-        assert isinstance(made.layout, Element)
-        assert made.start().shape == (made.num_rows, *made.layout.shape)
+        assert made.start().shape == (made.num_rows, *made.elements["observations"].shape)
         made.close()
 
 
-def test_the_layout_of_parts_is_that_of_their_tensors() -> None:
-    parts = rooms(observations="dict")
-    layout = parts.layout
-    assert isinstance(layout, dict)
+def test_elements_are_those_of_their_tensors() -> None:
+    parts = rooms(observations="by_name")
     observation = parts.start()
-    assert list(observation) == list(layout)
-    for name, element in layout.items():
+    assert list(observation) == list(parts.elements)
+    for name, element in parts.elements.items():
         array = observation[name]
         assert Element(array.shape[1:], array.dtype) == element
         np.testing.assert_array_equal(array, np.asarray(parts.simulator.tensors[name]))

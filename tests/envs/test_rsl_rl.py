@@ -39,7 +39,7 @@ def actions_for(view: str, steps: int) -> Any:
     return torch.from_numpy(actions_of(3, steps, WORLDS, AGENTS).reshape(steps, ROWS if view == "rows" else WORLDS, -1))
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("view", ["rows", "joint"])
 @pytest.mark.parametrize("on_gpu", [False, True])
 def test_steps_are_what_happened(view: str, kind: str, on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_steps_are_what_happened(view: str, kind: str, on_gpu: bool, monkeypatch
         monkeypatch.setattr("doorstep.envs.rsl_rl.torch_arrays", arrays_of_a_gpu)
     env = make(ROWS if view == "rows" else WORLDS, agents=view, observations=kind)
     history = History("same_step", WORLDS, episode_length=LENGTH, seed=5)
-    names = {"policy": "observations"} if kind == "flat" else {name: name for name in PARTS}
+    names = {"policy": "observations"} if kind != "by_name" else {name: name for name in PARTS}
 
     def assert_tells(found: Any, expected: Any, shown: Any) -> None:
         assert set(found.keys()) == set(names)
@@ -112,6 +112,22 @@ def test_episodes_that_are_moved_ahead_end_early() -> None:
     env.reset()
     assert env.episode_length_buf.tolist() == [0] * ROWS
     env.close()
+
+
+def test_the_group_of_critics_has_more() -> None:
+    env = EscapeRoomRslRlEnv(6, seed=2, observations=("lidar",), critic_observations=("physics", "agent_index"))
+    for _ in range(2):
+        groups = env.get_observations()
+        assert {name: tuple(group.shape) for name, group in groups.items()} == {"policy": (6, 60), "critic": (6, 66)}
+        assert torch.equal(groups["critic"][:, :60], groups["policy"])
+        assert torch.equal(groups["policy"], env.simulator.lidar.to_torch().reshape(6, 60))
+        assert torch.equal(groups["critic"][:, 60:], torch.tensor([[1.0] * 5 + [0], [1.0] * 6] * 3))
+        env.step(torch.zeros(6, 4))
+    env.close()
+    with pytest.raises(doorstep.ArgumentError, match="None where observations are by name"):
+        EscapeRoomRslRlEnv(6, observations="by_name", critic_observations=("physics",))
+    with pytest.raises(doorstep.ArgumentError, match="with each part at most once"):
+        EscapeRoomRslRlEnv(6, critic_observations=("lidar",))
 
 
 STEPS_LEFT = 92  # of a flat observation, the element with the steps that remain

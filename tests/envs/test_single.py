@@ -29,8 +29,8 @@ def make(**arguments: Any) -> Any:
     [
         {},
         {"num_agents": 1},
-        {"num_agents": 3, "observations": "dict"},
-        {"observations": "dict", "num_agents": 1},
+        {"num_agents": 3, "observations": "by_name"},
+        {"observations": "by_name", "num_agents": 1},
         {"observations": "pixels", "cameras": doorstep.Cameras(width=16, height=8, depth=False)},
         {"observations": "pixels", "cameras": doorstep.Cameras(width=16, height=8, segmentation=True, normals=True)},
     ],
@@ -43,7 +43,7 @@ def test_gymnasiums_checker_accepts_it(arguments: dict[str, Any]) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("num_agents", [1, 3])
 def test_episodes_are_those_of_a_plain_simulator(kind: str, num_agents: int) -> None:
     env = make(observations=kind, num_agents=num_agents)
@@ -53,7 +53,7 @@ def test_episodes_are_those_of_a_plain_simulator(kind: str, num_agents: int) -> 
 
     def check(found: Any, expected: dict[str, Any]) -> None:
         assert found in env.observation_space
-        if kind == "flat":
+        if kind != "by_name":
             np.testing.assert_array_equal(found, agents_of(expected["observations"]))
             return
         assert list(found) == names
@@ -179,7 +179,7 @@ def test_a_closed_environment_says_so() -> None:
 
 def test_wrappers_of_single_environments_accept_it() -> None:
     wrappers = gymnasium.wrappers
-    env = gymnasium.make(ENVIRONMENT_ID, observations="dict", episode_length=LENGTH)
+    env = gymnasium.make(ENVIRONMENT_ID, observations="by_name", episode_length=LENGTH)
     env = wrappers.NormalizeObservation(wrappers.FlattenObservation(wrappers.RecordEpisodeStatistics(env)))
     env.reset(seed=1)
     for _ in range(LENGTH):

@@ -80,8 +80,30 @@ def test_steps_are_what_happened(view: str, on_gpu: bool, monkeypatch: pytest.Mo
     env.close()
 
 
+def test_the_state_has_what_only_critics_see() -> None:
+    critic = ("physics", "agent_index")
+    env = EscapeRoomSkrlMultiAgentEnv(3, seed=2, observations=("lidar",), critic_observations=critic)
+    observations, _ = env.reset()
+    assert env.observation_spaces["agent_0"].shape == (60,)
+    assert env.state_spaces["agent_0"].shape == (2 * 66,)
+    for _ in range(2):
+        lidar = env.simulator.lidar.to_torch().flatten(2)
+        whole = env.state()["agent_1"]
+        assert whole is not None
+        state = whole.reshape(3, 2, 66)
+        for index, agent in enumerate(env.possible_agents):
+            assert torch.equal(observations[agent], lidar[:, index])
+            assert torch.equal(state[:, index, :60], lidar[:, index])
+        assert (state[..., 60:65] == 1).all()
+        assert torch.equal(state[..., 65], torch.tensor([[0.0, 1.0]] * 3))
+        actions = {agent: torch.zeros(3, 4, dtype=torch.int64) for agent in env.agents}
+        observations, *_, infos = env.step(actions)
+        assert infos["final_observations"].shape == (3, 2, 60)
+    env.close()
+
+
 def test_parts_of_observations_are_flat_in_the_order_of_their_space() -> None:
-    env, history = make(observations="dict"), History("same_step", WORLDS, episode_length=LENGTH, seed=5)
+    env, history = make(observations="by_name"), History("same_step", WORLDS, episode_length=LENGTH, seed=5)
     observations, _ = env.reset()
     assert observations.dtype == torch.float32
     parts = unflatten_tensorized_space(env.observation_space, observations)

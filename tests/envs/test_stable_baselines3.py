@@ -47,7 +47,7 @@ def by_row(values: Array, agents: str) -> Array:
 
 
 def observed(told: dict[str, Array], kind: str, agents: str) -> Any:
-    if kind == "flat":
+    if kind != "by_name":
         return by_row(told["observations"], agents)
     return {name: by_row(told[name], agents) for name in PARTS}
 
@@ -65,7 +65,7 @@ def actions(steps: int, components: int = 4) -> Array:
 # ---- Episodes ----
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("agents", ["rows", "joint"])
 def test_every_history_is_that_of_a_plain_simulator(agents: Any, kind: Any) -> None:
     rows = ROWS if agents == "rows" else WORLDS
@@ -425,7 +425,7 @@ def test_what_ppo_trained_is_a_policy_of_doorstep() -> None:
     observations = env.reset()
     assert (policy(observations) == model.predict(observations, deterministic=True)[0]).all()
     env.close()
-    env = EscapeRoomVecEnv(8, observations="dict")
+    env = EscapeRoomVecEnv(8, observations="by_name")
     other = PPO("MultiInputPolicy", env, n_steps=8, batch_size=64, device="cpu").policy
     with pytest.raises(doorstep.ArgumentError, match=r"it must be a policy of flat observations \(train with"):
         doorstep.load_policy(other)
@@ -434,7 +434,7 @@ def test_what_ppo_trained_is_a_policy_of_doorstep() -> None:
 
 @pytest.mark.usefixtures("_one_thread")
 def test_ppo_runs_on_dictionaries() -> None:
-    env = EscapeRoomVecEnv(8, observations="dict", episode_length=5)
+    env = EscapeRoomVecEnv(8, observations="by_name", episode_length=5)
     PPO("MultiInputPolicy", env, n_steps=8, batch_size=64, n_epochs=1, device="cpu").learn(128)
     env.close()
 

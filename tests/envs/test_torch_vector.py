@@ -41,7 +41,7 @@ def equal(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("view", ["joint", "rows"])
 @pytest.mark.parametrize("mode", MODES)
 def test_it_equals_the_numpy_environment(mode: str, view: str, kind: str) -> None:

@@ -17,7 +17,7 @@ pytest.importorskip("torchrl")
 from tests.envs.torch_checks import NoWaits, assert_kept, returns_printed_by  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 
-from doorstep.envs import EscapeRoomTorchRLEnv  # noqa: E402
+from doorstep.envs import EscapeRoomParallelEnv, EscapeRoomTorchRLEnv  # noqa: E402
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of one of its modules, for another
@@ -25,14 +25,14 @@ with warnings.catch_warnings():
 
 WORLDS, LENGTH = 4, 6
 DONES = ("done", "terminated", "truncated")
-NAMES = {"flat": {"observation": "observations"}, "dict": {name: name for name in PARTS}}
+NAMES = {doorstep.OBSERVATIONS: {"observation": "observations"}, "by_name": {name: name for name in PARTS}}
 
 
 def make(**arguments: Any) -> Any:
     return EscapeRoomTorchRLEnv(WORLDS, **{"episode_length": LENGTH, "num_threads": 1, "seed": 5, **arguments})
 
 
-def assert_tells(tensordict: Any, observations: Any, kind: str) -> None:
+def assert_tells(tensordict: Any, observations: Any, kind: Any) -> None:
     """The group has these observations."""
     for key, name in NAMES[kind].items():
         np.testing.assert_array_equal(tensordict["agents", key].numpy(), observations[name])
@@ -49,10 +49,24 @@ def assert_ended(tensordict: Any, ended: Any) -> None:
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3])
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 def test_it_passes_torchrls_check(kind: str, num_agents: int) -> None:
     env = make(observations=kind, num_agents=num_agents)
     check_env_specs(env, break_when_any_done="both", seed=0)
+    env.close()
+
+
+@pytest.mark.parametrize("arguments", [{"num_agents": 1}, {"num_agents": 3}, {"levels": "curated"}], ids=str)
+@pytest.mark.parametrize("kind", ["flat", "dict"])
+def test_bounds_of_observations_are_finite_and_those_of_gymnasium(kind: Any, arguments: dict[str, Any]) -> None:
+    env = make(observations=kind, **arguments)
+    space = EscapeRoomParallelEnv(observations=kind, episode_length=LENGTH, **arguments).observation_space("agent_0")
+    for key in NAMES[kind].keys() & env.observation_spec["agents"].keys():
+        expected, spec = space if kind == "flat" else space[key], env.observation_spec["agents", key]
+        for side in ("low", "high"):
+            bound = getattr(spec.space, side)
+            assert bool(torch.isfinite(bound).all())
+            np.testing.assert_array_equal(bound, np.broadcast_to(getattr(expected, side), spec.shape))
     env.close()
 
 
@@ -67,7 +81,7 @@ def test_pixels_are_the_cameras_views(outputs: tuple[str, ...]) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 def test_rollouts_are_what_happened(kind: str) -> None:
     """Over the ends of episodes: the last observation is in "next", the first one of the next episode at the root."""
     env, history = make(observations=kind), History("disabled", WORLDS, episode_length=LENGTH, seed=5)
@@ -107,15 +121,15 @@ def test_some_worlds_are_reset() -> None:
             chosen = torch.from_numpy(mask).reshape(shape)
             tensordict[key] = chosen.clone() if key == "_reset" else chosen.repeat(1, 2, 1)
             tensordict = env.reset(tensordict)
-            assert_tells(tensordict, history.reset(mask), "flat")
+            assert_tells(tensordict, history.reset(mask), doorstep.OBSERVATIONS)
         tensordict["agents", "action"] = torch.from_numpy(actions).long()
         stepped, tensordict = env.step_and_maybe_reset(tensordict)
         told = history.step(actions)
-        assert_tells(stepped["next"], told.observations, "flat")
+        assert_tells(stepped["next"], told.observations, doorstep.OBSERVATIONS)
         assert_ended(stepped["next"], told.ended)
         lengths.update(told.lengths[told.ended].tolist())
         if told.ended.any():
-            assert_tells(tensordict, history.reset(told.ended.copy()), "flat")
+            assert_tells(tensordict, history.reset(told.ended.copy()), doorstep.OBSERVATIONS)
             assert_ended(tensordict, np.zeros(WORLDS, bool))
     assert lengths == {LENGTH}
     env.close()

@@ -46,7 +46,7 @@ def flags_by_row(values: Array, view: str, num_agents: int = AGENTS) -> Array:
 
 def observed(told: dict[str, Array], kind: str, view: str) -> Any:
     """What an environment shows of a plain simulator's observations."""
-    if kind == "flat":
+    if kind != "by_name":
         return by_row(told["observations"], view)
     return {name: by_row(told[name], view) for name in PARTS}
 
@@ -54,7 +54,7 @@ def observed(told: dict[str, Array], kind: str, view: str) -> Any:
 # ---- Episodes ----
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("mode", MODES)
 def test_every_history_is_that_of_a_plain_simulator(mode: str, view: str, kind: str) -> None:
@@ -215,14 +215,14 @@ def test_spaces_of_all_rows_are_made_when_they_are_read() -> None:
 
 
 def test_a_lone_agent_has_no_partners() -> None:
-    env = make(observations="dict", num_agents=1)
+    env = make(observations="by_name", num_agents=1)
     assert "partner_observations" not in env.single_observation_space.spaces
     assert "partner_observations" not in env.reset()[0]
     env.close()
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("num_agents", [1, 2])
 def test_spaces_contain_what_it_returns(view: str, kind: str, num_agents: int) -> None:
     env = make(agents=view, observations=kind, num_agents=num_agents, autoreset_mode="same_step")
@@ -292,10 +292,10 @@ def test_what_is_returned_belongs_to_the_caller(mode: str, view: str) -> None:
     kept.close()
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 def test_without_copies_observations_are_the_simulators_memory(kind: str) -> None:
     env = make(observations=kind, copy=False)
-    names = ("observations",) if kind == "flat" else PARTS
+    names = ("observations",) if kind != "by_name" else PARTS
     first, _ = env.reset()
     step = env.step(np.ones(env.action_space.shape, int))
     for found in (first, step[0]):
@@ -312,7 +312,7 @@ def test_without_copies_observations_are_the_simulators_memory(kind: str) -> Non
 def test_a_seed_gives_the_levels_of_a_simulator_with_that_seed() -> None:
     env = make(seed=5)
     for seed in (5, 6, np.int64(7), 2**32 - 1):
-        sim = doorstep.Simulator(WORLDS, seed=int(seed), num_agents=AGENTS, flat_observations=True)
+        sim = doorstep.Simulator(WORLDS, seed=int(seed), num_agents=AGENTS)
         np.testing.assert_array_equal(env.reset(seed=seed)[0], np.asarray(sim.observations))
         assert env.simulator.seed == seed
     env.close()

@@ -36,7 +36,7 @@ def test_the_file_writes_a_checkpoint_that_its_policy_plays(
     assert run.returncode == 0, run.stderr
     assert re.fullmatch(r" *\d+ s +1,280 steps  return [+-]\d\.\d\d  past the doors \d+%, \d+%, \d+%\n", run.stdout)
     monkeypatch.chdir(tmp_path)
-    with doorstep.Simulator(5, flat_observations=True) as sim:
+    with doorstep.Simulator(5) as sim:
         actions = ppo.trained_policy(sim.observations.copy_to_host()).numpy()
     assert actions.shape == (5, 2, 4)
     assert (actions >= 0).all()
@@ -53,9 +53,9 @@ def test_returns_rise(ppo: Any) -> None:
 def test_a_rollout_holds_what_happened(ppo: Any) -> None:
     torch.manual_seed(0)
     network = ppo.ActorCritic()
-    with doorstep.Simulator(3, seed=1, flat_observations=True, episode_length=20) as sim:
+    with doorstep.Simulator(3, seed=1, episode_length=20) as sim:
         data = ppo.roll_out(sim, network)
-        again = doorstep.Simulator(3, seed=1, flat_observations=True, episode_length=20)
+        again = doorstep.Simulator(3, seed=1, episode_length=20)
         for step in range(ppo.NUM_STEPS):
             assert (data["observations"][step].numpy() == again.observations[:].reshape(6, 94)).all()
             again.actions = data["actions"][step]

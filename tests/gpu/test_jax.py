@@ -17,7 +17,7 @@ def test_a_batch_is_a_simulator() -> None:
     batch = DeviceBatch(1000, stream, episode_length=5)
     check(batch.call("ds_batch_prepare"))
     check(batch.call("ds_batch_create", 9, 3))
-    with doorstep.Simulator(1000, seed=9, world_offset=3, episode_length=5, flat_observations=True) as sim:
+    with doorstep.Simulator(1000, seed=9, world_offset=3, episode_length=5) as sim:
         for actions in random_actions(1, 12, 1000):
             sim.actions.to_numpy()[:] = actions
             sim.step()
@@ -46,7 +46,7 @@ def rooms() -> Any:
 
 def expected(steps: Any) -> Any:
     """The CPU's tensors after every step."""
-    with doorstep.Simulator(500, seed=4, episode_length=6, flat_observations=True) as sim:
+    with doorstep.Simulator(500, seed=4, episode_length=6) as sim:
         for actions in steps:
             sim.actions.to_numpy()[:] = actions
             sim.step()

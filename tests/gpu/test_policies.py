@@ -87,7 +87,7 @@ def test_weights_are_shared_and_calls_are_ordered_by_the_current_stream() -> Non
 
 def test_steps_with_a_policy_are_the_cpus_also_in_a_graph() -> None:
     on_cpu, on_gpu = both(mlp())
-    options: dict[str, Any] = {"seed": 2, "flat_observations": True}
+    options: dict[str, Any] = {"seed": 2}
     with doorstep.Simulator(100, device="cuda", **options) as sim, doorstep.Simulator(100, **options) as twin:
         step, observations = torch.zeros(1, dtype=torch.int32, device="cuda"), sim.observations.to_torch()
         on_gpu.act(observations, step=step)

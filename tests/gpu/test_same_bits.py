@@ -21,7 +21,7 @@ def test_hash_is_the_cpus_after_1_200_and_2000_steps(num_worlds: int) -> None:
 
 @pytest.mark.parametrize("num_agents", range(1, 9))
 def test_worlds_and_tensors_are_the_cpus(num_agents: int) -> None:
-    with Twins(333, num_threads=None, num_agents=num_agents, flat_observations=True, episode_length=60) as twins:
+    with Twins(333, num_threads=None, num_agents=num_agents, episode_length=60) as twins:
         twins.assert_same()
         twins.step_randomly(150)
         twins.assert_same()

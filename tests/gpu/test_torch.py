@@ -29,7 +29,7 @@ def cpu_hash(actions: Any) -> int:
 
 
 def test_tensors_are_the_same_memory() -> None:
-    with doorstep.Simulator(WORLDS, device="cuda", flat_observations=True) as sim:
+    with doorstep.Simulator(WORLDS, device="cuda") as sim:
         for tensor in (*sim.tensors.values(), sim.state.body_positions, sim.state.agent_grabs):
             shared = tensor.to_torch()
             address = tensor.__cuda_array_interface__["data"][0]
@@ -133,7 +133,7 @@ def test_replays_of_a_graph_are_steps() -> None:
 
 def test_policy_and_step_in_one_graph() -> None:
     torch.manual_seed(0)
-    with doorstep.Simulator(WORLDS, device="cuda", flat_observations=True) as sim:
+    with doorstep.Simulator(WORLDS, device="cuda") as sim:
         policy = torch.nn.Linear(sim.observations.shape[-1], 4).cuda()
         limits = torch.tensor([3.0, 7.0, 4.0, 1.0], device="cuda")
         seen, shared = sim.observations.to_torch(), sim.actions.to_torch()

@@ -23,7 +23,7 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def make(**options: Any) -> doorstep.Simulator:
-    return doorstep.Simulator(WORLDS, **{"flat_observations": True, "seed": 3, **options})
+    return doorstep.Simulator(WORLDS, **{"seed": 3, **options})
 
 
 def places_of(sim: doorstep.Simulator) -> dict[str, Array]:

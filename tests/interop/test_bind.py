@@ -151,8 +151,8 @@ def test_binding_what_is_no_tensor_names_the_tensors(name: str) -> None:
 
 def test_flat_observations_that_do_not_exist_cannot_be_bound() -> None:
     with (
-        doorstep.Simulator(2, flat_observations=False) as sim,
-        pytest.raises(doorstep.ArgumentError, match="flat_observations"),
+        doorstep.Simulator(2, observations="by_name") as sim,
+        pytest.raises(doorstep.ArgumentError, match="observations is 'by_name'"),
     ):
         sim.bind(observations=np.zeros((4, 94), np.float32))
 

@@ -175,6 +175,16 @@ def test_a_handle_of_nothing_is_a_closed_simulator(handle: int) -> None:
         calls()["step"](handle)
 
 
+def test_a_step_that_is_given_actions_says_where_they_go() -> None:
+    with doorstep.Simulator(1) as sim:
+        before = sim.hash()
+        with pytest.raises(TypeError, match=r"takes no arguments: set sim\.actions, then call sim\.step\(\)"):
+            sim.step(sim.actions)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="takes no keyword arguments"):
+            sim.step(actions=sim.actions)  # type: ignore[call-arg]
+        assert sim.hash() == before
+
+
 def test_a_wrong_number_of_arguments_is_refused() -> None:
     with pytest.raises(TypeError, match=r"step_method\(\) takes 2 arguments, not 1"):
         calls()["step_method"](doorstep.Simulator)

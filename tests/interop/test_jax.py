@@ -54,7 +54,7 @@ def same_bits_as(sim: doorstep.Simulator, state: Any) -> None:
 
 @pytest.mark.parametrize(("num_worlds", "num_agents"), [(1, 2), (3, 1), (70, 2), (5, 4)])
 def test_steps_are_those_of_a_simulator(num_worlds: int, num_agents: int) -> None:
-    options: dict[str, Any] = {"num_agents": num_agents, "episode_length": 7, "flat_observations": True}
+    options: dict[str, Any] = {"num_agents": num_agents, "episode_length": 7}
     with doorstep.Simulator(num_worlds, seed=2**32 - 1, world_offset=12, **options) as sim:
         rooms = doorstep.jax.make(sim.config, outputs=EVERYTHING)
         state = rooms.init(2**32 - 1, 12)
@@ -340,13 +340,14 @@ def test_a_state_can_be_pickled() -> None:
 def test_a_gpu_is_asked_once_for_its_memory_however_often_programs_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def info(kind: DeviceKind, _: int, num_worlds: int, num_agents: int, max_levels: int) -> Any:
+    def info(kind: DeviceKind, _: int, num_worlds: int, *of_rules: Any) -> Any:
         asked.append(kind)
-        return batch_info(DeviceKind.CPU, 0, num_worlds, num_agents, max_levels)
+        return batch_info(DeviceKind.CPU, 0, num_worlds, *of_rules)
 
     monkeypatch.setattr(doorstep.jax, "batch_info", info)
     monkeypatch.setattr(doorstep.jax, "_scratch_bytes", functools.cache(doorstep.jax._scratch_bytes.__wrapped__))
-    program = doorstep.jax.Program(DeviceKind.CUDA, 0, BatchRules(2, 7, True, ActionCheck.CLAMP), ("rewards",))
+    rules = BatchRules(2, 7, True, ActionCheck.CLAMP, 0, (), ())
+    program = doorstep.jax.Program(DeviceKind.CUDA, 0, rules, ("rewards",))
     for _ in range(3):
         doorstep.jax._results(program, 31, ("rewards",))
     assert asked.count(DeviceKind.CUDA) == 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import RunPython
-from tests.interop.xla_frames import NO_REWARD, HandlerError, Tensor, call
+from tests.interop.xla_frames import NO_REWARD_NO_PARTS, HandlerError, Tensor, call
 from tests.scenes import random_actions
 
 import doorstep
@@ -63,7 +63,7 @@ def same_bits_as(sim: doorstep.Simulator, state: Any) -> None:
 def test_steps_are_those_of_a_simulator(num_worlds: int, num_agents: int) -> None:
     options: dict[str, Any] = {"num_agents": num_agents, "episode_length": 7, "max_levels": 4}
     table = table_of(num_agents)
-    with doorstep.Simulator(num_worlds, seed=2**32 - 1, world_offset=12, flat_observations=True, **options) as sim:
+    with doorstep.Simulator(num_worlds, seed=2**32 - 1, world_offset=12, **options) as sim:
         rooms = doorstep.jax.make(sim.config, outputs=EVERYTHING)
         state = rooms.init()
         same_bits_as(sim, state)
@@ -132,7 +132,7 @@ def curriculum(rooms: Any) -> Any:
 
 def test_weights_change_between_the_steps_of_a_program() -> None:
     rooms, actions = functions(12, episode_length=4), actions_of(30, 12)
-    with doorstep.Simulator(12, episode_length=4, max_levels=4, flat_observations=True) as sim:
+    with doorstep.Simulator(12, episode_length=4, max_levels=4) as sim:
         table = functions(12).levels
         start = doorstep.jax.make(sim.config, outputs=EVERYTHING).init()
         sim.set_levels(table_of(), np.asarray(FIRST))
@@ -345,13 +345,13 @@ def test_calls_that_fit_no_batch_are_errors(spoil: Any, message: str) -> None:
     scratch, words = np.zeros(2 * 8192, np.uint8), np.zeros(2, np.uint32)
     drawn = [np.ones((2, 4), np.float32), functions(1).levels]
     results = [tensor(worlds), tensor(scratch)]
-    call("create_cpu", [tensor(array) for array in (words, *drawn)], results, [0, 2, 5, 1, 0, 2, *NO_REWARD])
+    call("create_cpu", [tensor(array) for array in (words, *drawn)], results, [0, 2, 5, 1, 0, 2, *NO_REWARD_NO_PARTS])
     before = worlds.copy()
     actions = np.zeros((2, 2, 4), np.int32)
     step: dict[str, Any] = {
         "arguments": [tensor(array) for array in (worlds, actions, *drawn)],
         "results": results,
-        "rules": [0, 2, 5, 1, 0, 2, *NO_REWARD],
+        "rules": [0, 2, 5, 1, 0, 2, *NO_REWARD_NO_PARTS],
     }
     broken: dict[str, Any] = {name: list(values) for name, values in step.items()}
     spoil(broken)

@@ -49,7 +49,7 @@ class Doorstep(PufferEnv):
     """Rows are agents, world by world; worlds reset themselves."""
 
     def __init__(self, num_worlds: int, buf: Any = None, **options: Any) -> None:
-        self.sim = doorstep.Simulator(num_worlds, flat_observations=True, **options)
+        self.sim = doorstep.Simulator(num_worlds, **options)
         self.num_agents = num_worlds * self.sim.num_agents
         super().__init__(buf)
         bound = {TENSOR_OF.get(name, name): getattr(self, name) for name in BUFFERS if name != "masks"}
@@ -85,7 +85,7 @@ def shared_buffers(memory: SharedMemory, num_agents: int) -> SimpleNamespace:
 
 def assert_same_as_plain(env: Doorstep, steps: int) -> None:
     before = addresses(env)
-    with doorstep.Simulator(WORLDS, episode_length=9, flat_observations=True) as plain:
+    with doorstep.Simulator(WORLDS, episode_length=9) as plain:
         observations, _ = env.reset()
         plain.reset()
         for actions in random_actions(4, steps, WORLDS):

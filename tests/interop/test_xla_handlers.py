@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.interop.xla_frames import NO_REWARD, HandlerError, Tensor, ask_metadata, call
+from tests.interop.xla_frames import NO_REWARD_NO_PARTS, HandlerError, Tensor, ask_metadata, call
 from tests.scenes import random_actions
 
 import doorstep
@@ -49,7 +49,7 @@ class Rooms:
             "create_cpu",
             [tensor(np.array([seed, offset], np.uint32))],
             self.results(self.rewards),
-            [0, 2, 5, 1, 0, 0, *NO_REWARD, NAMES.index("rewards")],
+            [0, 2, 5, 1, 0, 0, *NO_REWARD_NO_PARTS, NAMES.index("rewards")],
         )
 
     def step_call(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Rooms:
             "name": "step_cpu",
             "arguments": [tensor(array) for array in (self.worlds, self.actions, self.resets, self.final_lidar)],
             "results": self.results(self.rewards, self.final_lidar),
-            "rules": [0, 2, 5, 1, 0, 1, *NO_REWARD, NAMES.index("rewards"), NAMES.index("final_lidar")],
+            "rules": [0, 2, 5, 1, 0, 1, *NO_REWARD_NO_PARTS, NAMES.index("rewards"), NAMES.index("final_lidar")],
         }
 
 
@@ -90,7 +90,7 @@ def test_outputs_without_elements_are_checked_too() -> None:
     info = batch_info(DeviceKind.CPU, 0, 1, 1)
     worlds, scratch = aligned((1, info.world_bytes // 4), "uint32"), aligned((8192,), "uint8")
     words = tensor(np.array([0, 0], np.uint32))
-    rules = [0, 1, 5, 1, 0, 0, *NO_REWARD, NAMES.index("partner_observations")]
+    rules = [0, 1, 5, 1, 0, 0, *NO_REWARD_NO_PARTS, NAMES.index("partner_observations")]
     results = [tensor(worlds), tensor(scratch), Tensor(0, (1, 1, 0, 3), "float32")]
     call("create_cpu", [words], results, rules)
     for wrong in (replaced(results[2], dtype="int32"), replaced(results[2], shape=(1, 1, 1, 3))):

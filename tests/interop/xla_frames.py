@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from doorstep._native import xla_handler
+from doorstep._native import OBSERVATION_PARTS, xla_handler
 from doorstep._native._generated import LevelRewards
 
 Pointer = ctypes.c_void_p
@@ -16,8 +16,8 @@ S64, METADATA, EXECUTE = 5, 1, 3
 API_FUNCTIONS = 18
 ERROR_CREATE, STREAM_GET, DEVICE_ORDINAL_GET = 0, 4, 17
 NO_ERROR = 0
-# Among the rules of a call: the numbers of rewards, which count if the inputs say so.
-NO_REWARD = [0] * len(LevelRewards._fields_)
+# Among the rules of a call: the numbers of rewards, which count if the inputs say so, and no parts of observations.
+NO_REWARD_NO_PARTS = [0] * (len(LevelRewards._fields_) + 1 + 2 * len(OBSERVATION_PARTS))
 
 
 class Base(ctypes.Structure):

@@ -57,7 +57,6 @@ void a_batch_is_a_simulator() {
         config.episode_length = 9;
         config.seed = 4294967295;
         config.world_offset = 77;
-        config.flat_observations = 1;
         const ds_simulator simulator = make_simulator(config);
         HostBatch batch(worlds, agents, 9);
         for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor)
@@ -114,7 +113,6 @@ void a_batch_with_levels_is_a_simulator() {
         config.num_agents = agents;
         config.episode_length = 9;
         config.seed = 5;
-        config.flat_observations = 1;
         config.max_levels = 3;
         const ds_simulator simulator = make_simulator(config);
         HostBatch batch(worlds, agents, 9, 0xA5, 3);

@@ -40,7 +40,6 @@ private:
 ds_simulator make_full_simulator(int64_t num_worlds, int64_t num_threads) {
     ds_simulator_config config = default_config(num_worlds);
     config.num_threads = num_threads;
-    config.flat_observations = 1;
     config.max_levels = 3;
     config.episode_length = 13;
     return make_simulator(config);

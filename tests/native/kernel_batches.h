@@ -12,6 +12,7 @@
 #include "exec/cuda/kernels.h"
 #include "exec/tensors.h"
 #include "math/float_environment.h"
+#include "sim/observation_layout.h"
 #include "sim/reference_level.h"
 
 namespace doorstep {
@@ -100,7 +101,8 @@ private:
         char* aligned = batch.blocks.data() + (64 - reinterpret_cast<uintptr_t>(batch.blocks.data()) % 64);
         TensorPointers pointers;
         const int64_t max_levels = model_.kind.plays_levels ? static_cast<int64_t>(levels_.size()) : 0;
-        const Dimensions dimensions{num_worlds_, model_.num_agents, model_.flat_observation_size, max_levels};
+        const FlatLayout layout = layout_of(first_parts(DS_OBSERVATION_PART_COUNT), model_.num_agents);
+        const Dimensions dimensions{num_worlds_, model_.num_agents, layout.size, max_levels};
         for (const TensorRow& row : kTensorRows) {
             ds_tensor_info info;
             describe_tensor(row, dimensions, &info);
@@ -111,7 +113,7 @@ private:
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT
         batch.simulation = {aligned, pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0}, levels_.data(), max_levels,
-                            max_levels ? given(nullptr) : given(&levels_.back().rewards)};
+                            max_levels ? given(nullptr) : given(&levels_.back().rewards), layout};
         for (int64_t i = 0; i < num_worlds_ * max_levels; i++) pointers.level_weights[i] = weight(i / max_levels, i % 3);
     }
 

@@ -382,6 +382,12 @@ ds_picture_config picture_config(int width, int height) {
     config.num_threads = 1;
     config.vertical_fov = 60.f;
     config.rotation[0] = 1.f;
+    for (float& part : config.ground) part = 1.f;
+    config.to_sun[0] = config.to_sun[1] = -0.40824829f;
+    config.to_sun[2] = 0.81649658f;
+    config.sun = 0.5f;
+    config.sky = 0.25f;
+    config.corner_reach = 1e-3f;  // none
     return config;
 }
 
@@ -391,8 +397,8 @@ std::vector<uint8_t> drawn(const std::vector<ds_picture_object>& objects, const 
     return rgb;
 }
 
-ds_picture_object object_at(int kind, float x, float y, float z, float size) {
-    return {kind, 0, {x, y, z}, {1, 0, 0, 0}, {size, size, size}, {-1, -1, -1}};
+ds_picture_object object_at(int shape, float x, float y, float z, float size) {
+    return {shape, {x, y, z}, {1, 0, 0, 0}, {size, size, size}, {1, 1, 1}, 1, 0, 0, 0, 0};
 }
 
 void look_down(ds_picture_config& config, float x, float y, float metres) {
@@ -410,7 +416,7 @@ void look_down(ds_picture_config& config, float x, float y, float metres) {
 void shadows_fall_away_from_the_light() {
     ds_picture_config config = picture_config(100, 100);
     look_down(config, 1.f, 1.f, 10.f);
-    const std::vector<ds_picture_object> cube{object_at(DS_ENTITY_CUBE, 1.f, 1.f, 1.f, 2.f)};
+    const std::vector<ds_picture_object> cube{object_at(DS_PICTURE_BOX, 1.f, 1.f, 1.f, 2.f)};
     const std::vector<uint8_t> light = drawn(cube, config);
     config.shadows = 1;
     const std::vector<uint8_t> dark = drawn(cube, config);
@@ -428,32 +434,80 @@ void shadows_fall_away_from_the_light() {
     }
 }
 
-void tints_replace_colours_and_hidden_things_are_not_there() {
+void colours_are_lit_in_linear_light_and_what_has_no_shape_is_not_there() {
     ds_picture_config config = picture_config(3, 3);
     look_down(config, 0.f, 0.f, 1.f);
-    std::vector<ds_picture_object> objects{object_at(DS_ENTITY_CUBE, 0, 0, 1, 2),
-                                           object_at(DS_ENTITY_WALL, 0, 0, 5, 2)};
-    objects[0].tint[0] = 0.2f;
-    objects[0].tint[1] = 0.4f;
-    objects[0].tint[2] = 0.6f;
-    objects[1].hidden = 1;
+    std::vector<ds_picture_object> objects{object_at(DS_PICTURE_BOX, 0, 0, 1, 2),
+                                           object_at(DS_PICTURE_NONE, 0, 0, 5, 2)};
+    const float colour[3] = {0.2f, 0.4f, 0.6f};
+    for (int i = 0; i < 3; ++i) objects[0].colour[i] = colour[i];
     const std::vector<uint8_t> rgb = drawn(objects, config);
-    // Upward sides: 0.45 + 0.1 + 0.45 * 2 / sqrt(6).
-    const double light = 0.55 + 0.45 * 2 / sqrt(6.0);
-    CHECK_NEAR(rgb[12], 0.2 * light * 255, 0.51);
-    CHECK_NEAR(rgb[13], 0.4 * light * 255, 0.51);
-    CHECK_NEAR(rgb[14], 0.6 * light * 255, 0.51);
+    const double light = 0.25 + 0.5 * 2 / sqrt(6.0);  // of sides that face up
+    for (int i = 0; i < 3; ++i) {
+        const double linear = pow((static_cast<double>(colour[i]) + 0.055) / 1.055, 2.4) * light;
+        CHECK_NEAR(rgb[static_cast<size_t>(12 + i)], 255 * (1.055 * pow(linear, 1 / 2.4) - 0.055), 1.01);
+    }
+}
+
+// From above, 100 pixels for 10 m: a disc of 2 m, stripes, a rectangle that is half transparent.
+void shapes_on_the_floor_cover_what_they_should() {
+    ds_picture_config config = picture_config(100, 100);
+    look_down(config, 0.f, 0.f, 10.f);
+    config.sun = 0.f;
+    config.sky = 1.f;
+    std::vector<ds_picture_object> marks{object_at(DS_PICTURE_DISC, 0, 0, 0, 2)};
+    for (float& part : marks[0].colour) part = 0.f;
+    const auto count_dark = [&] {
+        int dark = 0;
+        for (const uint8_t level : drawn(marks, config)) dark += level < 100;
+        return dark / 3;
+    };
+    CHECK_NEAR(count_dark(), 314, 12);
+    marks[0].line_width = 0.5f;  // a ring
+    CHECK_NEAR(count_dark(), 314 * 0.75, 20);
+    marks[0].shape = DS_PICTURE_RECTANGLE;
+    CHECK_NEAR(count_dark(), 400, 4);
+    marks[0].shape = DS_PICTURE_STRIPES;
+    marks[0].size[0] = marks[0].size[1] = 8.f;
+    marks[0].line_width = 0.5f;
+    marks[0].line_period = 1.f;
+    CHECK_NEAR(count_dark(), 6400 * 0.55, 320);  // half of it, and its border
+    marks[0].opacity = 0.f;
+    CHECK_EQUAL(count_dark(), 0);
+}
+
+void borders_of_shadows_are_as_wide_as_the_sun() {
+    ds_picture_config config = picture_config(200, 200);
+    look_down(config, 0.f, 0.f, 4.f);
+    config.shadows = 1;
+    config.to_sun[0] = 0.f;
+    config.to_sun[1] = -0.6f;
+    config.to_sun[2] = 0.8f;
+    config.sun_radius = 0.1f;
+    // Its upper edge at z = 4 is 5 m from the floor along the light: the border is 2 * 0.5 m wide across it, and 1 / 0.8
+    // of that on the floor.
+    const std::vector<ds_picture_object> wall{object_at(DS_PICTURE_BOX, 0, -3.5f, 2, 4)};
+    const std::vector<uint8_t> rgb = drawn(wall, config);
+    int changing = 0;
+    for (int row = 1; row < 200; ++row) {
+        const size_t here = static_cast<size_t>(3 * (200 * row + 100)), above = here - 3 * 200;
+        changing += rgb[here] != rgb[above];
+    }
+    CHECK(changing * 0.02 > 0.8);
+    CHECK(changing * 0.02 < 1.4);
 }
 
 // Half of every pixel of the middle column shows the cube's top, half the floor.
 void samples_are_averaged() {
     ds_picture_config config = picture_config(3, 3);
     look_down(config, 1.f, 0.7f, 0.3f);
-    const std::vector<ds_picture_object> cube{object_at(DS_ENTITY_CUBE, 0.f, 0.f, 1.f, 2.f)};
+    std::vector<ds_picture_object> cube{object_at(DS_PICTURE_BOX, 0.f, 0.f, 1.f, 2.f)};
+    for (float& part : cube[0].colour) part = 0.f;
+    const auto light = [](uint8_t level) { return pow((level / 255.0 + 0.055) / 1.055, 2.4); };
     for (const int samples : {2, 3, 4, 8}) {
         config.samples = samples;
         const std::vector<uint8_t> rgb = drawn(cube, config);
-        const double share = double(rgb[3 * 4] - rgb[3 * 5]) / (rgb[3 * 3] - rgb[3 * 5]);
+        const double share = (light(rgb[3 * 4]) - light(rgb[3 * 5])) / (light(rgb[3 * 3]) - light(rgb[3 * 5]));
         CHECK_NEAR(share, 0.5, 0.5 / samples * 0.4 + 0.02);
     }
 }
@@ -464,8 +518,8 @@ void threads_draw_the_same_picture() {
     config.position[2] = 3.f;
     config.samples = 2;
     config.shadows = 1;
-    const std::vector<ds_picture_object> objects{object_at(DS_ENTITY_AGENT, 0, 0, 1, 2),
-                                                 object_at(DS_ENTITY_DOOR, 3, 2, 1, 2)};
+    const std::vector<ds_picture_object> objects{object_at(DS_PICTURE_AGENT, 0, 0, 1, 2),
+                                                 object_at(DS_PICTURE_BOX, 3, 2, 1, 2)};
     const std::vector<uint8_t> alone = drawn(objects, config);
     for (const int threads : {2, 5, 1024}) {
         config.num_threads = threads;
@@ -480,7 +534,7 @@ void rows_drawn_apart_are_those_of_the_whole_picture() {
     config.samples = 3;
     config.shadows = 1;
     config.num_threads = 2;
-    const std::vector<ds_picture_object> objects{object_at(DS_ENTITY_AGENT, 0, 0, 1, 2)};
+    const std::vector<ds_picture_object> objects{object_at(DS_PICTURE_AGENT, 0, 0, 1, 2)};
     const std::vector<uint8_t> whole = drawn(objects, config);
     std::vector<uint8_t> rgb(whole.size());
     for (const int first_row : {40, 0, 20, 60}) {
@@ -498,8 +552,8 @@ void empty_pictures_are_floor_and_sky() {
     ds_picture_config config = picture_config(2, 2);
     config.position[2] = 1.f;
     const std::vector<uint8_t> rgb = drawn({}, config);
-    CHECK(rgb[2] > rgb[1] && rgb[1] > rgb[0]);  // sky is blue
-    CHECK(rgb[7] > rgb[6] && rgb[7] > rgb[8]);  // the floor is green
+    CHECK_EQUAL(rgb[0], 0);  // the background
+    CHECK(rgb[6] > 100);
 }
 
 }  // namespace
@@ -522,7 +576,9 @@ int main() {
     RUN(whatever_else_is_of_the_agents_kind_is_a_box);
     RUN(drawing_keeps_its_memory);
     RUN(shadows_fall_away_from_the_light);
-    RUN(tints_replace_colours_and_hidden_things_are_not_there);
+    RUN(borders_of_shadows_are_as_wide_as_the_sun);
+    RUN(colours_are_lit_in_linear_light_and_what_has_no_shape_is_not_there);
+    RUN(shapes_on_the_floor_cover_what_they_should);
     RUN(samples_are_averaged);
     RUN(threads_draw_the_same_picture);
     RUN(rows_drawn_apart_are_those_of_the_whole_picture);

@@ -1,5 +1,6 @@
 // Lifetimes of simulators, their threads and their events, through the C API.
 #include <immintrin.h>
+#include <math.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -301,7 +302,19 @@ void configurations_out_of_range_are_refused_by_name() {
         {"auto_reset", [](ds_simulator_config& config) { config.auto_reset = 2; }},
         {"action_check", [](ds_simulator_config& config) { config.action_check = 3; }},
         {"strict", [](ds_simulator_config& config) { config.strict = -1; }},
-        {"flat_observations", [](ds_simulator_config& config) { config.flat_observations = 5; }},
+        {"observations.num_parts", [](ds_simulator_config& config) { config.observations.num_parts = 9; }},
+        {"observations.num_parts", [](ds_simulator_config& config) { config.observations.num_parts = -1; }},
+        {"observations.parts", [](ds_simulator_config& config) { config.observations.parts[6] = 8; }},
+        {"observations.parts", [](ds_simulator_config& config) { config.observations.parts[6] = 2; }},
+        {"observations.scales", [](ds_simulator_config& config) { config.observations.scales[3] = 0.f; }},
+        {"observations.scales", [](ds_simulator_config& config) { config.observations.scales[3] = NAN; }},
+        {"observations.scales", [](ds_simulator_config& config) { config.observations.scales[3] = 2e6f; }},
+        {"observations.parts",
+         [](ds_simulator_config& config) {
+             config.num_agents = 1;
+             config.observations.num_parts = 1;
+             config.observations.parts[0] = DS_OBSERVATION_PART_partner_observations;
+         }},
         {"device_kind", [](ds_simulator_config& config) { config.device_kind = 9; }},
         {"device_index", [](ds_simulator_config& config) { config.device_index = 1; }},
         {"stream", [](ds_simulator_config& config) { config.stream = 1; }},

@@ -8,6 +8,7 @@
 
 #include "draws.h"
 #include "exec/tensors.h"
+#include "sim/observation_layout.h"
 #include "sim/reference_level.h"
 #include "sim/step.h"
 
@@ -56,7 +57,7 @@ const FlightTable& flights() {
 }
 
 TensorPointers allocate_tensors(std::vector<std::vector<uint8_t>>& tensors) {
-    const Dimensions dimensions{kWorlds, W::kAgents, flat_size(W::kAgents), 0};
+    const Dimensions dimensions{kWorlds, W::kAgents, flat_size(kDefaultObservations, W::kAgents), 0};
     for (const TensorRow& row : kTensorRows) {
         ds_tensor_info info;
         describe_tensor(row, dimensions, &info);
@@ -101,7 +102,8 @@ void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits)
     memcpy(static_cast<void*>(batch.blocks.data()), start.data(), sizeof(Block) * start.size());  // padding too
     const TensorPointers pointers = allocate_tensors(batch.tensors);
     const Rules rules{kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
-    batch.simulation = {batch.blocks.data(), pointers, rules, nullptr, 0, given(nullptr)};
+    batch.simulation = {batch.blocks.data(), pointers, rules, nullptr, 0, given(nullptr),
+                        layout_of(kDefaultObservations, W::kAgents)};
     batch.cut_into_tiles();
 }
 

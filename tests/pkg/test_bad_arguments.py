@@ -23,7 +23,8 @@ CONSTRUCTOR: list[tuple[str, list[Any], str]] = [
     ("stream", [0, 1, -1, 2**64, *[value for value in NOT_INTEGERS if value is not None]], "None with device='cpu'"),
     ("auto_reset", [1, 0, "yes", None], "True or False"),
     ("strict", [1, None], "True or False"),
-    ("flat_observations", [0, "False"], "True or False"),
+    ("observations", ["lidar", 5, [], None, {"lidar": 1}], "a sequence of parts"),
+    ("observations", [("lidar", "lidar"), ("lidar", ("lidar", 0.5))], "with each part at most once"),
     ("action_check", ["CLAMP", "", 0, None, ["off"]], "'clamp', 'raise', 'off'"),
     (
         "device",
@@ -211,13 +212,13 @@ def test_bad_timeouts_are_named(timeout: Any) -> None:
         assert caught.value.argument == "timeout"
 
 
-def test_a_flat_observation_that_was_left_out_names_flat_observations() -> None:
-    with doorstep.Simulator(2, flat_observations=False) as sim:
+def test_a_flat_observation_that_was_left_out_names_observations() -> None:
+    with doorstep.Simulator(2, observations="by_name") as sim:
         assert "observations" not in sim.tensors
         for name in ("observations", "final_observations"):
             with pytest.raises(doorstep.ArgumentError, match=f"'{name}'") as caught:
                 getattr(sim, name)
-            assert caught.value.argument == "flat_observations"
+            assert caught.value.argument == "observations"
 
 
 def test_tensors_cannot_be_replaced() -> None:

@@ -28,7 +28,7 @@ OTHERS: dict[str, Any] = {
     "num_threads": 2,
     "action_check": "off",
     "strict": True,
-    "flat_observations": False,
+    "observations": ("physics", ("lidar", 0.25), "agent_index"),
     "max_levels": 5,
     "cameras": CAMERAS,
 }
@@ -84,7 +84,7 @@ def test_a_simulator_says_the_config_it_was_made_from() -> None:
         assert (sim.num_worlds, sim.num_agents, sim.seed, sim.world_offset) == (3, 4, 7, 11)
         assert (sim.num_threads, sim.episode_length, sim.cameras) == (2, 9, CAMERAS)
         assert sim.lidar.shape[:2] == (3, 4)
-        assert "observations" not in sim.tensors
+        assert sim.observations.shape == (3, 4, 66)
     with Simulator(**OTHERS) as sim:
         assert sim.config == SimulatorConfig(**OTHERS)
 

@@ -71,7 +71,7 @@ def test_an_episode_of_other_rules_is_refused_and_leaves_no_file(tmp_path: Path)
     ("record", "config", "says"),
     [
         ((), CONFIG, "record is EpisodeRequest(seed=2"),
-        (("actions",), 3, "config is 3; it must be a doorstep.SimulatorConfig"),
+        (("actions",), 3, "config is 3; it must be a doorstep.RolloutConfig or SimulatorConfig"),
     ],
     ids=["no actions", "config"],
 )

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import doorstep
-from doorstep.errors import ERROR_CLASSES
+from doorstep.errors import ERROR_CLASSES, Status
 
 TREE = [
     (doorstep.ArgumentError, doorstep.DoorstepError, ValueError),
@@ -40,7 +40,7 @@ def test_an_argument_error_is_no_runtime_error() -> None:
 
 
 def test_every_status_that_fails_has_its_own_class() -> None:
-    failures = set(doorstep.Status) - {doorstep.Status.OK, doorstep.Status.PENDING}
+    failures = set(Status) - {Status.OK, Status.PENDING}
     assert set(ERROR_CLASSES) == failures
     assert len(set(ERROR_CLASSES.values())) == len(failures)
     assert all(error.status is status for status, error in ERROR_CLASSES.items())

@@ -396,7 +396,7 @@ def test_progress_is_told_until_all_episodes_have_ended() -> None:
         ({"num_agents": 9}, "num_agents is 9"),
         ({"num_threads": 0}, "num_threads is 0"),
         ({"episode_length": 0}, "episode_length is 0"),
-        ({"levels": []}, "levels is []; it must be 'reference', 'room_types', 'curated', the path"),
+        ({"levels": []}, "levels is []; it must be 'reference', 'room_types', 'curated', the name"),
         ({"levels": [3]}, "levels is 3; it must be 'reference'"),
         ({"levels": 3}, "levels is 3; it must be 'reference'"),
         ({"levels": "curated", "num_agents": 3}, "level 'one door' has 2 spawns; it must have at least 3"),

@@ -23,6 +23,7 @@ PRIVATE_USES = {
     "doorstep.jax": {"_session"},
     "doorstep.planner.reader": {"_session"},
     "doorstep.ray.player": {"_core"},
+    "doorstep.recording.film": {"_snapshots"},
     "doorstep.recording.replay_page": {"_snapshots"},
     "doorstep.recording.writer": {"_interventions"},
     "doorstep.rollouts.core": {"_of"},

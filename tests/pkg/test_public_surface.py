@@ -28,6 +28,10 @@ def test_what_is_imported_lazily_is_there() -> None:
     assert not hasattr(doorstep, "Polecy")
 
 
+def test_what_is_imported_lazily_is_listed_so_that_names_can_be_completed() -> None:
+    assert set(doorstep.__all__) <= set(dir(doorstep))
+
+
 def test_version_is_the_installed_distributions() -> None:
     assert doorstep.__version__ == metadata.version("doorstep")
     assert re.fullmatch(r"\d+\.\d+\.\d+", doorstep.__version__)

@@ -33,6 +33,22 @@ def test_a_restored_simulator_continues_bit_for_bit() -> None:
                 assert np.array_equal(tensor, other.tensors[name]), name
 
 
+@pytest.mark.parametrize("reward", [None, doorstep.Rewards(progress=0, idle=3, bonus_factor=1, max_y=0)])
+def test_restored_worlds_go_on_under_the_reward_of_their_simulator(reward: doorstep.Rewards | None) -> None:
+    own = doorstep.Rewards(progress=0, idle=1, bonus_factor=1, max_y=0)
+    with doorstep.Simulator(4, episode_length=10, reward=own) as sim:
+        play(sim, 6)
+        with doorstep.Simulator(4, episode_length=10, reward=reward) as other:
+            other.restore(sim.save())
+            assert other.reward == reward
+            summed = np.full((4, 2, 1), 6.0, np.float32)
+            for _ in range(4):
+                play(other, 1)
+                summed += other.rewards[:]
+            assert (other.episode_returns[:] == summed).all()
+            assert reward is None or (summed == 6 + 4 * 3).all()
+
+
 def test_restoring_recomputes_the_observations() -> None:
     with doorstep.Simulator(3) as sim:
         saved, before = sim.save(), sim.lidar.to_numpy().copy()

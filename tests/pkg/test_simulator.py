@@ -15,7 +15,7 @@ GOOD_ARGUMENTS: list[dict[str, Any]] = [
     {"num_worlds": np.uint8(2), "seed": np.uint32(5), "world_offset": 2**32 - 2},
     {"num_worlds": 2, "device": "cpu"},
     {"num_worlds": 2, "num_agents": 1},
-    {"num_worlds": 2, "num_agents": 8, "flat_observations": np.True_},
+    {"num_worlds": 2, "num_agents": 8, "strict": np.True_},
     {"num_worlds": 2, "episode_length": 1},
     {"num_worlds": 2, "episode_length": 1_000_000, "auto_reset": False},
     {"num_worlds": 2, "num_threads": 3, "action_check": "off", "strict": True},

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import doorstep
+from doorstep.health import Health
 
 # Name, shape after N for two agents (7 bodies, None where the level format decides), dtype, writable.
 FIELDS: list[tuple[str, tuple[int | None, ...], str, bool]] = [
@@ -104,6 +105,6 @@ def test_strict_raises_after_trouble_and_steps_nothing() -> None:
 def test_health_of_untroubled_worlds_is_all_zero() -> None:
     with doorstep.Simulator(2) as sim:
         sim.step()
-        assert sim.health == doorstep.Health(0, 0, 0, 0, None, None, None)
+        assert sim.health == Health(0, 0, 0, 0, None, None, None)
         with pytest.raises(AttributeError):
             sim.health.clamped_actions = 1  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import sys
 import warnings
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_flat_observation_of_two_agents_has_94_values() -> None:
 
 @pytest.mark.parametrize("agents", [1, 2, 3, 8])
 def test_every_tensor_has_its_shape_dtype_and_access(agents: int) -> None:
-    with doorstep.Simulator(WORLDS, num_agents=agents, flat_observations=True) as sim:
+    with doorstep.Simulator(WORLDS, num_agents=agents) as sim:
         assert list(sim.tensors) == NAMES
         for name, symbols, dtype, writable in TENSORS:
             tensor = sim.tensors[name]
@@ -77,7 +78,7 @@ def test_every_tensor_has_its_shape_dtype_and_access(agents: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tensor_is_contiguous_aligned_and_apart_from_the_others(name: str) -> None:
-    with doorstep.Simulator(WORLDS, flat_observations=True) as sim:
+    with doorstep.Simulator(WORLDS) as sim:
         tensor = sim.tensors[name]
         array = tensor.to_numpy()
         assert array.flags.c_contiguous
@@ -90,7 +91,7 @@ def test_tensor_is_contiguous_aligned_and_apart_from_the_others(name: str) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numpy_reads_the_memory_itself(name: str) -> None:
-    with doorstep.Simulator(WORLDS, flat_observations=True) as sim:
+    with doorstep.Simulator(WORLDS) as sim:
         tensor = sim.tensors[name]
         for array in (tensor.to_numpy(), np.asarray(tensor), np.from_dlpack(tensor), tensor.__array__()):
             assert pointer(array) == pointer(tensor)
@@ -232,7 +233,7 @@ def test_memory_of_the_host_has_no_interface_of_cuda_arrays() -> None:
 
 
 def test_copies_to_and_from_the_host_are_real_copies_of_every_element() -> None:
-    with doorstep.Simulator(3, flat_observations=True) as sim:
+    with doorstep.Simulator(3) as sim:
         for tensor in (*sim.tensors.values(), sim.state.body_positions, sim.state.agent_grabs):
             array = tensor.copy_to_host()
             assert (array.shape, array.dtype) == (tensor.shape, tensor.dtype)
@@ -377,7 +378,7 @@ def test_many_views_leave_nothing_behind() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_torch_reads_the_memory_itself(name: str) -> None:
     torch = pytest.importorskip("torch")
-    with doorstep.Simulator(WORLDS, flat_observations=True) as sim:
+    with doorstep.Simulator(WORLDS) as sim:
         tensor = sim.tensors[name]
         for view in (tensor.to_torch(), torch.from_dlpack(tensor)):
             assert view.data_ptr() == pointer(tensor)
@@ -418,7 +419,7 @@ def jax() -> Any:
 
 def test_jax_reads_the_memory_itself_and_warns_once(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("doorstep.tensor._warned_about_immutability", False)
-    with doorstep.Simulator(WORLDS, flat_observations=True) as sim:
+    with doorstep.Simulator(WORLDS) as sim:
         with pytest.warns(UserWarning, match="never change"):
             sim.rewards.to_jax()
         for tensor in sim.tensors.values():
@@ -442,3 +443,14 @@ def test_jax_copy_is_a_real_copy_without_a_warning(jax: Any) -> None:
             before = np.array(array)
             sim.step()
             assert (np.array(array) == before).all()
+
+
+@pytest.mark.parametrize(("package", "name"), [("torch", "PyTorch"), ("jax", "JAX")])
+def test_a_missing_package_is_named_with_what_installs_it(
+    package: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with doorstep.Simulator(1) as sim, pytest.raises(doorstep.LibraryError) as caught:
+        getattr(sim.lidar, f"to_{package}")()
+    assert str(caught.value).startswith(f"to_{package}() needs {name}, which cannot be imported: ")
+    assert caught.value.hint.startswith(f'pip install "{package}>=')

@@ -59,7 +59,7 @@ def test_a_wrong_index_is_numpys_error(index: Any) -> None:
 
 
 def test_sizes_are_numpys() -> None:
-    with doorstep.Simulator(3, flat_observations=True, num_agents=1) as sim:
+    with doorstep.Simulator(3, num_agents=1) as sim:
         for tensor in [*sim.tensors.values(), sim.state.body_positions, sim.state.episode_index]:
             array = tensor.to_numpy()
             for name in ("ndim", "size", "nbytes", "shape", "dtype", "strides"):
@@ -194,7 +194,7 @@ def test_notebooks_show_tensors_and_simulators() -> None:
 
 @pytest.mark.parametrize("name", ["rgb", "depth", "segmentation", "normals", "observations", "final_observations"])
 def test_an_absent_tensor_is_no_attribute(name: str) -> None:
-    with doorstep.Simulator(2, flat_observations=False) as sim:
+    with doorstep.Simulator(2, observations="by_name") as sim:
         assert not hasattr(sim, name)
         assert getattr(sim, name, None) is None
         with pytest.raises(doorstep.AbsentTensorError) as caught:

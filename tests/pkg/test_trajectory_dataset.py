@@ -47,7 +47,7 @@ def test_trajectories_come_in_the_order_of_the_requests(engine: doorstep.Rollout
 
 def test_a_trajectory_is_the_episode_of_a_simulator(engine: doorstep.RolloutEngine) -> None:
     (trajectory,) = TrajectoryDataset(engine, [doorstep.EpisodeRequest(seed=8)])
-    with doorstep.Simulator(1, seed=8, flat_observations=True, auto_reset=False) as sim:
+    with doorstep.Simulator(1, seed=8, auto_reset=False) as sim:
         for observations, actions, rewards in zip(
             *(trajectory[name].numpy() for name in ("observations", "actions", "rewards")), strict=True
         ):

@@ -10,7 +10,8 @@ import numpy as np
 
 import doorstep
 from doorstep import levels
-from doorstep.levels import AnyLevel, Button, Cube, Door, Goal, Level, Spawn, Wall
+from doorstep.levels import Button, Cube, Door, Goal, Level, Spawn, Wall
+from doorstep.levels.files import AnyLevel
 
 
 def full_level(num_agents: int) -> Level:

@@ -9,12 +9,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doorstep.render import look
+
 Array = NDArray[np.float64]
 
-CUBE, DOOR, BUTTON, WALL = (191, 108, 10), (230, 20, 20), (230, 230, 20), (102, 102, 102)
-FLOOR, FLOOR_LINE = (0.30 * 255, 0.34 * 255, 0.26 * 255), (0.50 * 255, 0.56 * 255, 0.42 * 255)
-# Of faces that look up: in the light that comes from (-1, -1, 2) / sqrt(6), and in shadow.
-LIT, SHADED = 0.45 + 0.10 + 0.45 * 2 / 6**0.5, 0.45 + 0.10
+
+def shown(colour: str) -> tuple[float, ...]:
+    """A colour of the look as pixels have it."""
+    return tuple(255 * part for part in look.rgb(colour))
+
+
+CUBE, WALL, FLOOR, GRID, GROUND, GOAL = map(
+    shown, (look.CUBE, look.WALL, look.FLOOR, look.GRID, look.GROUND, look.GOAL)
+)
+DOORS, AGENTS = tuple(map(shown, look.DOORS)), tuple(map(shown, look.AGENTS))
+# Of faces that look up: in the light of sun and sky, and in shadow, far from other objects.
+LIT, SHADED = look.SKY + look.SUN * look.TO_SUN[2] / float(np.linalg.norm(look.TO_SUN)), look.SKY
+
+
+def in_light(colour: ArrayLike, light: float) -> Array:
+    """A colour as pixels show it in so much light; light is linear (sRGB, IEC 61966-2-1)."""
+    part = np.asarray(colour, np.float64) / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4) * light
+    linear = linear.clip(0, 1)
+    return 255 * np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
 def hue(colour: ArrayLike) -> Array:

@@ -8,14 +8,13 @@ import pytest
 from tests.render.agreement import OUTPUTS, Views, check_agreement, views_of
 from tests.render.level_worlds import full_level, mixed_levels, playing
 from tests.render.on_vulkan import on_vulkan
-from tests.render.pixels import BUTTON, CUBE, DOOR, at, has_hue, read_png, top_pixels
+from tests.render.pixels import AGENTS, CUBE, DOORS, at, has_hue, read_png, top_pixels
 from tests.render.test_replay import read_recording
 from tests.scenes import random_actions
 
 from doorstep import Cameras, EntityKind, Simulator, levels
 from doorstep.recording.replay_page import ReplayPage
-from doorstep.render import write_png
-from doorstep.render.objects import AGENT_TINTS
+from doorstep.render import look, write_png
 from doorstep.video import write_video
 
 STEPS = 40
@@ -115,14 +114,22 @@ def test_from_above_everything_is_where_the_state_says() -> None:
     with playing([full_level(8)], num_agents=8, num_threads=1) as sim:
         picture = sim.render(width=640, height=640)
         positions, sizes = sim.state.static_positions.to_numpy()[0], sim.state.static_sizes.to_numpy()[0]
-        bounds = (positions - sizes / 2)[:, :2].min(axis=0), (positions + sizes / 2)[:, :2].max(axis=0)
+        goal = sim.levels[0].goal
+        corners = [(goal.min_x, goal.min_y), (goal.max_x, goal.max_y)] if goal else np.zeros((0, 2))
+        exit_depth = np.array((0, 0 if goal else look.EXIT_DEPTH))
+        bounds = (
+            np.concatenate([(positions - sizes / 2)[:, :2], corners]).min(axis=0),
+            np.concatenate([(positions + sizes / 2)[:, :2], corners]).max(axis=0) + exit_depth,
+        )
         bodies, kinds = sim.state.body_positions.to_numpy()[0], sim.state.body_kinds.to_numpy()[0]
-        doors = positions[sim.state.static_kinds.to_numpy()[0] == EntityKind.DOOR]
-        buttons = sim.state.button_positions.to_numpy()[0]
-        for colour, points in ((CUBE, bodies[kinds == EntityKind.CUBE]), (DOOR, doors), (BUTTON, buttons)):
-            assert len(points)
-            for place in top_pixels(points, *bounds, picture.shape[1], picture.shape[0]):
-                assert has_hue(np.array(at(picture, place)), colour)
+        doors = [(DOORS[door], positions[slot]) for door, slot in enumerate(sim.state.door_static.to_numpy()[0])]
+        buttons = zip(sim.state.button_doors.to_numpy()[0], sim.state.button_positions.to_numpy()[0], strict=True)
+        cubes = [(CUBE, place) for place in bodies[kinds == EntityKind.CUBE]]
+        seen = [*cubes, *doors, *((DOORS[door], place) for door, place in buttons)]
+        assert len(seen) > 20
+        for colour, point in seen:
+            (place,) = top_pixels([point], *bounds, picture.shape[1], picture.shape[0])
+            assert has_hue(np.array(at(picture, place)), colour)
 
 
 @pytest.mark.parametrize("camera", ["top", "overview", "follow", "agent"])
@@ -140,7 +147,7 @@ def test_a_level_without_walls_is_shown_around_its_agents() -> None:
         picture = sim.render(width=300, height=300)
         agents = sim.state.body_positions.to_numpy()[0, :2, :2]
         for agent, place in enumerate(top_pixels(agents, agents.min(0) - 1, agents.max(0) + 1, 300, 300)):
-            assert has_hue(np.array(at(picture, place)), AGENT_TINTS[agent])
+            assert has_hue(np.array(at(picture, place)), AGENTS[agent])
         assert len(np.unique(sim.render(camera="overview", width=80, height=60).reshape(-1, 3), axis=0)) > 20
 
 

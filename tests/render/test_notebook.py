@@ -45,5 +45,5 @@ def test_a_browser_plays_the_video(browser: Any) -> None:
 
 def test_without_pyav_a_video_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(doorstep.LibraryError, match=r'pip install "av>=14"'):
+    with pytest.raises(doorstep.LibraryError, match=r'pip install "doorstep\[video\]"'):
         Video([np.zeros((4, 4, 3), np.uint8)])

@@ -8,23 +8,24 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 from tests.render.pixels import (
-    BUTTON,
+    AGENTS,
     CUBE,
-    DOOR,
+    DOORS,
     FLOOR,
-    FLOOR_LINE,
+    GRID,
+    GROUND,
     LIT,
-    SHADED,
     WALL,
     at,
     has_hue,
     hue,
+    in_light,
     top_pixels,
 )
 
 import doorstep
 from doorstep import CameraPose, EntityKind, Simulator
-from doorstep.render.objects import AGENT_TINTS
+from doorstep.render import look
 
 WORLD = 2
 Picture = NDArray[np.uint8]
@@ -34,13 +35,20 @@ def make(**settings: Any) -> Simulator:
     return Simulator(4, seed=5, num_threads=1, **settings)
 
 
-def floor_bounds(sim: Simulator, world: int = WORLD) -> tuple[NDArray[Any], NDArray[Any]]:
+def level_bounds(sim: Simulator, world: int = WORLD) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Of the walls, and the exit behind the last door."""
     positions, sizes = sim.state.static_positions.to_numpy()[world], sim.state.static_sizes.to_numpy()[world]
-    return (positions - sizes / 2)[:, :2].min(axis=0), (positions + sizes / 2)[:, :2].max(axis=0)
+    low, high = (positions - sizes / 2)[:, :2].min(axis=0), (positions + sizes / 2)[:, :2].max(axis=0)
+    return low, high + np.array((0, look.EXIT_DEPTH))
+
+
+def is_level(picture: Picture) -> NDArray[np.bool_]:
+    """Which pixels show anything but the floor around the level; without shadows."""
+    return np.abs(picture - in_light(GROUND, LIT)).max(axis=-1) > 7.5  # type: ignore[no-any-return]
 
 
 def places(sim: Simulator, points: Any, picture: Picture) -> NDArray[Any]:
-    return top_pixels(points, *floor_bounds(sim), picture.shape[1], picture.shape[0])
+    return top_pixels(points, *level_bounds(sim), picture.shape[1], picture.shape[0])
 
 
 def put(sim: Simulator, body: int, position: tuple[float, float, float], yaw: float = 0.0) -> None:
@@ -65,38 +73,67 @@ def test_from_above_everything_is_where_the_state_says(size: tuple[int, int]) ->
         for place in places(sim, bodies[kinds == EntityKind.CUBE], picture):
             assert has_hue(np.array(at(picture, place)), CUBE)
         for agent, place in enumerate(places(sim, bodies[:2], picture)):
-            assert has_hue(np.array(at(picture, place)), AGENT_TINTS[agent])
+            assert has_hue(np.array(at(picture, place)), AGENTS[agent])
         statics, kinds = state.static_positions.to_numpy()[WORLD], state.static_kinds.to_numpy()[WORLD]
-        for colour, kind in ((DOOR, EntityKind.DOOR), (WALL, EntityKind.WALL)):
-            for place in places(sim, statics[kinds == kind], picture):
-                assert has_hue(np.array(at(picture, place)), colour)
+        for place in places(sim, statics[kinds == EntityKind.WALL], picture):
+            assert has_hue(np.array(at(picture, place)), WALL)
+        for door, place in enumerate(places(sim, statics[state.door_static.to_numpy()[WORLD]], picture)):
+            assert has_hue(np.array(at(picture, place)), DOORS[door])
+        buttons, doors = state.button_positions.to_numpy()[WORLD], state.button_doors.to_numpy()[WORLD]
+        for door, place in zip(doors, places(sim, buttons, picture), strict=True):
+            assert has_hue(np.array(at(picture, place)), DOORS[door])
 
 
 def test_the_level_fills_the_picture_whatever_its_shape() -> None:
     with make() as sim:
         for width, height in ((640, 480), (200, 700), (700, 100), (64, 64)):
             picture = sim.render(WORLD, width=width, height=height, shadows=False)
-            corners = places(sim, floor_bounds(sim), picture)
+            corners = places(sim, level_bounds(sim), picture)
             assert corners.min() >= 0
             assert (corners <= (width, height)).all()
             extent = np.abs(corners[1] - corners[0]) / (width, height)
             assert extent.max() == pytest.approx(1 / 1.04)
-            walls = np.argwhere(has_hue(picture, WALL))
-            seen = (walls.max(axis=0) - walls.min(axis=0) + 1)[::-1]
+            level = np.argwhere(is_level(picture))
+            seen = (level.max(axis=0) - level.min(axis=0) + 1)[::-1]
             assert seen == pytest.approx(np.abs(corners[1] - corners[0]), abs=2)
 
 
-def test_lit_faces_and_shadows_have_the_colours_of_the_look() -> None:
+def test_lit_faces_have_the_colours_of_the_look_and_shadows_fall_away_from_the_sun() -> None:
     with make() as sim:
+        put(sim, 0, (8.0, 17.0, 0.0))
+        put(sim, 1, (-8.0, 17.0, 0.0))
         put(sim, 2, (0.0, 6.0, 1.5))
         with_shadows = sim.render(WORLD, width=800, height=1600)
         without = sim.render(WORLD, width=800, height=1600, shadows=False)
-        top, shadow, bright = places(sim, [(0.0, 6.0), (2.0, 8.0), (-3.0, 5.0)], with_shadows)
-        assert at(with_shadows, top) == pytest.approx(np.array(CUBE) * LIT, abs=1)
-        # the light comes from (-1, -1, 2): the shadow of the cube's top corner (1.5, 7.5, 3) falls on (3, 9)
-        assert at(with_shadows, shadow) in [pytest.approx(np.array(c) * SHADED, abs=1) for c in (FLOOR, FLOOR_LINE)]
-        assert at(without, shadow) in [pytest.approx(np.array(c) * LIT, abs=1) for c in (FLOOR, FLOOR_LINE)]
-        assert at(with_shadows, bright) == pytest.approx(np.array(FLOOR) * LIT, abs=1)
+        # the shadow of a point moves by this, per metre of its height
+        along = -np.array(look.TO_SUN[:2]) / look.TO_SUN[2]
+        sign = np.sign(along)
+        corner = np.array([0.0, 6.0]) + 1.5 * sign
+        top, shadow, bright, behind = places(
+            sim, [(0.0, 6.0), corner + 1.2 * along, (4.5, 5.5), (0.0, 6.0) - 2.2 * sign], with_shadows
+        )
+        assert at(with_shadows, top) == pytest.approx(in_light(CUBE, LIT), abs=1)
+        assert at(with_shadows, bright) == pytest.approx(in_light(FLOOR, LIT), abs=2)
+        assert max(at(with_shadows, shadow)) < min(in_light(FLOOR, look.SKY)) + 1
+        assert min(at(without, shadow)) > min(in_light(GRID, LIT)) - 1
+        assert min(at(with_shadows, behind)) > max(in_light(FLOOR, look.SKY))  # only its corner is darker
+
+
+def test_the_floor_is_darker_the_nearer_it_is_to_a_wall() -> None:
+    with make() as sim:
+        put(sim, 2, (5.0, 6.0, 1.5))
+        picture = sim.render(WORLD, width=800, height=1600)
+        # the sun comes from +x: the wall whose side is at x = -10 throws its shadow away from the room
+        levels = [min(at(picture, place)) for place in places(sim, [(x, 6.5) for x in (-9.7, -9.3, -8.5)], picture)]
+        assert levels[0] < levels[1] - 3 < levels[2] - 6
+
+
+def test_shadows_have_soft_borders() -> None:
+    with make() as sim:
+        put(sim, 2, (0.0, 6.0, 1.5))
+        picture = sim.render(WORLD, CameraPose((-2.5, 8.0, 30.0), (0.5**0.5, -(0.5**0.5), 0, 0), view_height=4.0))
+        levels = np.unique(picture[..., 0])
+        assert len(levels) > 60
 
 
 def test_agents_can_be_told_apart() -> None:
@@ -117,23 +154,28 @@ def test_an_open_door_is_gone_and_a_pressed_button_is_flat() -> None:
         slot = int(state.door_static.to_numpy()[WORLD, 0])
         x, y, _ = (float(value) for value in state.static_positions.to_numpy()[WORLD, slot])
         ahead = CameraPose.look_at((x, y - 6, 2.0), (x, y, 2.0))
-        assert has_hue(np.array(at(sim.render(WORLD, ahead), (320, 240))), DOOR)
+        assert has_hue(np.array(at(sim.render(WORLD, ahead), (320, 240))), DOORS[0])
         state.static_positions.to_numpy()[WORLD, slot, 2] = -4.8
-        assert not has_hue(np.array(at(sim.render(WORLD, ahead), (320, 240))), DOOR)
+        assert not has_hue(np.array(at(sim.render(WORLD, ahead), (320, 240))), DOORS[0])
 
         button = state.button_positions.to_numpy()[WORLD, 0]
+        colour = DOORS[state.button_doors.to_numpy()[WORLD, 0]]
+        state.button_positions.to_numpy()[WORLD, 1:, 1] = -50.0  # behind the camera
+        state.static_kinds.to_numpy()[WORLD, slot] = 0  # the door has the button's colour
         beside = CameraPose((button[0], button[1] - 2.0, 0.06), view_height=1.0)
-        upright = has_hue(sim.render(WORLD, beside, width=200, height=100), BUTTON).sum()
+        upright = has_hue(sim.render(WORLD, beside, width=200, height=100), colour).sum()
         state.button_pressed.to_numpy()[WORLD, 0] = 1
-        flat = has_hue(sim.render(WORLD, beside, width=200, height=100), BUTTON).sum()
+        flat = has_hue(sim.render(WORLD, beside, width=200, height=100), colour).sum()
         assert upright / 130 == pytest.approx(12, abs=1)  # rows of 1 cm over 1.3 m
         assert flat / 130 == pytest.approx(3, abs=1)
 
 
-def test_more_samples_smooth_the_edges() -> None:
+def test_more_samples_come_nearer_to_the_smooth_picture() -> None:
     with make() as sim:
-        coarse, fine = (len(np.unique(sim.render(WORLD, samples=n).reshape(-1, 3), axis=0)) for n in (1, 4))
-        assert fine > 2 * coarse
+        smooth = sim.render(WORLD, width=160, height=120, samples=8).astype(int)
+        errors = [np.abs(sim.render(WORLD, width=160, height=120, samples=n) - smooth).mean() for n in (1, 2, 4)]
+        assert errors[1] < 0.6 * errors[0]
+        assert errors[2] < 0.6 * errors[1]
 
 
 # ---- Poses
@@ -146,8 +188,8 @@ def test_without_a_rotation_a_camera_looks_along_y_with_x_to_the_right_and_z_up(
         sim.state.body_positions.to_numpy()[WORLD, 2] = (-4.0, 8.0, 3.5)
         picture = sim.render(WORLD, CameraPose((0.0, 1.0, 1.0), view_height=8.0), width=400, height=200)
         # 25 pixels a metre
-        assert has_hue(np.array(at(picture, (200, 100))), AGENT_TINTS[0])
-        assert has_hue(np.array(at(picture, (275, 100))), AGENT_TINTS[1])
+        assert has_hue(np.array(at(picture, (200, 100))), AGENTS[0])
+        assert has_hue(np.array(at(picture, (275, 100))), AGENTS[1])
         assert has_hue(np.array(at(picture, (100, 100 - 25 * 2.5))), CUBE)
 
 
@@ -186,12 +228,12 @@ def test_a_pose_is_what_it_was_made_of() -> None:
 @pytest.mark.parametrize("size", [(640, 480), (300, 600), (800, 200)])
 def test_an_overview_shows_the_whole_level_large(size: tuple[int, int]) -> None:
     with make() as sim:
-        picture = sim.render(WORLD, "overview", width=size[0], height=size[1])
-        rows, columns = np.nonzero(has_hue(picture, WALL, 0.01))
+        picture = sim.render(WORLD, "overview", width=size[0], height=size[1], shadows=False)
+        rows, columns = np.nonzero(is_level(picture))
         margins = (columns.min(), rows.min(), size[0] - 1 - columns.max(), size[1] - 1 - rows.max())
         assert min(margins) > 0
         assert max(np.ptp(columns) / size[0], np.ptp(rows) / size[1]) > 0.6
-        for colour, least in ((CUBE, 30), (DOOR, 15), (BUTTON, 4), *((tint, 4) for tint in AGENT_TINTS[:2])):
+        for colour, least in ((CUBE, 30), (DOORS[0], 15), *((tint, 4) for tint in AGENTS[:2])):
             assert has_hue(picture, colour).sum() > least * picture.size / 640 / 480
 
 
@@ -213,24 +255,33 @@ def test_a_followed_agent_is_seen_even_from_behind_a_wall(y: float, agent: int) 
         put(sim, 1 - agent, (6.0, y, 0.0))
         picture = sim.render(WORLD, "follow", agent=agent, width=200, height=200)
         place = project((0, y - 9, 10), (0, y + 2.5, 0), 55.0, (0, y, 1), 200)
-        assert has_hue(np.array(at(picture, place)), AGENT_TINTS[agent])
+        assert has_hue(np.array(at(picture, place)), AGENTS[agent])
 
 
 def test_no_wall_hides_a_part_of_a_followed_agent() -> None:
     with make() as sim:
         put(sim, 0, (0.0, 4.0, 0.0))
         put(sim, 1, (50.0, -80.0, 0.0))
-        sim.state.static_kinds.to_numpy()[WORLD] = 0
-        alone = sim.render(WORLD, "follow", agent=0, width=200, height=200, shadows=False)
-        sim.state.static_kinds.to_numpy()[WORLD, 0] = EntityKind.WALL
-        # From 9 m behind and 10 m above it hides the agent's lower half; the line to the middle passes over it.
-        sim.state.static_positions.to_numpy()[WORLD, 0] = (0.0, 2.0, 0.9)
-        sim.state.static_sizes.to_numpy()[WORLD, 0] = (10.0, 0.2, 1.8)
-        picture = sim.render(WORLD, "follow", agent=0, width=200, height=200, shadows=False)
-        assert np.array_equal(picture, alone)
-        # One on its other side is there.
-        sim.state.static_positions.to_numpy()[WORLD, 0] = (0.0, 5.1, 0.9)
-        assert not np.array_equal(sim.render(WORLD, "follow", agent=0, width=200, height=200, shadows=False), alone)
+        state = sim.state
+        state.static_kinds.to_numpy()[WORLD] = 0
+
+        def agent_pixels() -> NDArray[Any]:
+            return has_hue(sim.render(WORLD, "follow", agent=0, width=200, height=200, shadows=False), AGENTS[0])
+
+        alone = agent_pixels()
+        state.static_kinds.to_numpy()[WORLD, 0] = EntityKind.WALL
+        # From 9 m behind and 10 m above it would hide the agent's lower half; the line to the middle passes over it.
+        state.static_positions.to_numpy()[WORLD, 0] = (0.0, 2.0, 0.0)
+        state.static_sizes.to_numpy()[WORLD, 0] = (10.0, 0.2, 2.7)
+        assert (alone & ~agent_pixels()).sum() < 0.03 * alone.sum()
+        # What remains of it is low; one on the agent's other side is as high as it was.
+        heights = []
+        for y in (2.0, 5.5):
+            state.static_positions.to_numpy()[WORLD, 0] = (0.0, y, 0.0)
+            whole = sim.render(WORLD, "follow", agent=0, width=200, height=200)
+            state.static_positions.to_numpy()[WORLD, 0, 2] = -5.0
+            heights.append((sim.render(WORLD, "follow", agent=0, width=200, height=200) != whole).any(axis=-1).sum())
+        assert heights[1] > 1.5 * heights[0]
 
 
 def test_without_a_name_the_agent_that_got_furthest_is_followed() -> None:

@@ -12,10 +12,18 @@ import pytest
 import doorstep
 from doorstep._native import CAMERA_TENSORS, Renderer, check, load
 from doorstep._native._generated import LayoutEntry, TensorInfo
-from doorstep._native._render_generated import CamerasConfig, CamerasInfo, PictureConfig, PictureObject, RendererInfo
+from doorstep._native._render_generated import (
+    CamerasConfig,
+    CamerasInfo,
+    PictureConfig,
+    PictureObject,
+    PictureShape,
+    RendererInfo,
+)
 from doorstep._native.c_api import function_table
 from doorstep._native.render import load_render
 from doorstep.cameras import MIN_FOV
+from doorstep.errors import Status
 
 NAN = float("nan")
 
@@ -189,8 +197,8 @@ def test_opening_checks_both_versions() -> None:
         check(load_render().ds_render_open(table, b"99.0.0"))
     other = (ctypes.c_uint32 * 2).from_buffer_copy(ctypes.string_at(table, 8))
     other[0] += 1  # its abi_version
-    assert load_render().ds_render_open(ctypes.addressof(other), b"0.1.0") == doorstep.Status.LIBRARY
-    assert load_render().ds_render_open(None, b"0.1.0") == doorstep.Status.INVALID_ARGUMENT
+    assert load_render().ds_render_open(ctypes.addressof(other), b"0.1.0") == Status.LIBRARY
+    assert load_render().ds_render_open(None, b"0.1.0") == Status.INVALID_ARGUMENT
 
 
 # ---- Pictures
@@ -204,6 +212,10 @@ def picture_config(**changed: Any) -> PictureConfig:
         "vertical_fov": 60.0,
         "position": (0, 0, 1),
         "rotation": (1, 0, 0, 0),
+        "to_sun": (0, 0, 1),
+        "sun": 1.0,
+        "sky": 0.5,
+        "corner_reach": 1.0,
         "num_threads": 1,
     }
     return PictureConfig(struct_size=ctypes.sizeof(PictureConfig), **{**fields, **changed})
@@ -218,11 +230,11 @@ def draw(config: PictureConfig, objects: Any = (), nbytes: int = 4 * 3 * 3) -> n
 
 def cube(**changed: Any) -> PictureObject:
     fields = {
-        "kind": doorstep.EntityKind.CUBE,
+        "shape": PictureShape.BOX,
         "centre": (0, 5, 1),
         "rotation": (1, 0, 0, 0),
         "size": (3, 3, 3),
-        "tint": (-1, -1, -1),
+        "colour": (1, 0.5, 0),
     }
     return PictureObject(**{**fields, **changed})
 
@@ -243,6 +255,16 @@ BAD_PICTURES: list[tuple[dict[str, Any], str, str]] = [
     ({"vertical_fov": float("inf"), "orthographic": 1}, "fov", "more than 0"),
     ({"position": (NAN, 0, 0)}, "position", "finite"),
     ({"rotation": (1, 1, 0, 0)}, "rotation", "unit quaternion"),
+    ({"ground": (0, 0, 1.5)}, "ground", "0 to 1"),
+    ({"background": (0, NAN, 0)}, "background", "0 to 1"),
+    ({"eye": (-1, 0, 0)}, "eye", "0 to 1"),
+    ({"pupil": (2, 0, 0)}, "pupil", "0 to 1"),
+    ({"to_sun": (0, 0, 2)}, "to_sun", "unit vector"),
+    ({"sun": -1.0}, "sun", "0 to 10"),
+    ({"sun_radius": 2.0}, "sun_radius", "0 to 1"),
+    ({"sky": NAN}, "sky", "0 to 10"),
+    ({"bounce": 11.0}, "bounce", "0 to 10"),
+    ({"corner_reach": 0.0}, "corner_reach", "more than 0"),
 ]
 
 
@@ -256,22 +278,26 @@ def test_impossible_pictures_are_refused_by_name(changed: dict[str, Any], argume
 @pytest.mark.parametrize(
     "changed",
     [
-        {"kind": 9},
+        {"shape": 9},
         {"centre": (NAN, 0, 0)},
         {"size": (1, NAN, 1)},
         {"rotation": (0, 0, 0, 0)},
-        {"tint": (0.5, -1, -1)},
-        {"tint": (-1, 0.5, 0.5)},
-        {"tint": (0, 0, 1.5)},
-        {"tint": (0, NAN, 0)},
+        {"colour": (0, 0, 1.5)},
+        {"colour": (0, NAN, 0)},
+        {"opacity": -0.5},
+        {"shine": 2.0},
+        {"bevel": NAN},
+        {"line_width": NAN},
+        {"line_period": float("inf")},
     ],
     ids=str,
 )
-def test_impossible_objects_are_named_by_their_number_unless_hidden(changed: dict[str, Any]) -> None:
+def test_impossible_objects_are_named_by_their_number_unless_they_have_no_shape(changed: dict[str, Any]) -> None:
     with pytest.raises(doorstep.ArgumentError, match=r"objects\[1\]") as raised:
         draw(picture_config(), [cube(), cube(**changed)])
     assert raised.value.argument == "objects"
-    assert (draw(picture_config(), [cube(), cube(**changed, hidden=1)]) == draw(picture_config(), [cube()])).all()
+    without_shape = cube(**{**changed, "shape": PictureShape.NONE})
+    assert (draw(picture_config(), [cube(), without_shape]) == draw(picture_config(), [cube()])).all()
 
 
 def test_rows_are_those_of_the_whole_picture_and_no_others_are_written() -> None:
@@ -287,7 +313,7 @@ def test_a_buffer_of_another_size_is_refused() -> None:
         draw(picture_config(), nbytes=35)
 
 
-def test_things_of_no_kind_are_not_drawn() -> None:
+def test_what_has_no_shape_is_not_drawn() -> None:
     empty = draw(picture_config())
-    assert (draw(picture_config(), [cube(kind=doorstep.EntityKind.NONE)]) == empty).all()
+    assert (draw(picture_config(), [cube(shape=PictureShape.NONE)]) == empty).all()
     assert (draw(picture_config(), [cube()]) != empty).any()

@@ -21,7 +21,7 @@ from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import RecordingWriter
 from doorstep.recording.film import side_by_side
 
-SMALL = ("--size", "96x64", "--threads", "1")
+SMALL = ("--size", "96x64", "--threads", "1", "--camera", "top", "--no-caption")
 
 
 def render(tmp_path: Path, name: str, *arguments: str) -> Path:
@@ -51,9 +51,7 @@ def record(path: Path, steps: int, num_worlds: int = 3, **settings: Any) -> list
 
 def test_ones_own_policy_acts_and_sees_the_flat_observations(tmp_path: Path) -> None:
     (tmp_path / "walk.py").write_text(
-        "def act(observations):\n"
-        "    assert observations.shape == (1, 2, 94)\n"
-        "    return [[[3, 0, 2, 0]] * 2]\n"
+        "def act(observations):\n    assert observations.shape == (1, 2, 94)\n    return [[[3, 0, 2, 0]] * 2]\n"
     )
     seen = picture(tmp_path, "--steps", "30", "--policy", f"{tmp_path / 'walk.py'}:act")
     with doorstep.Simulator(1) as sim:
@@ -77,8 +75,10 @@ def test_by_default_it_is_a_picture_of_the_end_of_an_episode(
         for _ in range(1, 200):
             sim.actions = random(sim.observations)
             sim.step()
-        expected = sim.render()
-    assert np.array_equal(read_png((tmp_path / "doorstep.png").read_bytes()), expected)
+        expected = sim.render(camera="overview")
+    shown = read_png((tmp_path / "doorstep.png").read_bytes())
+    assert np.array_equal(shown[40:], expected[40:])
+    assert not np.array_equal(shown[:40], expected[:40])  # the caption
 
 
 def test_the_options_are_those_of_render(tmp_path: Path) -> None:
@@ -110,6 +110,18 @@ def test_worlds_lie_side_by_side(count: int, rows: int, columns: int, tmp_path: 
             top, left = 68 * (world // columns), 100 * (world % columns)
             expected = sim.render(world, width=96, height=64)
             assert np.array_equal(shown[top : top + 64, left : left + 96], expected)
+
+
+def test_a_grid_has_a_counter_above_worlds_in_rows(tmp_path: Path) -> None:
+    shown = picture(tmp_path, "--policy", "idle", "--steps", "1", "--grid", "3x2")
+    header = shown.shape[0] - (2 * 68 - 4)
+    assert 20 < header < 40
+    assert shown.shape[1] == 3 * 100 - 4
+    with doorstep.Simulator(6) as sim:
+        sim.step()
+        for world in range(6):
+            top, left = header + 68 * (world // 3), 100 * (world % 3)
+            assert np.array_equal(shown[top : top + 64, left : left + 96], sim.render(world, width=96, height=64))
 
 
 def test_a_grid_is_about_as_wide_as_high() -> None:
@@ -194,7 +206,7 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--output", "world.jpg"], "--output world.jpg must end in .png or .html or .mp4 or .gif"),
+        (["--output", "world.jpg"], "--output world.jpg must end in .png or .html or .mp4 or .gif or .webp"),
         (["--output", "missing/world.png"], "--output missing/world.png is not a file in an existing folder"),
         (["--show", "1"], "--show names world 1 of 1 world, counted from 0"),
         (["--steps", "1", "--skip", "2"], "--skip is 2, but only 1 step is taken"),
@@ -203,6 +215,9 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
         (["--size", "640"], "argument --size: '640' is not a size; give width and height as 640x480"),
         (["--size", "0x480"], "width is 0; it must be an integer, 1 to 4096"),
         (["--size", "640x5000"], "height is 5000; it must be an integer, 1 to 4096"),
+        (["--grid", "20x20"], "argument --grid: '20x20' is 400 worlds; show 1 to 256"),
+        (["--grid", "2x2", "--show", "1"], "argument --show: not allowed with argument --grid"),
+        (["--until", "midnight"], "argument --until: invalid choice: 'midnight'"),
         (["--samples", "9"], "samples is 9; it must be an integer, 1 to 8"),
         (["--camera", "side"], "argument --camera: invalid choice: 'side'"),
         (["--agent", "0"], "agent is 0; it must be None, unless camera is"),
@@ -307,11 +322,11 @@ def test_a_recording_that_does_not_fit_its_worlds_is_no_picture(
     assert not (tmp_path / "a.png").exists()
 
 
-@pytest.mark.parametrize("name", ["video.mp4", "video.gif"])
+@pytest.mark.parametrize("name", ["video.mp4", "video.gif", "video.webp"])
 def test_without_pyav_videos_say_what_to_install(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
     assert main(["render", "--output", str(tmp_path / name)]) == 1
-    assert 'pip install "av>=14"' in capsys.readouterr().err
+    assert 'pip install "doorstep[video]"' in capsys.readouterr().err
     assert main(["render", "--output", str(tmp_path / "picture.png"), "--steps", "1", *SMALL]) == 0

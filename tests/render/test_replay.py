@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.render.pixels import CUBE, DOOR, at, has_hue, top_pixels
+from tests.render.pixels import AGENTS, CUBE, DOORS, at, has_hue, top_pixels
 
 import doorstep
 from doorstep import EntityKind
 from doorstep.recording.replay_page import ReplayPage
-from doorstep.render.objects import AGENT_TINTS
+from doorstep.render import look
 
 SHOWN = (3, 1)
 STEPS = 12
@@ -94,10 +94,12 @@ def test_the_file_holds_what_the_state_said(recorded: Recorded) -> None:
         assert returns[-1] == pytest.approx(rewards[EPISODE + 1 :].sum(axis=0), abs=1e-5)
         assert take("<i4", moments).tolist() == [*range(EPISODE), *range(STEPS - EPISODE + 1)]
         offset += 4 * moments * 3  # held bodies, agent that got furthest
+        assert take("<f4", moments, 4) == pytest.approx(np.tile((-11, 40, 11, 40 + look.EXIT_DEPTH), (moments, 1)))
         objects = described["objects"]
-        columns = np.cumsum(take("<i2", 11, objects, moments).astype(np.int64), axis=-1)
+        columns = np.cumsum(take("<i2", 12, objects, moments).astype(np.int64), axis=-1)
         offset += -offset % 4
-        centres, rotations = columns[1:4].T * recording["unit"], columns[4:8].T / 32767
+        assert [recording["colours"][index] for index in columns[1, :2, 0]] == list(look.AGENTS[:2])
+        centres, rotations = columns[2:5].T * recording["unit"], columns[5:9].T / 32767
         bodies = np.array(recorded.of(world, "body_positions"))
         bodies[:, :2, 2] += 1  # agents are told by their bottom
         assert centres[:, :7] == pytest.approx(bodies, abs=recording["unit"])
@@ -183,6 +185,7 @@ def check_from_above(picture: NDArray[np.uint8], state: dict[str, NDArray[Any]],
     """Everything is where the state says."""
     statics, sizes = state["static_positions"][world], state["static_sizes"][world]
     low, high = (statics - sizes / 2)[:, :2].min(axis=0), (statics + sizes / 2)[:, :2].max(axis=0)
+    high = high + np.array((0, look.EXIT_DEPTH))
 
     def pixels(points: NDArray[Any]) -> list[NDArray[Any]]:
         places = top_pixels(points, low, high, picture.shape[1], picture.shape[0])
@@ -190,11 +193,12 @@ def check_from_above(picture: NDArray[np.uint8], state: dict[str, NDArray[Any]],
 
     bodies = state["body_positions"][world]
     for agent, pixel in enumerate(pixels(bodies[:2])):
-        assert has_hue(pixel, AGENT_TINTS[agent])
+        assert has_hue(pixel, AGENTS[agent])
     for pixel in pixels(bodies[state["body_kinds"][world] == EntityKind.CUBE]):
         assert has_hue(pixel, CUBE)
-    for pixel in pixels(statics[state["static_kinds"][world] == EntityKind.DOOR]):
-        assert has_hue(pixel, DOOR)
+    doors = statics[state["static_kinds"][world] == EntityKind.DOOR]
+    for pixel, colour in zip(pixels(doors), DOORS, strict=False):
+        assert has_hue(pixel, colour)
 
 
 def test_from_above_everything_is_where_the_state_says(page: Any, recorded: Recorded) -> None:
@@ -229,7 +233,7 @@ def test_a_followed_agent_is_seen(page: Any, recorded: Recorded) -> None:
         up = np.array([0, 10, 11.5]) / np.hypot(11.5, 10)
         middle = np.array([0, 9, -9])
         row = height / 2 - height / 2 / np.tan(np.radians(27.5)) * (middle @ up) / (middle @ forward)
-        assert has_hue(np.array(at(picture, (width / 2, row))), AGENT_TINTS[agent])
+        assert has_hue(np.array(at(picture, (width / 2, row))), AGENTS[agent])
         assert "followed" in page.locator("#agents tr").nth(agent).get_attribute("class")
 
 

@@ -111,8 +111,8 @@ def test_an_odd_size_grows_by_a_pixel(width: int, height: int, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "frames", "fps", "says"),
     [
-        ("video.avi", moving_square(2), 25, "it must be a file that ends in .mp4 or .gif"),
-        ("video", moving_square(2), 25, "it must be a file that ends in .mp4 or .gif"),
+        ("video.avi", moving_square(2), 25, "it must be a file that ends in .mp4 or .gif or .webp"),
+        ("video", moving_square(2), 25, "it must be a file that ends in .mp4 or .gif or .webp"),
         ("video.mp4", [], 25, "it must be at least one picture"),
         ("video.mp4", [np.zeros((4, 4, 3))], 25, "it must be pictures, uint8 [H, W, 3]"),
         ("video.gif", [np.zeros((4, 4), np.uint8)], 25, "it must be pictures, uint8 [H, W, 3]"),

@@ -123,7 +123,7 @@ def test_done_returns_to_zero_with_the_first_step_after_a_manual_reset() -> None
 
 @pytest.mark.parametrize("num_agents", [1, 2, 4])
 def test_final_tensors_are_what_a_twin_that_never_resets_shows(num_agents: int) -> None:
-    options: dict[str, Any] = {"seed": 3, "num_agents": num_agents, "episode_length": LENGTH, "flat_observations": True}
+    options: dict[str, Any] = {"seed": 3, "num_agents": num_agents, "episode_length": LENGTH}
     scene = Scene(16, **options)
     twin = Scene(16, auto_reset=False, **options)
     for actions in random_actions(4, LENGTH, 16, num_agents):

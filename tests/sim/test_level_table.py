@@ -12,6 +12,7 @@ import pytest
 import doorstep
 from doorstep import levels
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
+from doorstep.levels.files import AnyLevel
 
 FAR = Goal(min_x=-50, max_x=50, min_y=30, max_y=60)
 WALK, TURN_LEFT = (3, 0, 2, 0), (0, 0, 4, 0)
@@ -22,7 +23,7 @@ def hall(**changes: Any) -> Level:
     return Level(**{"spawns": (Spawn(-5, 0), Spawn(5, 0)), "rooms": (Room(0, 40),), **changes})
 
 
-def playing(*table: levels.AnyLevel, num_worlds: int = 1, **config: Any) -> doorstep.Simulator:
+def playing(*table: AnyLevel, num_worlds: int = 1, **config: Any) -> doorstep.Simulator:
     """A simulator whose worlds play the levels in turn."""
     sim = doorstep.Simulator(num_worlds, max_levels=len(table), **config)
     sim.set_levels(table)
@@ -42,7 +43,7 @@ def walk(sim: doorstep.Simulator, steps: int, action: tuple[int, ...] = WALK) ->
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_the_reference_as_a_level_has_the_bits_of_the_reference(num_agents: int) -> None:
-    rules: dict[str, Any] = {"num_agents": num_agents, "seed": 3, "episode_length": 60, "flat_observations": True}
+    rules: dict[str, Any] = {"num_agents": num_agents, "seed": 3, "episode_length": 60}
     own, table = doorstep.Simulator(64, **rules), doorstep.Simulator(64, max_levels=3, **rules)
     draws = np.random.default_rng(num_agents)
     for _ in range(150):
@@ -169,7 +170,7 @@ def test_weights_are_set_from_float32_arrays() -> None:
 
 def test_draws_depend_on_seed_world_and_episode_alone() -> None:
     drawn = hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))
-    table: list[levels.AnyLevel] = [levels.reference(), drawn]
+    table: list[AnyLevel] = [levels.reference(), drawn]
 
     def states(num_worlds: int, world_offset: int, num_threads: int) -> list[int]:
         sim = doorstep.Simulator(num_worlds, world_offset=world_offset, num_threads=num_threads, seed=9, max_levels=2)
@@ -465,7 +466,7 @@ def test_doors_move_at_their_speed() -> None:
 
 
 def test_saves_continue_bit_for_bit_and_fit_their_capacity_only() -> None:
-    table: list[levels.AnyLevel] = [hall(goal=FAR, physics=Physics(friction=(0.5, 1.5))), levels.reference()]
+    table: list[AnyLevel] = [hall(goal=FAR, physics=Physics(friction=(0.5, 1.5))), levels.reference()]
     sim, other = playing(*table, num_worlds=6), playing(*table, num_worlds=6, seed=5)
     walk(sim, 20)
     saved = sim.save()

@@ -1,11 +1,16 @@
 """Observations equal the double-precision reference on states beyond those of episodes, for any number of agents."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.reference import constants as c
 from tests.reference import observations as reference
 from tests.reference.boxes import yaw_quaternion
 from tests.scenes import OBSERVATIONS, Array, Scene, random_actions, random_state
+
+from doorstep import Simulator
+from doorstep.levels import GeneratedLevel, Physics
 
 ANGLE_TURN = 2.0  # bearings and yaws are in units of pi: -1 and 1 are the same direction
 NEAR = 0.1 / c.WORLD_LENGTH  # closer than 10 cm a bearing is not comparable in float32
@@ -54,7 +59,7 @@ def test_observations_after_steps_equal_the_reference(num_agents: int) -> None:
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_shapes_follow_the_number_of_agents(num_agents: int) -> None:
-    scene = Scene(3, num_agents=num_agents, flat_observations=True)
+    scene = Scene(3, num_agents=num_agents)
     a = num_agents
     assert scene.self_observations.shape == (3, a, 8)
     assert scene.partner_observations.shape == (3, a, a - 1, 3)
@@ -71,7 +76,7 @@ def test_two_agents_have_94_features() -> None:
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_flat_observations_are_the_parts_concatenated(num_agents: int) -> None:
-    scene = Scene(64, seed=3, num_agents=num_agents, flat_observations=True, episode_length=40)
+    scene = Scene(64, seed=3, num_agents=num_agents, episode_length=40)
     for actions in random_actions(6, 60, 64, num_agents):
         scene.actions[:] = actions
         scene.step()
@@ -82,8 +87,45 @@ def test_flat_observations_are_the_parts_concatenated(num_agents: int) -> None:
     np.testing.assert_allclose(scene.observations, np.concatenate(parts, axis=-1), rtol=1e-7)
 
 
+@pytest.mark.parametrize("num_agents", [1, 2, 8])
+def test_parts_are_in_the_given_order_and_multiplied_by_their_scales(num_agents: int) -> None:
+    order = ("agent_index", ("lidar", 0.5), "steps_remaining", ("self_observations", 3), ("door_observations", 1e-3))
+    scene = Scene(16, seed=3, num_agents=num_agents, episode_length=15, observations=order)
+    for actions in random_actions(6, 40, 16, num_agents):
+        scene.actions[:] = actions
+        scene.step()
+    for prefix in ("", "final_"):
+
+        def of(name: str, scale: float, prefix: str = prefix) -> Array:
+            part = getattr(scene, prefix + name).reshape(16, num_agents, -1).astype(np.float32)
+            scaled: Array = part * np.float32(scale)
+            return scaled
+
+        index = np.arange(num_agents, dtype=np.float32) / np.float32(max(num_agents - 1, 1))
+        expected = [
+            np.broadcast_to(index[None, :, None], (16, num_agents, 1)),
+            of("lidar", 0.5),
+            of("steps_remaining", 1) / np.float32(15),
+            of("self_observations", 3),
+            of("door_observations", 1e-3),
+        ]
+        np.testing.assert_array_equal(getattr(scene, f"{prefix}observations"), np.concatenate(expected, -1))
+
+
+def test_physics_are_relative_to_the_references() -> None:
+    physics = Physics(cube_mass=(5, 50), friction=(0.5, 1.5), walking_force=1500, turning_torque=160, door_speed=60)
+    level = replace(GeneratedLevel(), physics=physics)
+    with Simulator(8, levels=["reference", level], observations=("physics", "agent_index"), num_threads=1) as sim:
+        reference_worlds = sim.level_indices.to_numpy()[:, 0] == 0
+        assert 0 < reference_worlds.sum() < 8
+        observed, drawn = sim.observations.to_numpy()[..., :5], sim.state.physics.to_numpy()
+        np.testing.assert_array_equal(observed[reference_worlds], 1)
+        np.testing.assert_array_equal(observed, np.broadcast_to(drawn[:, None] / drawn[reference_worlds][0], (8, 2, 5)))
+        np.testing.assert_allclose(observed[~reference_worlds][..., 2:], [[[1.5, 0.5, 2]] * 2] * sum(~reference_worlds))
+
+
 def test_flat_observations_may_be_left_out() -> None:
-    scene = Scene(flat_observations=False)
+    scene = Scene(observations="by_name")
     assert "observations" not in scene.sim.tensors
     assert "final_observations" not in scene.sim.tensors
 

@@ -50,7 +50,7 @@ def test_a_request_that_met_a_collision_is_made_again_before_the_next() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("look_from", "nowhere", "look from is 'nowhere'; it must be one of top, left, right, all."),
+        ("look_from", "nowhere", "look from is 'nowhere'; it must be one of top, left, right, world, all."),
         ("agent", "agent 7", "agent is 'agent 7'; it must be one of agent 0, agent 1."),
         ("player", "nobody", "who acts is 'nobody'; it must be one of policy, agent 0, agent 1."),
         ("camera", "away", "camera is 'away'; it must be one of fly, follow."),

@@ -150,7 +150,7 @@ print(errors.getvalue())
     code, message = output.split("\n", 1)
     assert code == "1"
     assert message.startswith("doorstep view: error: the viewer needs viser")
-    assert 'pip install "viser>=1.1,<2"' in message
+    assert 'pip install "doorstep[view]"' in message
 
 
 def test_nothing_else_imports_viser(run_new_python: RunPython) -> None:

@@ -118,7 +118,7 @@ def test_without_a_browser_nothing_is_stepped_unless_it_keeps_running(sim: doors
 )
 def test_the_status_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: int, world: int, says: str) -> None:
     class StatusPage(FakePage):
-        def show_status(self, text: str, error: str) -> None:
+        def show_status(self, text: str, score: str, error: str) -> None:
             self.calls.append(text)
 
     page = StatusPage()

@@ -1,6 +1,7 @@
 #include "api/arguments.h"
 
 #include "runtime/machine.h"
+#include "sim/observation_layout.h"
 
 namespace doorstep {
 namespace {
@@ -56,6 +57,7 @@ struct Rule {
 #define DS_RULE_FLAG(name, low, high, remedy)
 #define DS_RULE_CHOICE(name, low, high, remedy)
 #define DS_RULE_DEVICE(name, low, high, remedy)
+#define DS_RULE_OBSERVATIONS(name, low, high, remedy)
 DS_SIMULATOR_CONFIG_TABLE(DS_RULE)
 }  // namespace of_simulators
 
@@ -70,6 +72,32 @@ ds_status check_seed(int64_t seed) { return of_simulators::seed.check(seed); }
 ds_status check_world_offset(int64_t world_offset, int64_t num_worlds) {
     return check_range("world_offset", "world_offset + num_worlds is at most 2**32", world_offset, 0,
                        DS_MAX_GLOBAL_WORLDS - num_worlds);
+}
+
+ds_status check_observations(const ds_observations& observations, int64_t num_agents, const char* remedy) {
+    if (const ds_status status = check_range("observations.num_parts", remedy, observations.num_parts, 0,
+                                             DS_OBSERVATION_PART_COUNT)) {
+        return status;
+    }
+    constexpr double kLargest = DS_MAX_OBSERVATION_SCALE;
+    for (int i = 0; i < observations.num_parts; ++i) {
+        const int32_t part = observations.parts[i];
+        const double scale = static_cast<double>(observations.scales[i]);
+        const int64_t last = DS_OBSERVATION_PART_COUNT - 1;
+        if (const ds_status status = check_range("observations.parts", remedy, part, 0, last)) return status;
+        if (!(scale > 0 && scale <= kLargest)) {
+            return fail(DS_STATUS_INVALID_ARGUMENT, "observations.scales", remedy,
+                        "observations.scales[%d] is %g; it must be above 0, at most %g", i, scale, kLargest);
+        }
+        for (int earlier = 0; earlier < i; ++earlier) {
+            if (observations.parts[earlier] != part) continue;
+            return fail(DS_STATUS_INVALID_ARGUMENT, "observations.parts", remedy,
+                        "observations.parts has %d twice; it must have each part at most once", part);
+        }
+    }
+    if (observations.num_parts == 0 || flat_size(observations, static_cast<int>(num_agents)) > 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "observations.parts", "add another part",
+                "observations.parts is partner_observations alone, which have no values with one agent");
 }
 
 ds_status check_device(int32_t kind, int64_t index, ds_device_kind last_kind) {
@@ -87,7 +115,7 @@ ds_status check_tensor(const Simulator& simulator, int64_t tensor) {
     if (simulator.has_tensor(static_cast<int>(tensor))) return DS_STATUS_OK;
     const bool flat = kTensorRows[tensor].presence == Presence::FLAT;
     return fail(DS_STATUS_INVALID_ARGUMENT, "tensor",
-                flat ? "create the simulator with flat_observations" : "create the simulator with max_levels",
+                flat ? "create the simulator with observations" : "create the simulator with max_levels",
                 "this simulator has no tensor %s", kTensorRows[tensor].name);
 }
 

@@ -18,6 +18,11 @@ ds_status check_kind(const ds_batch* batch) {
         return status;
     }
     if (const ds_status status = check_device(batch->device_kind, batch->device_index)) return status;
+    if (batch->observations) {
+        const char* remedy = "pass each ds_observation_part at most once, with a scale above 0";
+        const ds_status status = check_observations(*batch->observations, batch->num_agents, remedy);
+        if (status) return status;
+    }
     return check_cpu();
 }
 
@@ -138,7 +143,7 @@ ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
     if (const ds_status status = check_num_worlds(batch->num_worlds)) return status;
     const WorldModel& model = find_world_model(kind_of(*batch));
     const int64_t world_bytes = static_cast<int64_t>(model.world_bytes);
-    ds_batch_info found = {info->struct_size, model.flat_observation_size, world_bytes, 0, 0};
+    ds_batch_info found = {info->struct_size, layout_of(*batch).size, world_bytes, 0, 0};
     if (is_on_cuda(*batch))
         if (const ds_status status = size_scratch_on_cuda(*batch, &found)) return status;
     *info = found;

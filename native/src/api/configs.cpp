@@ -5,6 +5,8 @@
 
 #include <new>
 
+#include "sim/observation_layout.h"
+
 namespace doorstep {
 namespace {
 
@@ -21,6 +23,7 @@ namespace {
 #define DS_DEFAULT_TYPE DS_DEFAULT_INTEGER
 #define DS_DEFAULT_DEVICE(name, value) fields->name##_kind = value;
 #define DS_DEFAULT_DEVICES(name, value) fields->num_##name = value;
+#define DS_DEFAULT_OBSERVATIONS(name, value) fields->name = first_parts(value);
 #define DS_DEFAULT_PART DS_DEFAULT_INTEGER
 
 using doorstep::check_fields;
@@ -99,6 +102,7 @@ ds_status check_devices(const ds_device* devices, int32_t count, const char* rem
 #define DS_CHECK_TYPE DS_CHECK_INTEGER
 #define DS_CHECK_DEVICE(name, low, high, remedy) check_device_or_current(fields.name##_kind, fields.name##_index)
 #define DS_CHECK_DEVICES(name, low, high, remedy) check_devices(fields.name, fields.num_##name, remedy)
+#define DS_CHECK_OBSERVATIONS(name, low, high, remedy) check_observations(fields.name, fields.num_agents, remedy)
 #define DS_CHECK_PART(name, low, high, remedy) DS_STATUS_OK  // find_parts() checks it
 
 ds_status check_fields(const ds_sampling_config& fields) {

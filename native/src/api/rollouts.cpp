@@ -8,6 +8,7 @@
 #include "api/configs.h"
 #include "api/levels.h"
 #include "api/rollouts.h"
+#include "sim/observation_layout.h"
 
 namespace doorstep {
 namespace {
@@ -350,7 +351,7 @@ ds_status ds_replica_create(ds_config simulator, ds_request_queue requests, ds_o
     if (!to) return fail_closed("outputs");
     ds_simulator_config rules = config->simulator();
     rules.auto_reset = 0;
-    rules.flat_observations = 1;
+    if (rules.observations.num_parts == 0) rules.observations = kDefaultObservations;
     if (const ds_status status = check_rules(rules, from->rules())) return status;
     Ref<Simulator> worlds;
     if (const ds_status status = make_simulator(rules, &worlds)) return status;
@@ -380,6 +381,15 @@ ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind,
         }
     }
     return call->set_policy(index, static_cast<ds_policy_kind>(kind), native);
+}
+
+ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards) {
+    const ReplicaCall call(replica);
+    if (call.status()) return call.status();
+    if (rewards)
+        if (const ds_status status = check_rewards(*rewards)) return status;
+    call->simulator().set_rewards(rewards);
+    return DS_STATUS_OK;
 }
 
 ds_status ds_replica_run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work) {

@@ -53,8 +53,8 @@ ds_status check_advantages(const ds_advantages* call, bool with_ratios) {
     if (const ds_status status = check_place(call)) return status;
     if (const ds_status status = check_range("num_steps", "", call->num_steps, 0, kMostItems)) return status;
     if (const ds_status status = check_range("num_columns", "", call->num_columns, 0, kMostItems)) return status;
-    if (const ds_status status = check_number("discount", call->discount, 1)) return status;
-    if (const ds_status status = check_number("trace_decay", call->trace_decay, 1)) return status;
+    if (const ds_status status = check_number("gamma", call->gamma, 1)) return status;
+    if (const ds_status status = check_number("gae_lambda", call->gae_lambda, 1)) return status;
     if (with_ratios) {
         if (const ds_status status = check_number("rho_clip", call->rho_clip, __builtin_inf())) return status;
         if (const ds_status status = check_number("c_clip", call->c_clip, __builtin_inf())) return status;

@@ -1,5 +1,7 @@
 #include "exec/arena.h"
 
+#include "sim/observation_layout.h"
+
 namespace doorstep {
 namespace {
 
@@ -8,7 +10,7 @@ constexpr int64_t kAlignment = 256;
 bool is_present(Presence presence, const ds_simulator_config& config) {
     switch (presence) {
         case Presence::ALWAYS: return true;
-        case Presence::FLAT: return config.flat_observations != 0;
+        case Presence::FLAT: return config.observations.num_parts > 0;
         case Presence::LEVELS: return config.max_levels > 0;
     }
     return false;
@@ -26,7 +28,7 @@ int64_t Parts::place(int64_t part_bytes) {
 }
 
 Dimensions dimensions_of(const ds_simulator_config& config, const WorldModel& model) {
-    return {config.num_worlds, config.num_agents, model.flat_observation_size, config.max_levels};
+    return {config.num_worlds, config.num_agents, flat_size(config.observations, model.num_agents), config.max_levels};
 }
 
 int64_t constant_bytes(const WorldModel& model, int field) {
@@ -109,7 +111,7 @@ SavedParts saved_parts(const Simulation& simulation, const WorldModel& model) {
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         if (!kTensorRows[tensor].saved) continue;
         ds_tensor_info row;
-        describe_tensor(kTensorRows[tensor], {1, model.num_agents, model.flat_observation_size, 0}, &row);
+        describe_tensor(kTensorRows[tensor], {1, model.num_agents, simulation.flat.size, 0}, &row);
         *part++ = {static_cast<char*>(tensor_address(simulation.tensors, tensor)), tensor_bytes(row)};
     }
     DS_ASSERT(part == saved.parts + kSavedParts);

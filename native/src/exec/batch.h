@@ -3,14 +3,21 @@
 
 #include "doorstep.h"
 #include "exec/arena.h"
+#include "sim/observation_layout.h"
 #include "sim/reference_level.h"
 
 namespace doorstep {
 
+inline FlatLayout layout_of(const ds_batch& batch) {
+    const ds_observations& parts = batch.observations ? *batch.observations : kDefaultObservations;
+    return layout_of(parts, static_cast<int>(batch.num_agents));
+}
+
 // ds_batch in the terms of the simulation.
 inline Simulation simulation_of(const ds_batch& batch) {
     const Rules rules{static_cast<int32_t>(batch.episode_length), batch.auto_reset, batch.action_check, 0};
-    return {batch.worlds, tensors_of(batch.tensors), rules, batch.levels, batch.max_levels, given(batch.reward)};
+    return {batch.worlds,     tensors_of(batch.tensors), rules,           batch.levels,
+            batch.max_levels, given(batch.reward),       layout_of(batch)};
 }
 
 inline WorldKind kind_of(const ds_batch& batch) { return {static_cast<int>(batch.num_agents), batch.max_levels > 0}; }

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/hash.h"
+#include "sim/observation_layout.h"
 #include "sim/reference_level.h"
 
 namespace doorstep {
@@ -27,6 +28,7 @@ Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     simulation_.rules.auto_reset = config.auto_reset;
     simulation_.rules.action_check = config.action_check;
     simulation_.max_levels = config.max_levels;
+    simulation_.flat = layout_of(config.observations, model_->num_agents);
     set_rewards(nullptr);
 }
 

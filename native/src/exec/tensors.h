@@ -12,7 +12,7 @@ namespace doorstep {
 
 // ---- The tables
 
-// Which simulators have a tensor: all, those with flat_observations, those with max_levels.
+// Which simulators have a tensor: all, those with flat observations, those with max_levels.
 enum class Presence { ALWAYS, FLAT, LEVELS };
 
 // The columns of DS_TENSOR_TABLE; state fields have those of the first line only.

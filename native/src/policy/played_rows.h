@@ -29,6 +29,8 @@ struct PlayedRows {
     const PolicyStates* policies;
     float* observations;
     int64_t num_inputs;
+    int32_t time_left;      // where an observation has steps_remaining; -1: nowhere
+    float time_left_scale;
     int32_t* actions;
 };
 
@@ -36,10 +38,10 @@ DS_INLINE void prepare_row(const PlayedRows& call, int64_t row) {
     const PlayedRow played = call.rows[row];
     const ds_sampling_key key = call.keys[row];
     const uint32_t length = key.step + *call.step_counter;
-    if (played.shown_steps > 0) {
+    if (played.shown_steps > 0 && call.time_left >= 0) {
         const int32_t left = played.shown_steps - static_cast<int32_t>(length);
-        float* const shown = call.observations + (row + 1) * call.num_inputs - 2;  // the agent's index follows
-        *shown = static_cast<float>(left) / static_cast<float>(played.shown_steps);
+        const float part = static_cast<float>(left) / static_cast<float>(played.shown_steps);
+        call.observations[row * call.num_inputs + call.time_left] = call.time_left_scale * part;
     }
     int32_t* const action = call.actions + row * DS_ACTION_COMPONENT_COUNT;
     if (played.chooser == RowChooser::kRandom) choose_randomly(key, *call.step_counter, action);

@@ -10,6 +10,7 @@
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
 #include "runtime/status.h"
+#include "sim/observation_layout.h"
 
 namespace doorstep {
 
@@ -165,13 +166,18 @@ ds_status DeviceRows::step() {
 
 ds_status DeviceRows::prepare() {
     const TensorPointers& tensors = simulator_->simulation().tensors;
+    const FlatLayout& flat = simulator_->simulation().flat;
+    const int agents = simulator_->model().num_agents;
+    const PartPlace time_left = place_of(DS_OBSERVATION_PART_steps_remaining, flat.parts, agents);
     PlayedRows call = {num_rows_,
                        lists_.rows,
                        lists_.keys,
                        counter_,
                        lists_.policies,
                        tensors.observations,
-                       simulator_->model().flat_observation_size,
+                       flat.size,
+                       time_left.place,
+                       time_left.scale,
                        tensors.actions};
     const uint32_t blocks = static_cast<uint32_t>((num_rows_ + kPrepareThreads - 1) / kPrepareThreads);
     void* parameters[] = {&call};
@@ -184,7 +190,7 @@ ds_status DeviceRows::act() {
     call.num_rows = num_rows_;
     call.rows = lists_.order;
     call.observations = tensors.observations;
-    call.observation_stride = simulator_->model().flat_observation_size;
+    call.observation_stride = simulator_->simulation().flat.size;
     call.sampling = lists_.sampling;
     call.keys = lists_.keys;
     call.actions = tensors.actions;

@@ -51,9 +51,11 @@ Replica::Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& reque
       number_(number),
       num_worlds_(simulator->config().num_worlds),
       num_agents_(simulator->config().num_agents),
-      num_inputs_(simulator->model().flat_observation_size),
+      num_inputs_(simulator->simulation().flat.size),
+      time_left_(place_of(DS_OBSERVATION_PART_steps_remaining, simulator->simulation().flat.parts,
+                          static_cast<int>(num_agents_))),
       on_host_(simulator->config().device_kind == DS_DEVICE_CPU) {
-    DS_ASSERT(simulator->config().flat_observations && !simulator->config().auto_reset);
+    DS_ASSERT(num_inputs_ > 0 && !simulator->config().auto_reset);
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -454,10 +456,10 @@ void Replica::show_time_left() {
 
 void Replica::show_time_left(int64_t world) {
     const PlayedEpisode& played = played_[world];
-    if (played.shown_steps == 0) return;
+    if (played.shown_steps == 0 || time_left_.place < 0) return;
     const float left = static_cast<float>(played.shown_steps - played.length) / static_cast<float>(played.shown_steps);
     for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
-        observations_[row * num_inputs_ + num_inputs_ - 2] = left;  // the agent's index follows
+        observations_[row * num_inputs_ + time_left_.place] = time_left_.scale * left;
     }
 }
 

@@ -8,6 +8,7 @@
 #include "rollouts/device_rows.h"
 #include "rollouts/replica_recorder.h"
 #include "rollouts/step_record.h"
+#include "sim/observation_layout.h"
 
 namespace doorstep {
 
@@ -131,6 +132,7 @@ private:
     const Ref<OutputQueue> outputs_;
     const int32_t number_;
     const int64_t num_worlds_, num_agents_, num_inputs_;
+    const PartPlace time_left_;  // of a request with a length of its own, which policies see
     const bool on_host_;
 
     PolicySlot policies_[DS_MAX_POLICIES] = {};

@@ -59,9 +59,6 @@ constexpr int kEntityKinds = 6;
 constexpr int kSelfSize = 8;
 constexpr int kPolarSize = 3;  // distance, bearing, and what it is or does
 constexpr int kLidarSize = 2 * kLidarRays;
-
-constexpr int flat_size(int agents) {
-    return kSelfSize + kPolarSize * (agents - 1) + kPolarSize * kEntitySlots + kPolarSize + kLidarSize + 2;
-}
+constexpr int kPhysics = sizeof(ds_level_physics) / sizeof(ds_range);  // numbers of ds_level_physics
 
 }  // namespace doorstep

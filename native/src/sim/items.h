@@ -66,7 +66,7 @@ struct EpisodeRows {
 struct ObservationRow {
     int32_t* steps_remaining;
     float *self, *partners, *room_entities, *doors, *lidar;
-    float* flat;  // null without these flat observations
+    float* flat;  // null without flat observations
 };
 struct FinalObservationRow {
     ObservationRow row;
@@ -102,6 +102,7 @@ struct WorldItem {
     // A copy: a reference into the parameters of a CUDA kernel costs a conversion of its address
     DS_METHOD operator Rules() const { return tile.simulation.rules; }
     DS_METHOD operator GivenRewards() const { return tile.simulation.given_rewards; }
+    DS_METHOD operator const FlatLayout&() const { return tile.simulation.flat; }
     DS_METHOD operator const WorldRequest&() const { return tile.request; }
     template <auto tensor, int kWidth>
     DS_METHOD operator Row<tensor, kWidth>() const {
@@ -176,7 +177,7 @@ struct AgentItem : WorldItem<TileT> {
                 first.room_entities + row() * kPolarSize * kEntitySlots,
                 first.doors + row() * kPolarSize,
                 first.lidar + row() * kLidarSize,
-                first.flat ? first.flat + row() * flat_size(W::kAgents) : nullptr};
+                first.flat ? first.flat + row() * this->tile.simulation.flat.size : nullptr};
     }
 };
 

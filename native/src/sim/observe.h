@@ -6,6 +6,7 @@
 #include "math/lanes.h"
 #include "math/trigonometry.h"
 #include "sim/lidar.h"
+#include "sim/observation_layout.h"
 #include "sim/stages.h"
 
 namespace doorstep {
@@ -97,24 +98,50 @@ DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, flo
     out[2] = !none && world.doors.open[door] ? 1.f : 0.f;
 }
 
-DS_INLINE float* append(float* to, const float* from, int count) {
+// Writes numbers multiplied by a scale; returns the place behind them.
+template <int kCount>
+DS_INLINE float* append(float* to, const float* from, float scale) {
     DS_ROLLED
-    for (int i = 0; i < count; i++) to[i] = from[i];
-    return to + count;
+    for (int i = 0; i < kCount; i++) to[i] = scale * from[i];
+    return to + kCount;
 }
+DS_INLINE float* append(float* to, float number, float scale) { return append<1>(to, &number, scale); }
 
-// Concatenates the parts of an agent's observation, read from the tensors just written.
+// Puts the parts of an agent's observation side by side, most of them read from the tensors just written.
 template <class W>
-DS_INLINE void concatenate(const Episode& episode, int32_t episode_length, int agent, const ObservationRow& row) {
+DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms, int32_t steps_remaining,
+                       int32_t episode_length, int agent, const ObservationRow& row) {
     DS_ASSERT(row.flat);
-    float* out = append(row.flat, row.self, kSelfSize);
-    out = append(out, row.partners, kPolarSize * (W::kAgents - 1));
-    out = append(out, row.room_entities, kPolarSize * kEntitySlots);
-    out = append(out, row.doors, kPolarSize);
-    out = append(out, row.lidar, kLidarSize);
-    out[0] = static_cast<float>(episode.steps_remaining) / static_cast<float>(episode_length);
-    out[1] = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
-    DS_ASSERT(out + 2 == row.flat + flat_size(W::kAgents));
+    constexpr float kLastAgent = W::kAgents > 1 ? W::kAgents - 1 : 1;
+    float* out = row.flat;
+    DS_ROLLED
+    for (int i = 0; i < layout.parts.num_parts; i++) {
+        const float scale = layout.parts.scales[i];
+        switch (layout.parts.parts[i]) {
+            case DS_OBSERVATION_PART_self_observations: out = append<kSelfSize>(out, row.self, scale); break;
+            case DS_OBSERVATION_PART_partner_observations:
+                out = append<kPolarSize * (W::kAgents - 1)>(out, row.partners, scale);
+                break;
+            case DS_OBSERVATION_PART_room_entity_observations:
+                out = append<kPolarSize * kEntitySlots>(out, row.room_entities, scale);
+                break;
+            case DS_OBSERVATION_PART_door_observations: out = append<kPolarSize>(out, row.doors, scale); break;
+            case DS_OBSERVATION_PART_lidar: out = append<kLidarSize>(out, row.lidar, scale); break;
+            case DS_OBSERVATION_PART_steps_remaining:
+                out = append(out, static_cast<float>(steps_remaining) / static_cast<float>(episode_length), scale);
+                break;
+            case DS_OBSERVATION_PART_agent_index:
+                out = append(out, static_cast<float>(agent) / kLastAgent, scale);
+                break;
+            case DS_OBSERVATION_PART_physics: {
+                float numbers[kPhysics];
+                terms.relative_physics(numbers);
+                out = append<kPhysics>(out, numbers, scale);
+                break;
+            }
+        }
+    }
+    DS_ASSERT(out == row.flat + layout.size);
 }
 
 // All but lidar and the flat observation.
@@ -177,15 +204,17 @@ DS_METHOD void Stages<TileT>::cast_final_lidar(LineIndex line, const World& worl
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const Rules& rules, const Terms& terms,
-                                      const Episode& episode, ObservationRow row) {
-    concatenate<World>(episode, terms.episode_length(rules.episode_length), agent.agent, row);
+DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
+                                      const Terms& terms, const Episode& episode, ObservationRow row) {
+    const int32_t length = terms.episode_length(rules.episode_length);
+    lay_out<World>(layout, terms, episode.steps_remaining, length, agent.agent, row);
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const Rules& rules, const Terms& terms,
-                                            const Episode& episode, FinalObservationRow row) {
-    concatenate<World>(episode, terms.episode_length(rules.episode_length), agent.agent, row.row);
+DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
+                                            const Terms& terms, const Episode& episode, FinalObservationRow row) {
+    const int32_t length = terms.episode_length(rules.episode_length);
+    lay_out<World>(layout, terms, episode.steps_remaining, length, agent.agent, row.row);
 }
 
 }  // namespace doorstep

@@ -69,8 +69,9 @@ namespace doorstep {
       (LineIndex line, const World& world, const StaticsInSight& sight, FinalObservationRow row),                  \
       "Casts the lidar rays of worlds before their reset.")                                                        \
     X(flatten_final, EndingFlatAgents,                                                                             \
-      (AgentIndex agent, const Rules& rules, const Terms& terms, const Episode& episode, FinalObservationRow row), \
-      "Concatenates the final observations.")                                                                      \
+      (AgentIndex agent, const FlatLayout& layout, const Rules& rules, const Terms& terms, const Episode& episode, \
+       FinalObservationRow row),                                                                                   \
+      "Puts the parts of the final observations side by side.")                                                    \
     X(reset_levels, RegeneratingWorlds,                                                                            \
       (const Rules& rules, LevelSource source, World& world, ActionRows actions, Each<Yaw> yaws,                   \
        Each<StaticsInSight> sights, TroubleBits& trouble),                                                         \
@@ -81,8 +82,9 @@ namespace doorstep {
       (LineIndex line, const World& world, const StaticsInSight& sight, ObservationRow row),                       \
       "Casts the lidar rays.")                                                                                     \
     X(flatten, FlatAgents,                                                                                         \
-      (AgentIndex agent, const Rules& rules, const Terms& terms, const Episode& episode, ObservationRow row),      \
-      "Concatenates the observations.")
+      (AgentIndex agent, const FlatLayout& layout, const Rules& rules, const Terms& terms, const Episode& episode, \
+       ObservationRow row),                                                                                        \
+      "Puts the parts of the observations side by side.")
 
 // Stages of creation, reset and refresh, which also run some of those above; see sim/step.h.
 #define DS_EPISODE_STAGE_TABLE(X)                                                                                  \

@@ -10,9 +10,6 @@
 
 namespace doorstep {
 
-// Numbers of ds_level_physics.
-constexpr int kPhysics = sizeof(ds_level_physics) / sizeof(ds_range);
-
 struct Episode {
     int32_t steps_remaining;
     int32_t done;  // as the dones tensor
@@ -31,6 +28,10 @@ struct ReferenceTerms {
     DS_METHOD bool has_reference_motion() const { return true; }
     DS_METHOD float force_per_amount() const { return kForcePerAmount; }
     DS_METHOD float torque_per_turn() const { return kTorquePerTurn; }
+    // Its numbers of ds_level_physics, divided by the reference's.
+    DS_METHOD void relative_physics(float* numbers) const {
+        for (int i = 0; i < kPhysics; i++) numbers[i] = 1.f;
+    }
 
     // Which door agents observe in a room, or -1.
     DS_METHOD int door_of(int room) const { return room; }
@@ -108,6 +109,10 @@ struct LevelTerms {
     DS_METHOD bool has_reference_motion() const { return reference_motion; }
     DS_METHOD float force_per_amount() const { return force; }
     DS_METHOD float torque_per_turn() const { return torque; }
+    DS_METHOD void relative_physics(float* numbers) const {
+        constexpr float kReference[kPhysics] = {1.f / kCubeInverseMass, 1.f, kWalkingForce, kTurningTorque, kDoorSpeed};
+        for (int i = 0; i < kPhysics; i++) numbers[i] = physics[i] / kReference[i];
+    }
 
     DS_METHOD int used_doors(int) const { return num_doors; }
     DS_METHOD int used_buttons(int) const { return num_buttons; }

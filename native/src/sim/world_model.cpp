@@ -124,7 +124,6 @@ constexpr WorldModel make_model() {
     model.num_statics = W::kStatics;
     model.num_buttons = W::kButtons;
     model.num_doors = W::kDoors;
-    model.flat_observation_size = flat_size(W::kAgents);
     model.world_bytes = kBlockBytes<W>;
 #define DS_STATE_PLACE(name, ...) model.state_fields[DS_STATE_##name] = StateFields<W>::name;
     DS_STATE_TABLE(DS_STATE_PLACE)

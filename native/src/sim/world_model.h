@@ -49,6 +49,12 @@ struct GivenRewards {
     int32_t replace_those_of_levels;  // 0 or 1
 };
 
+// The parts of the flat observation, and how many values of an agent they are.
+struct FlatLayout {
+    ds_observations parts;
+    int32_t size;
+};
+
 // All inputs of the functions below: the addresses of blocks and tensors, and the rules.
 struct Simulation {
     void* worlds;              // blocks, world_bytes apart, 64-byte aligned
@@ -57,6 +63,7 @@ struct Simulation {
     const ds_level* levels;    // max_levels of them, and as many in each row of level_weights
     int64_t max_levels;        // 0 in worlds that play the reference's levels only
     GivenRewards given_rewards;
+    FlatLayout flat;
 };
 
 // How a world begins an episode that does not follow its last one: as the first episode of a simulator of one world
@@ -111,7 +118,7 @@ constexpr WorldKind kind_of_number(int number) { return {number % kLevelKinds, n
 
 struct WorldModel {
     WorldKind kind;
-    int32_t num_agents, num_bodies, num_statics, num_buttons, num_doors, flat_observation_size;
+    int32_t num_agents, num_bodies, num_statics, num_buttons, num_doors;
     size_t world_bytes;
     StateField state_fields[DS_STATE_COUNT];
 

@@ -37,12 +37,12 @@ DS_INLINE void step_generalized_advantages(const Float* __restrict rewards, cons
                                            const Float* __restrict next_values,
                                            const uint8_t* __restrict terminations,
                                            const uint8_t* __restrict truncations, Float* __restrict advantages,
-                                           Float* __restrict targets, Float* __restrict later, Float discount,
+                                           Float* __restrict targets, Float* __restrict later, Float gamma,
                                            Float decay, int count) {
     for (int i = 0; i < count; i++) {
         const bool terminated = terminations[i] != 0, ended = terminated | (truncations[i] != 0);
         const Float next_value = terminated ? Float(0) : next_values[i];
-        const Float error = rewards[i] + discount * next_value - values[i];
+        const Float error = rewards[i] + gamma * next_value - values[i];
         later[i] = error + (ended ? Float(0) : decay * later[i]);
         advantages[i] = later[i];
         targets[i] = later[i] + values[i];
@@ -51,13 +51,13 @@ DS_INLINE void step_generalized_advantages(const Float* __restrict rewards, cons
 
 template <class Float, int kColumns>
 DS_INLINE void generalized_advantages(const ds_advantages& call, int64_t first, int count) {
-    const Float discount = static_cast<Float>(call.discount);
-    const Float decay = static_cast<Float>(call.discount * call.trace_decay);
+    const Float gamma = static_cast<Float>(call.gamma);
+    const Float decay = static_cast<Float>(call.gamma * call.gae_lambda);
     Float later[kColumns] = {};
     for (int64_t step = call.num_steps - 1; step >= 0; step--) {
         const auto row = row_of<Float>(call, step * call.num_columns + first);
         step_generalized_advantages(row.rewards, row.values, row.next_values, row.terminations, row.truncations,
-                                    row.advantages, row.targets, later, discount, decay, count);
+                                    row.advantages, row.targets, later, gamma, decay, count);
     }
 }
 
@@ -69,16 +69,16 @@ DS_INLINE void step_v_trace(const Float* __restrict rewards, const Float* __rest
                             const Float* __restrict next_values, const Float* __restrict log_ratios,
                             const uint8_t* __restrict terminations, const uint8_t* __restrict truncations,
                             Float* __restrict advantages, Float* __restrict targets, Float* __restrict later,
-                            Float discount, Float trace_decay, Float rho_clip, Float c_clip, int count) {
+                            Float gamma, Float gae_lambda, Float rho_clip, Float c_clip, int count) {
     for (int i = 0; i < count; i++) {
         const bool terminated = terminations[i] != 0, ended = terminated | (truncations[i] != 0);
         const Float ratio = exponential(log_ratios[i]);
         const Float rho = ratio > rho_clip ? rho_clip : ratio;
-        const Float c = trace_decay * (ratio > c_clip ? c_clip : ratio);
+        const Float c = gae_lambda * (ratio > c_clip ? c_clip : ratio);
         const Float next_value = terminated ? Float(0) : next_values[i];
         const Float correction = ended ? Float(0) : later[i];
-        advantages[i] = rho * (rewards[i] + discount * (next_value + correction) - values[i]);
-        later[i] = rho * (rewards[i] + discount * next_value - values[i]) + discount * c * correction;
+        advantages[i] = rho * (rewards[i] + gamma * (next_value + correction) - values[i]);
+        later[i] = rho * (rewards[i] + gamma * next_value - values[i]) + gamma * c * correction;
         targets[i] = later[i] + values[i];
     }
 }
@@ -89,8 +89,8 @@ DS_INLINE void v_trace(const ds_advantages& call, int64_t first, int count) {
     for (int64_t step = call.num_steps - 1; step >= 0; step--) {
         const auto row = row_of<Float>(call, step * call.num_columns + first);
         step_v_trace(row.rewards, row.values, row.next_values, row.log_ratios, row.terminations, row.truncations,
-                     row.advantages, row.targets, later, static_cast<Float>(call.discount),
-                     static_cast<Float>(call.trace_decay), static_cast<Float>(call.rho_clip),
+                     row.advantages, row.targets, later, static_cast<Float>(call.gamma),
+                     static_cast<Float>(call.gae_lambda), static_cast<Float>(call.rho_clip),
                      static_cast<Float>(call.c_clip), count);
     }
 }

@@ -32,22 +32,20 @@ def _read_annotations(cls: Any) -> dict[str, FieldRule]:
 
 
 def _field_rule(annotation: Any) -> FieldRule:
-    if typing.get_origin(annotation) is not Annotated:
-        return FieldRule(_rule_of(annotation, None), "")
-    hint, *said = typing.get_args(annotation)
-    given = next((one for one in said if isinstance(one, Rule)), None)
-    sentence = next((one for one in said if isinstance(one, str)), "")
-    return FieldRule(_rule_of(hint, given), sentence)
+    said = typing.get_args(annotation) if typing.get_origin(annotation) is Annotated else ()
+    return FieldRule(_rule_of(annotation, None), next((one for one in said if isinstance(one, str)), ""))
 
 
 def _rule_of(hint: Any, given: Rule | None) -> Rule:
     """given: that of the value, or of the values in a tuple."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _rule_of(arguments[0], next((one for one in arguments[1:] if isinstance(one, Rule)), None))
     if origin in (typing.Union, types.UnionType) and type(None) in arguments and not isinstance(given, Anything):
         others = [argument for argument in arguments if argument is not type(None)]
         return Optional(_rule_of(typing.Union[tuple(others)], given))  # noqa: UP007
-    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        return Items(_rule_of(arguments[0], given), _plural(arguments[0], given))
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis and not isinstance(given, Items):
+        return Items(_rule_of(arguments[0], given), _plural(arguments[0], given), least=1)
     if given is not None:
         return given
     if origin is Literal:

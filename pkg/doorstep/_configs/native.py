@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NativeConfig(Config):
-    """A config whose fields are those of a struct of the C API, ds_<kind>_config. Fields that the struct lacks, such as
+    """A config with the fields of a struct of the C API, ds_<kind>_config. Fields that the struct lacks, such as
     `cameras`, are Python's alone."""
 
     kind: ClassVar[ConfigKind]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast, final
 
 from doorstep._arguments import nearest, refuse
-from doorstep._configs.config import Config, Part
+from doorstep._configs.checked import Part
+from doorstep._configs.config import Config
 from doorstep._configs.rules import Rule
 from doorstep.errors import ArgumentError
 
@@ -105,14 +106,17 @@ class PolymorphicPart(Rule):
 
     cls: type[PolymorphicConfig]
 
-    def check(self, name: str, value: Any) -> Any:
-        return Part(self.cls).check(name, value)
+    @property
+    def requirement(self) -> str:
+        classes = self.cls.registry.classes()
+        package = self.cls.__module__.rpartition(".")[0]  # exports what its modules define
+        return f"a {self.cls.registry.sort} of {package}: {', '.join(cls.__name__ for cls in classes)}"
+
+    def suits(self, value: Any) -> bool:
+        return isinstance(value, self.cls) and not value.is_abstract()
 
     def to_plain(self, value: Any) -> Any:
         return value.to_dict()
 
     def from_plain(self, name: str, value: Any) -> Any:
         return Part(self.cls).from_plain(name, {"type": value} if isinstance(value, str) else value)
-
-    def placeholder(self) -> str:
-        return "|".join(self.cls.registry)

@@ -1,14 +1,23 @@
-"""What values a field may have, and how they are written: in Python, in JSON and as text of an option."""
+"""What values a field may have, and how they are written: in Python, in JSON and as text of the command line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from doorstep._arguments import check_choice, check_device, check_flag, check_integer, is_number, refuse, to_single
+from doorstep._arguments import (
+    check_choice,
+    check_device,
+    check_flag,
+    check_integer,
+    check_text,
+    is_number,
+    refuse,
+    to_single,
+)
 from doorstep._documents import from_json
 from doorstep.errors import ArgumentError
 
@@ -18,7 +27,7 @@ class Rule:
 
     @property
     def requirement(self) -> str:
-        """What its kind of value is, where None may be another."""
+        """What its kind of value is."""
         return ""
 
     def suits(self, value: Any) -> bool:
@@ -31,6 +40,8 @@ class Rule:
         Raises:
             ArgumentError: it is refused.
         """
+        if not self.suits(value):
+            refuse(name, self.requirement, value)
         return value
 
     def to_plain(self, value: Any) -> Any:
@@ -42,7 +53,7 @@ class Rule:
         return value
 
     def to_text(self, plain: Any) -> str:
-        """A value of to_plain() as the text of an option."""
+        """A value of to_plain() as a text of the command line."""
         return _json(plain)
 
     def from_text(self, text: str) -> Any:
@@ -51,10 +62,6 @@ class Rule:
             return from_json(text)
         except ArgumentError:
             return text
-
-    def placeholder(self) -> str:
-        """Of the option's value in help texts."""
-        return "VALUE"
 
 
 @final
@@ -74,42 +81,51 @@ class Integer(Rule):
         except ValueError:
             return text
 
-    def placeholder(self) -> str:
-        return "N"
-
 
 @final
 @dataclass(frozen=True)
 class Number(Rule):
-    """A finite number of single precision: at least `low` or above `above`, and at most `high`."""
+    """A finite number of single precision: at least `low` or more than `above`, and at most `high`."""
 
     low: float | None = None
-    above: float | None = None
     high: float | None = None
+    above: float | None = None
+    unit: str = ""
+    hint: str = ""
 
     def check(self, name: str, value: Any) -> float:
-        if not is_number(value):
-            refuse(name, self._requirement(), value)
-        single = to_single(value)
-        is_allowed = (
-            math.isfinite(single)
-            and (self.low is None or single >= self.low)
-            and (self.above is None or single > self.above)
-            and (self.high is None or single <= self.high)
-        )
-        if not is_allowed:
-            refuse(name, self._requirement(), value)
+        if not self.allows(value):
+            refuse(name, f"{self.what}{self.range}", value, self.hint)
         return float(value)
 
-    def _requirement(self) -> str:
-        limits = []
-        if self.low is not None:
-            limits.append(f"at least {self.low:g}")
-        if self.above is not None:
-            limits.append(f"more than {self.above:g}")
-        if self.high is not None:
-            limits.append(f"at most {self.high:g}")
-        return ", ".join(["a number", " and ".join(limits)]) if limits else "a finite number"
+    def allows(self, value: Any) -> bool:
+        if not is_number(value):
+            return False
+        single = to_single(value)
+        return (
+            math.isfinite(single)
+            and (self.low is None or single >= to_single(self.low))
+            and (self.above is None or single > to_single(self.above))
+            and (self.high is None or single <= to_single(self.high))
+        )
+
+    @property
+    def what(self) -> str:
+        if self.unit:
+            return f"a number of {self.unit}"
+        return "a finite number" if self.low is self.above is self.high is None else "a number"
+
+    @property
+    def range(self) -> str:
+        """What follows `what` in messages."""
+        if self.low is not None and self.high is not None:
+            return f", {self.low:g} to {self.high:g}"
+        limits = [
+            f"{words} {limit:g}"
+            for words, limit in (("at least", self.low), ("more than", self.above), ("at most", self.high))
+            if limit is not None
+        ]
+        return f", {' and '.join(limits)}" if limits else ""
 
     def from_text(self, text: str) -> Any:
         try:
@@ -117,8 +133,26 @@ class Number(Rule):
         except ValueError:
             return text
 
-    def placeholder(self) -> str:
-        return "X"
+
+@final
+@dataclass(frozen=True)
+class Range(Rule):
+    """What another rule allows, or a pair (low, high) of it, from which something is drawn."""
+
+    number: Integer | Number
+
+    def check(self, name: str, value: Any) -> Any:
+        if not isinstance(value, (tuple, list)):
+            return self.number.check(name, value)
+        if len(value) != 2:
+            refuse(name, "one value or a range (low, high)", value)
+        low, high = (self.number.check(f"{name}[{index}]", end) for index, end in enumerate(value))
+        if low > high:
+            refuse(name, "a range (low, high) with low <= high", value, "exchange the two")
+        return low, high
+
+    def to_plain(self, value: Any) -> Any:
+        return list(value) if isinstance(value, tuple) else value
 
 
 @final
@@ -132,26 +166,18 @@ class Flag(Rule):
     def from_text(self, text: str) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
 
-    def placeholder(self) -> str:
-        return "true|false"
-
 
 class Text(Rule):
     """Text, which options have as it is; in quotation marks if it could be taken for something else."""
 
     def check(self, name: str, value: Any) -> str:
-        if not isinstance(value, str):
-            refuse(name, "text", value)
-        return value
+        return check_text(name, value)
 
     def to_text(self, plain: Any) -> str:
         return _json(plain) if plain.lower() == "none" or plain[:1] in ('"', "[") else str(plain)
 
     def from_text(self, text: str) -> Any:
         return super().from_text(text) if text[:1] == '"' else text
-
-    def placeholder(self) -> str:
-        return "TEXT"
 
 
 @final
@@ -164,9 +190,6 @@ class Choice(Text):
     def check(self, name: str, value: Any) -> str:
         return check_choice(name, value, self.names)
 
-    def placeholder(self) -> str:
-        return "|".join(self.names)
-
 
 @final
 @dataclass(frozen=True)
@@ -176,9 +199,6 @@ class Device(Text):
     def check(self, name: str, value: Any) -> str:
         check_device(value)
         return str(value)
-
-    def placeholder(self) -> str:
-        return "DEVICE"
 
 
 @final
@@ -202,30 +222,41 @@ class Anything(Rule):
 @final
 @dataclass(frozen=True)
 class Items(Rule):
-    """A tuple of at least one value, all of the same rule."""
+    """A sequence of values of one rule, kept as a tuple."""
 
     item: Rule
-    what: str  # one of them is, in the plural
+    what: str = "values"  # what they are, in the plural
+    least: int = 0  # or 1 where there is no `most`
+    most: int | None = None
 
     @property
     def requirement(self) -> str:
-        return f"a tuple of {self.what}"
+        if self.most is None:
+            return f"a sequence of {'one or more ' if self.least else ''}{self.what}"
+        if self.least == self.most:
+            return f"a sequence of {self.most} {self.what}"
+        return f"a sequence of {self.least} to {self.most} {self.what}"
 
     def suits(self, value: Any) -> bool:
-        return isinstance(value, tuple) and bool(value)
+        return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
     def check(self, name: str, value: Any) -> tuple[Any, ...]:
-        if not self.suits(value):
-            refuse(name, self.requirement, value)
-        return tuple(self.item.check(name, item) for item in value)
+        self._check_count(name, value)
+        return tuple(self.item.check(f"{name}[{index}]", item) for index, item in enumerate(value))
 
     def to_plain(self, value: Any) -> Any:
         return [self.item.to_plain(item) for item in value]
 
     def from_plain(self, name: str, value: Any) -> Any:
-        if not isinstance(value, (list, tuple)):
-            return value
+        """They are counted before any is made: a file may have millions."""
+        self._check_count(name, value)
         return tuple(self.item.from_plain(f"{name}[{index}]", item) for index, item in enumerate(value))
+
+    def _check_count(self, name: str, value: Any) -> None:
+        if not self.suits(value) or len(value) < self.least:
+            refuse(name, self.requirement, value)
+        if self.most is not None and len(value) > self.most:
+            refuse(name, self.requirement, value, f"there are {len(value)}")
 
     def to_text(self, plain: Any) -> str:
         are_simple = all(isinstance(item, str) and item.strip() == item != "" for item in plain)
@@ -236,9 +267,6 @@ class Items(Rule):
         if text.startswith("["):
             return super().from_text(text)
         return [self.item.from_text(part.strip()) for part in text.split(",")]
-
-    def placeholder(self) -> str:
-        return f"{self.item.placeholder()},..."
 
 
 @final
@@ -266,9 +294,6 @@ class Optional(Rule):
 
     def from_text(self, text: str) -> Any:
         return None if text.lower() == "none" else self.rule.from_text(text)
-
-    def placeholder(self) -> str:
-        return f"{self.rule.placeholder()}|none"
 
 
 def _json(plain: Any) -> str:

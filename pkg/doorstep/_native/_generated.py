@@ -22,6 +22,7 @@ MAX_THREADS = 1024
 MAX_LEVELS = 1048576
 MAX_DIMENSIONS = 5
 MAX_ACTION_COMPONENTS = 16
+MAX_OBSERVATION_SCALE = 1000000
 LEVEL_MAX_STATICS = 32
 LEVEL_MAX_DOORS = 8
 LEVEL_MAX_BUTTONS = 12
@@ -367,7 +368,7 @@ class TensorRow(NamedTuple):
     shape: tuple[str, ...]
     writable: bool
     sentence: str
-    flat: bool = False  # exists only with flat_observations
+    flat: bool = False  # exists only with flat observations
     levels: bool = False  # exists only with max_levels
     outlives_step: bool = False  # written where an episode ends, kept until the next one does
 
@@ -464,7 +465,7 @@ TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "F"),
         False,
-        "All of the above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).",
+        "The flat observation: parts side by side, by default self_observations to agent_index.",
         flat=True,
     ),
     TensorRow(
@@ -700,6 +701,19 @@ STATE_FIELDS: tuple[TensorRow, ...] = (
 )
 
 
+# Parts of the flat observation, by their numbers in the C API, with the shapes of an agent's values.
+OBSERVATION_PARTS: dict[str, tuple[str, ...]] = {
+    "self_observations": ("8",),
+    "partner_observations": ("A-1", "3"),
+    "room_entity_observations": ("6", "3"),
+    "door_observations": ("3",),
+    "lidar": ("30", "2"),
+    "steps_remaining": ("1",),
+    "agent_index": ("1",),
+    "physics": ("5",),
+}
+
+
 class Error(ctypes.Structure):
     """ds_error"""
 
@@ -719,6 +733,20 @@ class Error(ctypes.Structure):
         ("hint", ctypes.c_char_p),
         ("driver_code", ctypes.c_int32),
         ("padding", ctypes.c_int32),
+    )
+
+
+class Observations(ctypes.Structure):
+    """ds_observations"""
+
+    num_parts: int
+    parts: ctypes.Array[ctypes.c_int32]
+    scales: ctypes.Array[ctypes.c_float]
+
+    _fields_: ClassVar = (
+        ("num_parts", ctypes.c_int32),
+        ("parts", ctypes.c_int32 * 8),
+        ("scales", ctypes.c_float * 8),
     )
 
 
@@ -1003,7 +1031,7 @@ class SimulatorConfig(ctypes.Structure):
     auto_reset: int
     action_check: int
     strict: int
-    flat_observations: int
+    observations: Observations
     max_levels: int
     stream: int
 
@@ -1020,7 +1048,7 @@ class SimulatorConfig(ctypes.Structure):
         ("auto_reset", ctypes.c_int32),
         ("action_check", ctypes.c_int32),
         ("strict", ctypes.c_int32),
-        ("flat_observations", ctypes.c_int32),
+        ("observations", Observations),
         ("max_levels", ctypes.c_int64),
         ("stream", ctypes.c_uint64),
     )
@@ -1198,6 +1226,7 @@ class Batch(ctypes.Structure):
     levels: int | None
     max_levels: int
     reward: int | None
+    observations: int | None
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1217,6 +1246,7 @@ class Batch(ctypes.Structure):
         ("levels", ctypes.c_void_p),
         ("max_levels", ctypes.c_int64),
         ("reward", ctypes.c_void_p),
+        ("observations", ctypes.c_void_p),
     )
 
 
@@ -1257,8 +1287,8 @@ class Advantages(ctypes.Structure):
     log_ratios: int | None
     advantages: int | None
     targets: int | None
-    discount: float
-    trace_decay: float
+    gamma: float
+    gae_lambda: float
     rho_clip: float
     c_clip: float
 
@@ -1279,8 +1309,8 @@ class Advantages(ctypes.Structure):
         ("log_ratios", ctypes.c_void_p),
         ("advantages", ctypes.c_void_p),
         ("targets", ctypes.c_void_p),
-        ("discount", ctypes.c_double),
-        ("trace_decay", ctypes.c_double),
+        ("gamma", ctypes.c_double),
+        ("gae_lambda", ctypes.c_double),
         ("rho_clip", ctypes.c_double),
         ("c_clip", ctypes.c_double),
     )
@@ -1982,6 +2012,7 @@ class PythonRules(ctypes.Structure):
 
 STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_error", Error),
+    ("ds_observations", Observations),
     ("ds_tensor_info", TensorInfo),
     ("ds_range", Range),
     ("ds_level_box", LevelBox),
@@ -2196,6 +2227,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
     ),
     ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_replica_set_rewards", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LevelRewards))),
     ("ds_replica_run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaWork))),
     ("ds_replica_fail", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_replica_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ReplicaInfo))),
@@ -2430,6 +2462,7 @@ class Functions:
     ds_output_queue_release: Any
     ds_replica_create: Any
     ds_replica_set_policy: Any
+    ds_replica_set_rewards: Any
     ds_replica_run: Any
     ds_replica_fail: Any
     ds_replica_get_info: Any

@@ -23,6 +23,19 @@ class Renderer(IntEnum):
     VULKAN = 3
 
 
+class PictureShape(IntEnum):
+    """Shapes in a picture. BOX and AGENT are solid; the others are painted on the floor, in the order given."""
+
+    NONE = 0
+    BOX = 1
+    AGENT = 2
+    RECTANGLE = 3
+    GRID = 4
+    STRIPES = 5
+    DISC = 6
+    GLOW = 7
+
+
 RendererName: TypeAlias = Literal["auto", "raycast", "embree", "vulkan"]
 MATERIAL_RENDERERS = ("vulkan",)
 
@@ -104,20 +117,28 @@ class CamerasInfo(ctypes.Structure):
 class PictureObject(ctypes.Structure):
     """ds_picture_object"""
 
-    kind: int
-    hidden: int
+    shape: int
     centre: ctypes.Array[ctypes.c_float]
     rotation: ctypes.Array[ctypes.c_float]
     size: ctypes.Array[ctypes.c_float]
-    tint: ctypes.Array[ctypes.c_float]
+    colour: ctypes.Array[ctypes.c_float]
+    opacity: float
+    shine: float
+    bevel: float
+    line_width: float
+    line_period: float
 
     _fields_: ClassVar = (
-        ("kind", ctypes.c_int32),
-        ("hidden", ctypes.c_int32),
+        ("shape", ctypes.c_int32),
         ("centre", ctypes.c_float * 3),
         ("rotation", ctypes.c_float * 4),
         ("size", ctypes.c_float * 3),
-        ("tint", ctypes.c_float * 3),
+        ("colour", ctypes.c_float * 3),
+        ("opacity", ctypes.c_float),
+        ("shine", ctypes.c_float),
+        ("bevel", ctypes.c_float),
+        ("line_width", ctypes.c_float),
+        ("line_period", ctypes.c_float),
     )
 
 
@@ -133,6 +154,16 @@ class PictureConfig(ctypes.Structure):
     vertical_fov: float
     position: ctypes.Array[ctypes.c_float]
     rotation: ctypes.Array[ctypes.c_float]
+    ground: ctypes.Array[ctypes.c_float]
+    background: ctypes.Array[ctypes.c_float]
+    eye: ctypes.Array[ctypes.c_float]
+    pupil: ctypes.Array[ctypes.c_float]
+    to_sun: ctypes.Array[ctypes.c_float]
+    sun: float
+    sun_radius: float
+    sky: float
+    bounce: float
+    corner_reach: float
     num_threads: int
     first_row: int
     num_rows: int
@@ -147,6 +178,16 @@ class PictureConfig(ctypes.Structure):
         ("vertical_fov", ctypes.c_float),
         ("position", ctypes.c_float * 3),
         ("rotation", ctypes.c_float * 4),
+        ("ground", ctypes.c_float * 3),
+        ("background", ctypes.c_float * 3),
+        ("eye", ctypes.c_float * 3),
+        ("pupil", ctypes.c_float * 3),
+        ("to_sun", ctypes.c_float * 3),
+        ("sun", ctypes.c_float),
+        ("sun_radius", ctypes.c_float),
+        ("sky", ctypes.c_float),
+        ("bounce", ctypes.c_float),
+        ("corner_reach", ctypes.c_float),
         ("num_threads", ctypes.c_int32),
         ("first_row", ctypes.c_int32),
         ("num_rows", ctypes.c_int32),

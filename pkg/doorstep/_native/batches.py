@@ -5,15 +5,21 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from doorstep._native._generated import Batch, BatchInfo, DeviceKind, LevelRewards
+from doorstep._native._generated import Batch, BatchInfo, DeviceKind, LevelRewards, Observations
 from doorstep._native.calls import check
 from doorstep._native.library import load
 
 
 def batch_info(
-    device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int, max_levels: int = 0
+    device_kind: DeviceKind,
+    device_index: int,
+    num_worlds: int,
+    num_agents: int,
+    max_levels: int = 0,
+    observations: Sequence[float] | None = None,
 ) -> BatchInfo:
-    """Sizes of a batch's tensors, in bytes. On CUDA this asks the device."""
+    """Sizes of a batch's tensors, in bytes. On CUDA this asks the device. observations: as of `batch_struct()`; None:
+    the default parts."""
     batch = Batch(
         struct_size=ctypes.sizeof(Batch),
         device_kind=device_kind,
@@ -22,6 +28,8 @@ def batch_info(
         num_agents=num_agents,
         max_levels=max_levels,
     )
+    if observations is not None:
+        _give_observations(batch, observations)
     info = BatchInfo(struct_size=ctypes.sizeof(BatchInfo))
     check(load().ds_batch_get_info(ctypes.byref(batch), ctypes.byref(info)))
     return info
@@ -33,9 +41,14 @@ def batch_struct(
     auto_reset: bool,
     action_check: int,
     max_levels: int,
+    observations: Sequence[float],
     reward: Sequence[float],
 ) -> Batch:
-    """The rules of a batch, without its tensors. reward: the numbers of a ds_level_rewards, or none."""
+    """The rules of a batch, without its tensors.
+
+    observations: number and scale of each part, one after the other. reward: the numbers of a ds_level_rewards, or
+    none.
+    """
     batch = Batch(
         ctypes.sizeof(Batch),
         num_agents=num_agents,
@@ -44,10 +57,19 @@ def batch_struct(
         action_check=action_check,
         max_levels=max_levels,
     )
+    _give_observations(batch, observations)
     if reward:
         batch.keeps_reward = LevelRewards(*reward)
         batch.reward = ctypes.addressof(batch.keeps_reward)
     return batch
+
+
+def _give_observations(batch: Batch, observations: Sequence[float]) -> None:
+    batch.keeps_observations = parts = Observations(num_parts=len(observations) // 2)
+    for index in range(parts.num_parts):
+        parts.parts[index] = int(observations[2 * index])
+        parts.scales[index] = observations[2 * index + 1]
+    batch.observations = ctypes.addressof(parts)
 
 
 def prepare_batches(device_index: int, num_agents: int, max_levels: int) -> None:

@@ -1,6 +1,6 @@
 """DLPack's structs: tensors that objects export through `__dlpack__`, and the C exchange API of their classes.
 
-The structs are those of the DLPack 1.0 specification.
+The structs of the DLPack 1.0 specification.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,7 +141,7 @@ def draw_picture(
         width: pixels.
         height: pixels.
         samples: a pixel is the mean of samples * samples rays.
-        settings: the other fields of ds_picture_config; position and rotation are sequences.
+        settings: the other fields of ds_picture_config; arrays are sequences.
     """
     if objects.dtype.itemsize != ctypes.sizeof(PictureObject):
         raise AssertionError("the dtype of the objects is not ds_picture_object")
@@ -150,7 +150,7 @@ def draw_picture(
     pointer = packed.ctypes.data_as(ctypes.POINTER(PictureObject))
     config = PictureConfig(struct_size=ctypes.sizeof(PictureConfig), width=width, height=height, samples=samples)
     for name, value in settings.items():
-        setattr(config, name, tuple(value) if name in ("position", "rotation") else value)
+        setattr(config, name, tuple(value) if isinstance(value, Sequence) else value)
     rgb = np.empty((height, width, 3), np.uint8)
     rows = max(1, _RAYS_PER_CALL * default_thread_count() // (width * samples * samples))
     for first_row in range(0, height, rows):

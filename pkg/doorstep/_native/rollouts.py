@@ -68,7 +68,7 @@ class SubmitCall:
 
     @property
     def ids(self) -> NDArray[np.uint64]:
-        """Those of the requests that were submitted, which are the first ones."""
+        """The ids of the requests that were submitted, which are the first ones."""
         return self._ids[: self.num_accepted]
 
     @property
@@ -241,6 +241,9 @@ class ReplicaHandle(Handle):
         made = new_handle(load().ds_replica_create, simulator, requests, outputs, number)
         super().__init__(made, load().ds_replica_release)
         self.work = native.ReplicaWork(struct_size=ctypes.sizeof(native.ReplicaWork))
+
+    def set_rewards(self, rewards: native.LevelRewards) -> None:
+        check(load().ds_replica_set_rewards(self.value, ctypes.byref(rewards)))
 
     def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
         check(load().ds_replica_set_policy(self.value, index, kind, policy))

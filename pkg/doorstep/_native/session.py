@@ -64,7 +64,7 @@ class Session:
     __slots__ = ("__weakref__", "_finalizer", "_memory", "_step", "functions", "handle", "stream", "turn")
 
     def __init__(
-        self, settings: dict[str, int], current_stream: Callable[[], int] | None, stream_owner: object
+        self, settings: dict[str, Any], current_stream: Callable[[], int] | None, stream_owner: object
     ) -> None:
         self.functions = load()
         config = SimulatorConfig(struct_size=ctypes.sizeof(SimulatorConfig), **settings)

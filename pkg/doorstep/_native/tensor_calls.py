@@ -98,10 +98,10 @@ def prepare_training(device_index: int) -> None:
     check(load().ds_training_prepare(device_index))
 
 
-def advantages_struct(discount: float, trace_decay: float, rho_clip: float = 0.0, c_clip: float = 0.0) -> Advantages:
+def advantages_struct(gamma: float, gae_lambda: float, rho_clip: float = 0.0, c_clip: float = 0.0) -> Advantages:
     """The numbers of a call."""
     size = ctypes.sizeof(Advantages)
-    return Advantages(size, discount=discount, trace_decay=trace_decay, rho_clip=rho_clip, c_clip=c_clip)
+    return Advantages(size, gamma=gamma, gae_lambda=gae_lambda, rho_clip=rho_clip, c_clip=c_clip)
 
 
 def multi_discrete_struct(sizes: Sequence[int]) -> MultiDiscrete:

@@ -15,7 +15,7 @@ from doorstep.errors import DeviceError
 
 # Libraries that tell on which stream they work.
 ORDERED_BY_STREAM = (PythonLibrary.TORCH, PythonLibrary.CUPY, PythonLibrary.WARP)
-# Element types that int32_copy() takes, beside bool.
+# Element types that int32_copy() takes, apart from bool.
 INTEGERS = ("int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64")
 
 

@@ -1,11 +1,10 @@
-"""The command `doorstep`: demo, record, replay, render, view, train, plot, evaluate, bench, doctor.
+"""The command `doorstep`: demo, levels, view, render, record, replay, train, plot, evaluate, bench, doctor.
 
-Each command is a module with three names: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
-exit code. A fourth, `add_costly_arguments(parser)`, declares options that need imports for which other commands do not
-pay.
+Each command is a module with four names: SUMMARY, EXAMPLES (whole commands, which its help shows),
+`add_arguments(parser)` and `run(arguments)`, which returns the exit code.
 
 Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or a file that cannot be read or written, 3 a replay
-differs from its recording, 130 interrupted, 141 the reader of a pipe has closed it.
+differs from its recording or a level was not solved, 130 interrupted, 141 the reader of a pipe has closed it.
 """
 
 from __future__ import annotations
@@ -19,15 +18,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TextIO
 
+from doorstep._arguments import nearest
 from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
-from doorstep.cli import bench, demo, doctor, evaluate, plot, record, render, replay, train, view
+from doorstep.cli import bench, demo, doctor, evaluate, levels, plot, record, render, replay, train, view
 from doorstep.cli.terminal import coloured
 from doorstep.errors import DoorstepError, LibraryError, ReplayError
 
 
 class _Command(Protocol):
     SUMMARY: str
+
+    @property
+    def EXAMPLES(self) -> Sequence[str]: ...  # noqa: N802 (a constant of the modules)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
@@ -36,18 +39,20 @@ class _Command(Protocol):
 
 _COMMANDS: dict[str, _Command] = {
     "demo": demo,
+    "levels": levels,
+    "view": view,
+    "render": render,
     "record": record,
     "replay": replay,
-    "render": render,
-    "view": view,
     "train": train,
     "plot": plot,
     "evaluate": evaluate,
     "bench": bench,
     "doctor": doctor,
 }
-_EPILOG = """\
-Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or files, 3 a replay differs.
+_EXAMPLES = ("doorstep demo --trained", "doorstep view --policy trained --worlds 16", "doorstep train --help")
+_EPILOG = """
+Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or files, 3 a replay differs, a level is not solved.
 Completion of commands and options by the Tab key, with the extra doorstep[cli]; add to ~/.bashrc:
   eval "$(doorstep --print-completion bash)"
 """
@@ -78,47 +83,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports an error in one line, without the usage, which --help prints."""
+    """Reports an error in one line, without the usage, which --help prints. The help ends with examples."""
 
-    declare_later: Callable[[argparse.ArgumentParser], None] | None = None
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Only the parser of the command that is given parses."""
-        self.declare()
-        return super().parse_known_args(args, namespace)
-
-    def declare(self) -> None:
-        """Declares the options that were left for later."""
-        declare, self.declare_later = self.declare_later, None
-        if declare is not None:
-            declare(self)
+    def __init__(self, *, examples: Sequence[str] = (), epilog: str = "", **options: Any) -> None:
+        lines = "".join(f"  {example}\n" for example in examples)
+        options["formatter_class"] = argparse.RawDescriptionHelpFormatter  # keeps the lines
+        super().__init__(epilog=f"examples:\n{lines}{epilog}", **options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {_error(message)}\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A value that is misspelt is refused with the choice that was meant, others with all choices."""
+        choices = [str(choice) for choice in action.choices or ()]
+        hint = nearest(str(value), choices)
+        if choices and str(value) not in choices and hint:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {hint}")
+        super()._check_value(action, value)
+
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="doorstep",
-        description="Thousands of 3D escape rooms, stepped at once.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    description = "Thousands of 3D escape rooms, stepped at once."
+    parser = _Parser(prog="doorstep", description=description, examples=_EXAMPLES, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"doorstep {VERSION_STRING}")
     parser.add_argument("--print-completion", choices=("bash", "zsh"), help="print a script for a shell's completion")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, command in _COMMANDS.items():
-        of_command = commands.add_parser(name, help=command.SUMMARY, description=command.SUMMARY)
-        command.add_arguments(of_command)
-        of_command.declare_later = getattr(command, "add_costly_arguments", None)
+        summary, examples = command.SUMMARY, command.EXAMPLES
+        command.add_arguments(commands.add_parser(name, help=summary, description=summary, examples=examples))
     return parser
 
 
 def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
-    shtab = import_optional("shtab", "completion needs shtab", 'pip install "shtab>=1.7"')
+    shtab = import_optional("shtab", "completion needs shtab", "cli")
     (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     for command in commands.choices.values():
-        command.declare()
         for action in command._actions:
             if action.type is Path:
                 action.complete = shtab.FILE

@@ -7,11 +7,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from doorstep._arguments import refuse
+from doorstep._configs.rules import Optional
 from doorstep._files import check_replaceable
+from doorstep._observations import OBSERVATIONS, AnyObservations
+from doorstep._reward import AnyReward, split_reward
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel
+from doorstep.levels import Rewards
 from doorstep.levels.choice import table_levels
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams, load_policy
+from doorstep.policy.imported import import_member
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
 
@@ -58,11 +65,12 @@ def check_output(output: Path, endings: Iterable[str] = (), option: str = "outpu
 
 
 def add_world_arguments(parser: argparse.ArgumentParser, worlds: int, what: str = "number of worlds") -> None:
-    """Number of worlds and agents, seed and device; worlds: the default number."""
+    """Number of worlds and agents, seed, device and reward; worlds: the default number."""
     parser.add_argument("--worlds", type=positive_integer, default=worlds, metavar="N", help=f"{what} ({worlds})")
     parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the levels and of the actions (0)")
     add_device_argument(parser)
+    add_reward_argument(parser)
 
 
 def add_device_argument(parser: argparse.ArgumentParser) -> None:
@@ -83,10 +91,15 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
 
 
 POLICIES = (
-    "what chooses the actions: random, idle, scripted, trained, module:function, path/to/file.py:function, or the "
-    "folder, checkpoint or policy file of a training"
+    "what chooses the actions: random, idle, scripted, trained, module:function, path/to/file.py:function, the folder "
+    "of a run of doorstep train, a checkpoint or a policy file"
 )
 
+
+LEVELS = (
+    "reference, room_types for levels of each type of the reference's rooms, curated for the levels that come with "
+    'doorstep, the name of one of these, such as "let me in", or a file of doorstep.levels.save_levels()'
+)
 
 SAMPLING_OPTIONS = ("greedy", "temperature", "top_p")
 
@@ -130,9 +143,7 @@ def add_levels_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--levels",
         metavar="LEVELS",
-        help="reference, room_types for levels of each type of the reference's rooms, curated for the levels that come "
-        "with doorstep, or a file of doorstep.levels.save_levels(). Every world draws one of them at each reset, all "
-        "equally likely (reference)",
+        help=f"{LEVELS}. Every world draws one of them at each reset, all equally likely (reference)",
     )
 
 
@@ -153,6 +164,53 @@ def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
     return levels
 
 
+REWARDS = (
+    "what agents are rewarded for: terms of doorstep.Rewards, such as goal=5,cube_approach=0.25; a .json or .yaml file "
+    "with them; or module:name or path/to/file.py:name of Rewards"
+)
+_reward_rule = Optional(RewardTerms())
+
+
+def add_reward_argument(parser: argparse.ArgumentParser) -> None:
+    """What agents are rewarded for; `reward_of()` reads it."""
+    parser.add_argument("--reward", metavar="REWARD", help=f"{REWARDS} (the rewards of the levels)")
+
+
+def reward_of(arguments: argparse.Namespace) -> Rewards | None:
+    """The terms of --reward; None without it.
+
+    Raises:
+        ArgumentError: it names a function, or is refused.
+        OSError: the file cannot be read.
+    """
+    terms, function = split_reward(load_reward(arguments.reward))
+    if function is not None:
+        hint = "doorstep train and the environments take functions"
+        refuse("reward", "terms, such as goal=5,cube_approach=0.25", arguments.reward, hint)
+    return terms
+
+
+def load_reward(text: str | None) -> AnyReward:
+    """The terms, or the function, that a text of --reward says.
+
+    Raises:
+        ArgumentError, OSError: as `reward_of()`.
+    """
+    if text is None:
+        return None
+    is_member = ":" in text and not text.lstrip().startswith("{")
+    found = import_member(text, "reward") if is_member else _reward_rule.from_text(text)
+    if not callable(found):
+        found = _reward_rule.check("reward", _reward_rule.from_plain("reward", found))
+    reward: AnyReward = found
+    return reward
+
+
+def reward_text(reward: Rewards | None) -> str:
+    """The text of terms, for a change of a config."""
+    return _reward_rule.to_text(_reward_rule.to_plain(reward))
+
+
 # Options that a recording decides: the field of its configuration, and the default without a recording.
 _RECORDED = {
     "worlds": ("num_worlds", 1),
@@ -161,7 +219,7 @@ _RECORDED = {
     "episode_length": ("episode_length", 200),
 }
 # Options that have no meaning for a recording, and their defaults without one.
-_NOT_RECORDED = {"policy": "random", **dict.fromkeys(SAMPLING_OPTIONS), "start": "normal", "levels": None}
+_NOT_RECORDED = {"policy": "random", "start": "normal", **dict.fromkeys((*SAMPLING_OPTIONS, "levels", "reward"))}
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
@@ -251,7 +309,7 @@ def simulator_of(
     episode_length: int = 200,
     levels: Sequence[AnyLevel] = (),
     *,
-    flat_observations: bool = True,
+    observations: AnyObservations = OBSERVATIONS,
 ) -> Simulator:
     """The simulator that the options of add_simulator_arguments() describe.
 
@@ -264,7 +322,8 @@ def simulator_of(
         num_threads=arguments.threads,
         device=arguments.device,
         episode_length=episode_length,
-        flat_observations=flat_observations,
+        observations=observations,
+        reward=reward_of(arguments),
         max_levels=len(levels),
     )
     if levels:

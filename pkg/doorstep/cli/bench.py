@@ -11,11 +11,16 @@ import numpy as np
 
 import doorstep
 from doorstep import cuda
+from doorstep._observations import BY_NAME
 from doorstep.cli.argument_types import add_simulator_arguments, positive_integer, simulator_of
+from doorstep.cli.bench_report import report
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable
 from doorstep.cli.rooms_start import RoomsStart
+from doorstep.errors import ArgumentError
 
 SUMMARY = "Time step() alone, under random actions."
+
+EXAMPLES = ("doorstep bench --threads 1 --profile", "doorstep bench --threads 1 --report")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=positive_integer, default=2000, metavar="N", help="timed steps (2000)")
     parser.add_argument("--profile", action="store_true", help="also report what each stage of a step takes (CPU only)")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="instead, time steps alone, among cubes, and with a network, views and training (CPU only)",
+    )
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,10 @@ class Result:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
+    if arguments.report:
+        _check_report(arguments)
+        print(report(arguments))
+        return 0
     result = measure(arguments)
     if arguments.json:
         print(json.dumps({key: value for key, value in asdict(result).items() if value is not None}))
@@ -56,11 +70,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_report(arguments: argparse.Namespace) -> None:
+    for option in ("json", "profile"):
+        if getattr(arguments, option):
+            raise ArgumentError(f"--report is given with --{option}; give one of them.", argument="report")
+    if arguments.device != "cpu":
+        raise ArgumentError(f"--report is given with --device {arguments.device}; it times the CPU.", argument="report")
+
+
 def measure(arguments: argparse.Namespace) -> Result:
     """Makes a simulator and times its steps. The time of drawing actions and of moving agents is not counted."""
     table = ActionTable(arguments.seed)
     created = time.perf_counter_ns()
-    with simulator_of(arguments, flat_observations=False) as sim:
+    with simulator_of(arguments, observations=BY_NAME) as sim:
         sim.step()
         sim.wait()
         startup_seconds = (time.perf_counter_ns() - created) / 1e9

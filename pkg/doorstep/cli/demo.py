@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,17 @@ from doorstep.cli.argument_types import (
     positive_integer,
     simulator_of,
 )
+from doorstep.cli.best_moment import BestMoment
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
-from doorstep.recording.film import Image, side_by_side
+from doorstep.recording.film import side_by_side
 from doorstep.render import write_png
 
-SUMMARY = "Step 1,024 worlds with random actions, report the speed, and draw a picture of some of them."
+SUMMARY = "Step 1,024 worlds, report the speed, and draw a picture of agents at work."
+
+EXAMPLES = ("doorstep demo --trained", "doorstep demo --levels curated --policy scripted --worlds 40 --steps 150")
 
 _WIDTH, _HEIGHT = 480, 360  # pixels of the image of a world
 
@@ -38,19 +43,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
     add_policy_arguments(parser)
-    parser.add_argument(
-        "--trained", dest="policy", action="store_const", const="trained", help="short for --policy trained"
-    )
+    parser.set_defaults(policy=None)
+    parser.add_argument("--trained", action="store_true", help="short for --policy trained")
     add_levels_argument(parser)
     parser.add_argument("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("doorstep-demo.png"),
-        metavar="FILE",
-        help="the picture, a .png file (doorstep-demo.png)",
+        "--output", type=Path, metavar="FILE", help="the picture, a .png file (doorstep-demo-POLICY.png)"
     )
     parser.add_argument("--pictured", type=positive_integer, default=6, metavar="N", help="worlds in the picture (6)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the demo."""
+    arguments.policy = _policy_name(arguments)
+    arguments.output = arguments.output or Path(f"doorstep-demo-{_as_part_of_a_name(arguments.policy)}.png")
+    check_output(arguments.output, (".png",))
+    policy, levels = policy_of(arguments), levels_of(arguments)
+    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
+        if levels:
+            sim.reset()
+        player = Player(policy, sim, arguments.policy)
+        print(
+            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps, "
+            f"policy {arguments.policy}, seed {sim.seed}",
+            flush=True,
+        )
+        best = BestMoment(sim, arguments.pictured)
+        tally = _step(sim, player, arguments, best)
+        _report(sim, arguments, tally)
+        _write_picture(arguments.output, best)
+    return 0
+
+
+def _policy_name(arguments: argparse.Namespace) -> str:
+    if not arguments.trained:
+        return arguments.policy or "random"
+    if arguments.policy is not None:
+        raise doorstep.ArgumentError(
+            f"--trained, which is short for --policy trained, is given with --policy {arguments.policy}; give one.",
+            argument="policy",
+        )
+    return "trained"
+
+
+def _as_part_of_a_name(policy: str) -> str:
+    """ "runs/mine" as "runs-mine": so that the pictures of two policies are two files."""
+    return re.sub(r"\W+", "-", policy).strip("-")
+
+
+# ---- Steps
 
 
 @dataclass
@@ -61,9 +102,6 @@ class _Tally:
     returns_sum: float = 0.0
     returns_count: int = 0
     returns_best: float = float("-inf")
-    images: list[Image] = field(default_factory=list)
-    images_step: int = 0
-    images_error: doorstep.DoorstepError | None = None
 
     def count_returns(self, returns: NDArray[np.float32]) -> None:
         """Adds the returns of episodes that have just ended, one per agent."""
@@ -73,31 +111,11 @@ class _Tally:
             self.returns_best = max(self.returns_best, float(returns.max()))
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Runs the demo."""
-    check_output(arguments.output, (".png",))
-    policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, levels=levels) as sim:
-        if levels:
-            sim.reset()
-        player = Player(policy, sim, arguments.policy)
-        print(
-            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps, "
-            f"policy {arguments.policy}, seed {sim.seed}",
-            flush=True,
-        )
-        tally = _step(sim, player, arguments)
-        _report(sim, arguments, tally)
-    _write_picture(arguments.output, tally)
-    return 0
-
-
-def _step(sim: doorstep.Simulator, player: Player, arguments: argparse.Namespace) -> _Tally:
+def _step(sim: doorstep.Simulator, player: Player, arguments: argparse.Namespace, best: BestMoment) -> _Tally:
     tally = _Tally()
     rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
-    picture_step = _picture_step(arguments.steps, sim.episode_length)
     with Progress(arguments.steps, sys.stderr) as progress:
         for step in range(1, arguments.steps + 1):
             player.act()
@@ -107,10 +125,10 @@ def _step(sim: doorstep.Simulator, player: Player, arguments: argparse.Namespace
             tally.step_seconds += time.perf_counter() - started
             dones, returns = sim.dones.copy_to_host(), sim.episode_returns.copy_to_host()
             tally.count_returns(returns[dones != 0])
-            if step == picture_step:
-                _draw(sim, arguments.pictured, step, tally)
             if rooms_start:
                 rooms_start.place(np.flatnonzero(dones.any(axis=(1, 2))))
+            if arguments.steps - step < sim.episode_length:  # a whole episode, if there is one
+                best.look(step)
             progress.update(step, f"{_speed(sim.num_worlds, step, tally)}, {_mean_return(tally)}")
     return tally
 
@@ -118,37 +136,10 @@ def _step(sim: doorstep.Simulator, player: Player, arguments: argparse.Namespace
 # ---- The picture
 
 
-def _picture_step(steps: int, episode_length: int) -> int:
-    """The last step that leaves its episode running: just after a reset there is little to see."""
-    ends_an_episode = steps % episode_length == 0
-    return steps - 1 if ends_an_episode and steps > 1 else steps
-
-
-def _draw(sim: doorstep.Simulator, pictured: int, step: int, tally: _Tally) -> None:
-    """A machine that cannot draw still steps: its error is raised after the report."""
-    tally.images_step = step
-    try:
-        tally.images = [
-            sim.render(world, "overview", width=_WIDTH, height=_HEIGHT) for world in _busiest(sim, pictured)
-        ]
-    except doorstep.DoorstepError as error:
-        tally.images_error = error
-
-
-def _busiest(sim: doorstep.Simulator, pictured: int) -> list[int]:
-    """Worlds with most doors open, buttons pressed and cubes held; among equals, those whose agents came furthest."""
-    state = sim.state
-    doors, buttons = state.door_open.copy_to_host().sum(axis=1), state.button_pressed.copy_to_host().sum(axis=1)
-    held, furthest = (state.agent_grabs.copy_to_host() >= 0).sum(axis=1), state.agent_max_y.copy_to_host().max(axis=1)
-    worlds: list[int] = np.lexsort((-furthest, -(doors + buttons + held)))[:pictured].tolist()
-    return worlds
-
-
-def _write_picture(output: Path, tally: _Tally) -> None:
-    if tally.images_error is not None:
-        raise tally.images_error
-    write_png(output, side_by_side(tally.images))
-    print(f"picture  {output}: {count(len(tally.images), 'world')} after step {tally.images_step:,}")
+def _write_picture(output: Path, best: BestMoment) -> None:
+    images = best.draw(_WIDTH, _HEIGHT)
+    write_png(output, side_by_side(images))
+    print(f"picture  {output}: {count(len(images), 'world')} after step {best.step:,}")
 
 
 # ---- The report

@@ -36,6 +36,8 @@ from doorstep.cli.terminal import coloured
 
 SUMMARY = "Report what doorstep finds on this machine, with remedies for what is missing."
 
+EXAMPLES = ("doorstep doctor", "doorstep doctor --json")
+
 _DRIVER_VERSION_FILE = Path("/proc/driver/nvidia/version")
 
 
@@ -289,8 +291,8 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
         if renderer != Renderer.AUTO
     },
     "numpy": _look_for_package("numpy>=1.26", "doorstep needs it", needed=True),
-    "torch": _look_for_package("torch>=2.6", "Only Tensor.to_torch() needs it"),
-    "jax": _look_for_package("jax>=0.6", "Only Tensor.to_jax() needs it"),
+    "torch": _look_for_package("torch>=2.6", "Training, doorstep.torch and Tensor.to_torch() need it"),
+    "jax": _look_for_package("jax>=0.6", "doorstep.jax and Tensor.to_jax() need it"),
     "av": _look_for_package("av>=14", "Only videos need it"),
     "matplotlib": _look_for_package("matplotlib>=3.8", "Only doorstep plot and doorstep evaluate --plot need it"),
     "viser": _look_for_package("viser>=1.1,<2", "Only doorstep view needs it"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doorstep._files import replaced_file
 from doorstep.cli.argument_types import (
+    LEVELS,
     POLICIES,
     add_sampling_arguments,
     add_threads_argument,
@@ -18,13 +18,15 @@ from doorstep.cli.argument_types import (
     check_output,
     count,
     positive_integer,
+    reward_of,
     sampling_of,
 )
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from doorstep.evaluation import Evaluation, EvaluationConfig
+    from doorstep.evaluation import Evaluation
+    from doorstep.evaluation.config import EvaluationConfig
     from doorstep.evaluation.run import OnProgress
     from doorstep.metrics import MetricsStore
 
@@ -44,15 +46,27 @@ _SHORT = {
 
 SUMMARY = "Compare policies: let each play the same episodes, and count how well they do."
 
+EXAMPLES = (
+    "doorstep evaluate --policy trained --policy scripted --episodes 20",
+    "doorstep evaluate --policy rooms --levels curated --json figures.json devices=cpu,cpu",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add(
+        "changes",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="change a field of the evaluation or its engine, such as simulator.strict=true, devices=cpu,cpu or "
+        "scheduler.type=fair_share; the fields are those of an EvaluationConfig",
+    )
+    add(
         "--config",
         type=Path,
         metavar="FILE",
-        help="a .json, .yaml or .yml file with the fields of doorstep.evaluation.EvaluationConfig; options count more",
+        help="a .json, .yaml or .yml file with the fields of an EvaluationConfig; options count more",
     )
     add(
         "--policy",
@@ -62,12 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{POLICIES}; give the option several times to compare policies (random)",
     )
     add_sampling_arguments(parser)
-    add(
-        "--levels",
-        metavar="LEVELS",
-        help="what is played: reference, room_types for levels of each type of the reference's rooms, curated for the "
-        "levels that come with doorstep, or a file of doorstep.levels.save_levels() (reference)",
-    )
+    add("--levels", metavar="LEVELS", help=f"what is played: {LEVELS} (reference)")
     add(
         "--episodes",
         type=positive_integer,
@@ -104,24 +113,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_costly_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of the config that have no short one."""
-    from doorstep._configs.flags import add_options
-    from doorstep.evaluation.config import EvaluationConfig
-
-    add_options(parser, EvaluationConfig, leave_out=("policies", "sampling", *_SHORT))
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Plays, prints the table and writes the files."""
-    from doorstep.evaluation import evaluate_config  # here, as below: other commands do not pay for it
+    from doorstep.evaluation.run import evaluate_config
     from doorstep.metrics import MetricsStore
 
     _check_files(arguments)
     config = _config_of(arguments)
     metrics = MetricsStore(trace=_TRACE_EVENTS if arguments.trace is not None else 0)
-    with _progress() as on_progress:
-        evaluation = evaluate_config(config, on_progress, metrics)
+    with contextlib.ExitStack() as stack:
+        evaluation = evaluate_config(config, _showing(stack), metrics)
     _report(evaluation)
     _report_engine(metrics)
     _write_files(arguments, evaluation, metrics)
@@ -129,24 +130,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
-    """The file's fields, with those that options say.
+    """The file's fields, with those that options and changes say.
 
     Raises:
         ArgumentError: a field is unknown, or its value is refused.
         OSError: the file cannot be read.
     """
-    from doorstep._configs.flags import read_options
+    from doorstep._configs.changes import apply_changes, split_changes
     from doorstep.evaluation.config import EvaluationConfig
 
-    base = {} if arguments.config is None else EvaluationConfig.load(arguments.config).to_dict()
-    short = {path: getattr(arguments, name) for name, path in _SHORT.items()}
-    fields = read_options(arguments, EvaluationConfig, base, short)
-    if arguments.policies is not None:
-        fields["policies"] = arguments.policies
+    config = EvaluationConfig() if arguments.config is None else EvaluationConfig.load(arguments.config)
+    given = {path: getattr(arguments, name) for name, path in _SHORT.items()} | {"policies": arguments.policies}
+    given = {path: value for path, value in given.items() if value is not None}
+    if arguments.reward is not None:
+        given["reward"] = reward_of(arguments)
+    config = apply_changes(config, {**given, **split_changes(arguments.changes)})
     sampling = sampling_of(arguments)
-    if sampling is not None:
-        fields["sampling"] = sampling.to_dict()
-    return EvaluationConfig.from_dict(fields)
+    return config if sampling is None else config.replace(sampling=sampling)
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
@@ -171,25 +171,15 @@ def _check_files(arguments: argparse.Namespace) -> None:
             given[path] = option
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[OnProgress | None]:
-    """What shows the progress; nothing where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with contextlib.ExitStack() as stack:
-        yield _showing(stack)
-
-
 def _showing(stack: contextlib.ExitStack) -> OnProgress:
-    """Makes the bar when the number of episodes is known."""
-    update: Callable[[int, str], None] | None = None
+    """Makes the display when the number of episodes is known."""
+    progress: Progress | None = None
 
     def show(done: int, total: int, what: str) -> None:
-        nonlocal update
-        if update is None:
-            update = stack.enter_context(Progress(total, sys.stderr, "episode")).update
-        update(done, what)
+        nonlocal progress
+        if progress is None:
+            progress = stack.enter_context(Progress(total, sys.stderr, "episode"))
+        progress.update(done, what)
 
     return show
 

@@ -21,11 +21,14 @@ from doorstep.cli.argument_types import (
 )
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import RecordingWriter
 from doorstep.recording.record import take_steps
 
 SUMMARY = "Step worlds and record them, for replay, view and render."
+
+EXAMPLES = ("doorstep record --policy trained --worlds 16 --steps 400 --output run.rec",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(arguments.output)
     policy = policy_of(arguments)
     levels = levels_of(arguments)
-    with simulator_of(arguments, arguments.episode_length, levels) as sim:
+    with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
         player = Player(policy, sim, arguments.policy)
         rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
         if rooms_start:
@@ -66,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
                     rooms_start.place(ended)
                     if ended.size:
                         writer.checkpoint()
-                progress.update(step, "")
+                progress.update(step)
     what = f"{count(arguments.steps, 'step')} of {count(arguments.worlds, 'world')}"
     print(f"{arguments.output}: {what}, {count(arguments.output.stat().st_size, 'byte')}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -29,13 +30,23 @@ from doorstep.cli.argument_types import (
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording, Replay
-from doorstep.recording.film import ENDINGS, Film, Moments
+from doorstep.recording.film import ENDINGS, UNTIL, Film, Moments
 from doorstep.render.camera import NAMED_CAMERAS
 from doorstep.video import FRAMES_PER_SECOND
 
-SUMMARY = "Draw worlds: a picture (.png), a video (.mp4, .gif) or a replay for the browser (.html)."
+SUMMARY = "Draw worlds: a picture (.png), a video (.mp4, .gif, .webp) or a replay for the browser (.html)."
+
+_GRID_WIDTH = 1280  # pixels
+_LEAST_CAPTIONED = 240  # pixels: width of a world of a grid that has a caption
+_MOST_SHOWN = 256
+
+EXAMPLES = (
+    "doorstep render --policy trained --camera overview --output trained.gif",
+    "doorstep render --actions doorstep.rec --output replay.html",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("doorstep.png"),
         metavar="FILE",
-        help="the file: .png shows the last moment, .mp4 and .gif all moments, .html is a replay (doorstep.png)",
+        help="the file: .png shows the last moment, .mp4, .gif and .webp all moments, .html is a replay (doorstep.png)",
     )
     add_policy_arguments(parser)
     add_levels_argument(parser)
@@ -65,23 +76,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="steps to take before the first moment shown (0)",
     )
-    add("--show", type=_slots, default=[0], metavar="K[,K...]", help="which worlds to show, side by side (0)")
-    add("--camera", choices=NAMED_CAMERAS, default="top", help="the camera (top); a replay has all of them")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--show", type=_slots, default=[0], metavar="K[,K...]", help="which worlds to show, side by side (0)"
+    )
+    shown.add_argument(
+        "--grid", type=_grid, metavar="CxR", help="show the first C x R worlds, with a counter of those that got out"
+    )
+    add(
+        "--until",
+        choices=UNTIL,
+        help="out: a world stops when all of its agents are out or its episode ends (default); end: after all steps "
+        "(default with --actions)",
+    )
+    add("--camera", choices=NAMED_CAMERAS, default="overview", help="the camera (overview); a replay has all of them")
     add(
         "--agent",
         type=non_negative_integer,
         metavar="K",
         help="the agent of the cameras follow and agent; without it the one that got furthest",
     )
-    add("--size", type=_size, default=(640, 480), metavar="WxH", help="pixels of the picture of each world (640x480)")
+    add(
+        "--size",
+        type=_size,
+        metavar="WxH",
+        help="pixels of the picture of each world (640x480, in a --grid as many as make it some 1280 pixels wide)",
+    )
     add("--fps", type=float, default=FRAMES_PER_SECOND, metavar="F", help="moments shown per second; 25 is real time")
     add("--samples", type=positive_integer, default=2, metavar="N", help="N x N rays for each pixel, 1-8 (2)")
+    add("--no-caption", dest="caption", action="store_false", help="without world, step, return and doors in pictures")
     add("--no-shadows", dest="shadows", action="store_false", help="without shadows")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulates, draws and writes."""
     check_output(arguments.output, ENDINGS)
+    if arguments.grid:
+        _show_grid(arguments)
     film = _film(arguments)
     with open_recording(arguments) or contextlib.nullcontext() as recording:
         _check_steps(arguments, recording)
@@ -95,6 +126,12 @@ def run(arguments: argparse.Namespace) -> int:
                 _report_clamped(sim, arguments.actions)
     print(f"{arguments.output}: {written}")
     return 0
+
+
+def _show_grid(arguments: argparse.Namespace) -> None:
+    arguments.show = list(range(math.prod(arguments.grid)))
+    if arguments.actions is None:
+        arguments.worlds = max(arguments.worlds or 0, len(arguments.show))
 
 
 # ---- Steps
@@ -133,12 +170,12 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
     """A simulator, and what takes its steps: a policy, or a recording."""
     if recording is not None:
         config = recording.config.replace(device=arguments.device, num_threads=arguments.threads)
-        with doorstep.Simulator.from_config(config) as sim:
+        with doorstep.Simulator.from_config(config, reward=recording.reward) as sim:
             play = Replay(recording, sim)
             yield sim, lambda _: play.step()
         return
     policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, arguments.episode_length, levels) as sim:
+    with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
         if levels:
             sim.reset()
         player = Player(policy, sim, arguments.policy)
@@ -159,13 +196,12 @@ def _taking_steps(sim: doorstep.Simulator, player: Player, rooms_start: RoomsSta
 
 
 def _moments(arguments: argparse.Namespace, take: Take, progress: Progress) -> Moments:
-    """Every moment that is shown, from before the first step to after the last."""
+    """Every moment, from before the first step to after the last."""
     for step in range(arguments.steps + 1):
         if step > 0:
             take(step)
-            progress.update(step, "")
-        if step >= arguments.skip:
-            yield step
+            progress.update(step)
+        yield step
 
 
 def _report_clamped(sim: doorstep.Simulator, path: Path) -> None:
@@ -181,7 +217,8 @@ def _title(sim: doorstep.Simulator, arguments: argparse.Namespace) -> str:
 
 
 def _film(arguments: argparse.Namespace) -> Film:
-    width, height = arguments.size
+    width, height = arguments.size or _panel_size(arguments.grid)
+    until = arguments.until or ("end" if arguments.actions else "out")
     return Film(
         worlds=arguments.show,
         camera=arguments.camera,
@@ -191,7 +228,19 @@ def _film(arguments: argparse.Namespace) -> Film:
         samples=arguments.samples,
         shadows=arguments.shadows,
         fps=arguments.fps,
+        caption=arguments.caption and (not arguments.grid or width >= _LEAST_CAPTIONED),
+        until=until,
+        skip=arguments.skip,
+        columns=arguments.grid[0] if arguments.grid else None,
+        counter=arguments.grid is not None,
     )
+
+
+def _panel_size(grid: tuple[int, int] | None) -> tuple[int, int]:
+    if grid is None:
+        return 640, 480
+    width = min(640, max(_GRID_WIDTH // grid[0] - 4, 16))
+    return width, width * 3 // 4
 
 
 # ---- Types of options
@@ -202,6 +251,13 @@ def _slots(text: str) -> list[int]:
     if len(set(slots)) < len(slots):
         raise argparse.ArgumentTypeError(f"{text!r} names a world twice")
     return slots
+
+
+def _grid(text: str) -> tuple[int, int]:
+    columns, rows = _size(text)
+    if not 1 <= columns * rows <= _MOST_SHOWN:
+        raise argparse.ArgumentTypeError(f"{text!r} is {columns * rows} worlds; show 1 to {_MOST_SHOWN}")
+    return columns, rows
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -1,71 +1,103 @@
-"""What commands write to a terminal: one progress line, redrawn in place, and colours."""
+"""What commands write to a terminal: how far they are, redrawn in place, and colours."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from typing import TextIO
+from collections.abc import Sequence
+from typing import TextIO, final
 
 _BAR_WIDTH, _SMALLEST_BAR_WIDTH = 32, 8
-_REDRAW_SECONDS = 0.1
-_LINES_IN_A_LOG = 5
+REDRAW_SECONDS, LOG_SECONDS = 0.1, 10.0
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 
 
+@final
 class Progress:
-    """Shows how many of `total` steps are done, with a remark: a line on a terminal, a few lines in a log.
+    """Shows how many of `total` things are done, and the time that is left: on a terminal by lines that are redrawn, in
+    a log by a line every ten seconds, and by the last one.
 
-    thing: what is counted, if not steps.
+    A context manager: at its end, also after an exception, a single line is erased from the terminal; several stay.
 
-    A context manager: at its end, also after an exception, the line is erased from the terminal.
+    Args:
+        total: things to do.
+        stream: a terminal, or a log.
+        thing: what is counted.
+        done: how many were done before.
     """
 
-    def __init__(self, total: int, stream: TextIO, thing: str = "step") -> None:
+    def __init__(self, total: int, stream: TextIO, thing: str = "step", done: int = 0) -> None:
         self._total = total
         self._thing = thing
         self._stream = stream
         self._on_terminal = stream.isatty()
-        self._drawn_at = 0.0
-        self._lines = 0
+        self._first = done
+        self._began_at = self._shown_at = time.monotonic()
+        self._height = 0  # lines that are drawn
 
-    def update(self, done: int, remark: str) -> None:
-        """Call after each step; at most ten updates a second are drawn."""
+    def update(self, done: int, remark: str = "", details: Sequence[str] = ()) -> None:
+        """Call after each step.
+
+        Args:
+            done: how many are done by now.
+            remark: in the same line.
+            details: further lines, which a terminal shows in place of the remark.
+        """
+        now = time.monotonic()
+        is_due = now - self._shown_at >= (REDRAW_SECONDS if self._on_terminal else LOG_SECONDS)
+        if not (is_due or done == self._total):
+            return
+        self._shown_at = now
+        text = f"{100 * done // self._total:3d}%  {self._thing} {done:,} of {self._total:,}"
+        text += f", {self._time_left(done, now)} left" if done < self._total else ""
         if self._on_terminal:
-            self._redraw(done, remark)
-        elif done * _LINES_IN_A_LOG >= (self._lines + 1) * self._total:
-            self._lines = done * _LINES_IN_A_LOG // self._total
-            self._write(f"{self._text(done)}  {remark}\n")
+            self._redraw([self._with_bar(done, text if details else f"{text}  {remark}"), *details])
+        else:
+            self._write(f"{text}  {remark}\n")
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._on_terminal:
+        if self._height == 1:
             self._write("\r\x1b[K")
+        elif self._height:
+            self._write("\n")
 
-    def _redraw(self, done: int, remark: str) -> None:
-        now = time.monotonic()
-        if now - self._drawn_at >= _REDRAW_SECONDS or done == self._total:
-            self._drawn_at = now
-            self._write(f"\r{self._line(done, remark)}\x1b[K")
+    def _time_left(self, done: int, now: float) -> str:
+        each = (now - self._began_at) / max(done - self._first, 1)
+        return clock(each * (self._total - done))
 
-    def _line(self, done: int, remark: str) -> str:
-        """Narrower than the terminal, for a line that wraps cannot be redrawn. The bar takes the space that is left."""
-        space = shutil.get_terminal_size().columns - 1
-        text = f"{self._text(done)}  {remark}"
-        width = min(_BAR_WIDTH, space - len(text) - len("[] "))
+    def _with_bar(self, done: int, text: str) -> str:
+        """The bar takes the space that is left in the terminal's width."""
+        width = min(_BAR_WIDTH, _columns() - len(text) - len("[] "))
         if width < _SMALLEST_BAR_WIDTH:
-            return text[:space]
+            return text
         filled = width * done // self._total
         return f"[{'#' * filled}{'.' * (width - filled)}] {text}"
 
-    def _text(self, done: int) -> str:
-        return f"{100 * done // self._total:3d}%  {self._thing} {done:,} of {self._total:,}"
+    def _redraw(self, lines: Sequence[str]) -> None:
+        """Lines are narrower than the terminal: one that wraps cannot be redrawn."""
+        up = f"\x1b[{self._height - 1}A" if self._height > 1 else ""
+        blank = [""] * (self._height - len(lines))  # over lines that were drawn
+        self._height = max(self._height, len(lines))
+        self._write(f"{up}\r" + "\n".join(f"{line[: _columns()]}\x1b[K" for line in (*lines, *blank)))
 
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns - 1
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds: "1:02:03", "2:03"."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def coloured(text: str, colour: str, stream: TextIO) -> str:

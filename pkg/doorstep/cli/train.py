@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from doorstep._configs.flags import split_changes
-from doorstep.cli.argument_types import count, positive_integer
+from doorstep._configs.changes import split_changes
+from doorstep._reward import split_reward
+from doorstep.cli.argument_types import LEVELS, REWARDS, count, load_reward, positive_integer, reward_text
 from doorstep.cli.training_screen import TrainingScreen
-from doorstep.errors import ArgumentError, LibraryError
+from doorstep.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from doorstep.levels import Rewards
     from doorstep.training import TrainingConfig
 
 SUMMARY = "Train agents with PPO, and write a checkpoint that can be played and resumed."
+
+EXAMPLES = (
+    "doorstep train --run-dir rooms --minutes 10",
+    "doorstep train --run-dir rooms --resume --minutes 10 gamma=0.998",
+    "doorstep train --run-dir mine --levels mine.json --worlds 128 learning_rate=5e-4",
+)
 
 PRESETS = ("default", "reference", "pixels")
 
@@ -40,10 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a config to begin with: a .json, .yaml or .yml file, such as the config.json of a run",
     )
+    add("--levels", metavar="LEVELS", help=f"short for levels=LEVELS: {LEVELS}")
     add(
-        "--levels",
-        metavar="LEVELS",
-        help="short for levels=LEVELS: reference, room_types, curated, or a file of doorstep.levels.save_levels()",
+        "--reward",
+        metavar="REWARD",
+        help=f"{REWARDS}, or of a function of a step's tensors. Terms are short for reward=TERMS",
     )
     add("--worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
     add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
@@ -64,8 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains, showing how it goes. Ctrl-C writes a checkpoint and ends the run after the present update."""
-    training = load_training()
-    changes = changes_of(arguments)
+    from doorstep import training  # here: it imports PyTorch
+
+    terms, function = split_reward(load_reward(arguments.reward))
+    changes = changes_of(arguments, terms)
     if arguments.resume and (arguments.preset or arguments.config):
         raise ArgumentError("--resume is given with --preset or --config; a run keeps its config.", argument="resume")
     if arguments.resume and arguments.auto_resume:
@@ -76,33 +86,22 @@ def run(arguments: argparse.Namespace) -> int:
         print(config.to_json(indent=2))
         return 0
     with interruptions() as should_stop, TrainingScreen(sys.stdout) as screen:
-        options = {
+        options: dict[str, Any] = {
             "minutes": arguments.minutes,
             "on_begin": screen.begin,
             "on_update": screen.show,
             "should_stop": should_stop,
             "tensorboard": arguments.tensorboard,
         }
+        rewarded: dict[str, Any] = {} if function is None else {"reward": function}
         if arguments.resume:
-            trainer = training.resume(arguments.run_dir, **options, **split_changes(changes))
+            trainer = training.resume(arguments.run_dir, **options, **{**split_changes(changes), **rewarded})
         else:
-            trainer = training.train(arguments.run_dir, config=config, auto_resume=arguments.auto_resume, **options)
+            options["auto_resume"] = arguments.auto_resume
+            trainer = training.train(arguments.run_dir, config=config, **options, **rewarded)
         was_interrupted = should_stop()
     report(trainer, arguments.run_dir)
     return 130 if was_interrupted and trainer.updates < trainer.config.num_updates else 0
-
-
-def load_training() -> Any:
-    """The package `doorstep.training`, which needs PyTorch.
-
-    Raises:
-        LibraryError: PyTorch is missing.
-    """
-    try:
-        return importlib.import_module("doorstep.training")
-    except ModuleNotFoundError as error:
-        hint = 'pip install "doorstep[train]"'
-        raise LibraryError(f"training needs PyTorch, which cannot be imported: {error}", hint=hint) from error
 
 
 def config_of(arguments: argparse.Namespace) -> TrainingConfig:
@@ -116,10 +115,14 @@ def config_of(arguments: argparse.Namespace) -> TrainingConfig:
     return TrainingConfig.load(arguments.config)
 
 
-def changes_of(arguments: argparse.Namespace) -> list[str]:
-    """The changes that short options stand for, then those written out."""
+def changes_of(arguments: argparse.Namespace, reward: Rewards | None) -> list[str]:
+    """The changes that short options stand for, then those written out.
+
+    reward: the terms of --reward; None if it has none, as where it names a function, which replaces the config's.
+    """
     short = {
         "levels": arguments.levels,
+        "reward": None if arguments.reward is None else reward_text(reward),
         "simulator.num_worlds": arguments.worlds,
         "num_updates": arguments.num_updates,
         "simulator.device": arguments.device,

@@ -1,16 +1,16 @@
-"""What a training run shows: one screen that is redrawn in place on a terminal, lines in a log."""
+"""What a training run shows of its records."""
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, TextIO, final
 
-if TYPE_CHECKING:
-    from doorstep.training import Record, Trainer
+from doorstep.cli.terminal import Progress, clock
 
-REDRAW_SECONDS, LOG_SECONDS = 0.2, 10.0
+if TYPE_CHECKING:
+    from doorstep.training import Trainer
+    from doorstep.training.logs import Record
+
 SMOOTHED_EPISODES = 500  # shares and returns are means over at least so many, if there are
 SHOWN_LEVELS = 6
 DOORS = ("first", "second", "third")
@@ -19,71 +19,58 @@ SHOWN_LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl")
 
 @final
 class TrainingScreen:
-    """Shows the records of a run; a context manager."""
+    """Shows the records of a run in a `Progress`; a context manager."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._on_terminal = stream.isatty()
         self._recent: deque[Record] = deque()
-        self._shown_at = 0.0
-        self._height = 0  # lines of the screen that are drawn
-        self._total = 0
-        self._first: tuple[int, float] = (0, 0.0)
+        self._progress: Progress | None = None
 
     def begin(self, trainer: Trainer) -> None:
         """Call before the first update, with the run as it is then. The first process of a run shows it."""
         config = trainer.config
         if not trainer.ranks.is_first:
             return
-        self._total = config.num_updates
-        self._first = (trainer.updates, trainer.seconds)
         begun = f"from update {trainer.updates:,}" if trainer.updates else "from the beginning"
         simulator, processes = config.simulator, trainer.ranks.count
         where = trainer.worlds.sim.device if processes == 1 else f"{simulator.device} in {processes:,} processes"
         weights = sum(parameter.numel() for parameter in trainer.network.parameters())
-        self._write(
+        self._stream.write(
             f"training {begun}: {simulator.num_worlds:,} worlds on {where}, "
             f"{weights:,} weights, {config.steps_per_update:,} world-steps an update\n"
         )
+        self._stream.flush()
+        self._progress = Progress(config.num_updates, self._stream, "update", trainer.updates)
 
     def show(self, record: Record) -> None:
         """Call after each update."""
         self._remember(record)
-        now = time.monotonic()
-        is_last = record.update == self._total
-        if not is_last and now - self._shown_at < (REDRAW_SECONDS if self._on_terminal else LOG_SECONDS):
-            return
-        self._shown_at = now
-        if self._on_terminal:
-            self._redraw(self._screen(record))
-        else:
-            self._write("  ".join(self._line(record)) + "\n")
+        if self._progress is not None:
+            self._progress.update(record.update, self._remark(record), self._details(record))
 
     def __enter__(self) -> TrainingScreen:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """The screen stays where it is, as the last state of the run."""
+    def __exit__(self, *exception: object) -> None:
+        if self._progress is not None:
+            self._progress.__exit__(*exception)
 
     # ---- Text
 
-    def _line(self, record: Record) -> list[str]:
+    def _remark(self, record: Record) -> str:
         """A record in a log."""
         mean_return, _, by_all = self._smoothed()
         passed = ", ".join(f"{share:.0%}" for share in by_all) or "none ended"
-        reached = [f"all past the doors {passed}"] if by_all or record.success is None else []
-        if record.success is not None:
-            reached.append(f"levels solved {record.success:.1%}")
-        return [
-            f"update {record.update:,} of {self._total:,}",
+        parts = [
             f"{record.world_steps:,} steps",
             f"{record.world_steps_per_second:,.0f}/s",
             f"return {mean_return:+.2f}",
-            *reached,
-            f"{self._time_left(record)} left",
         ]
+        parts += [f"all past the doors {passed}"] if by_all or record.success is None else []
+        parts += [f"levels solved {record.success:.1%}"] if record.success is not None else []
+        return "  ".join(parts)
 
-    def _screen(self, record: Record) -> list[str]:
+    def _details(self, record: Record) -> list[str]:
         """A record on a terminal."""
         mean_return, one, by_all = self._smoothed()
         reached = [
@@ -95,25 +82,13 @@ class TrainingScreen:
             reached = []
         if record.success is not None:
             reached += [f"success    {record.success:.1%}, the mean over all levels", *self._levels()]
-        width = shutil.get_terminal_size().columns - 1
-        lines = [
-            f"update     {record.update:,} of {self._total:,}   {self._bar(record)}",
-            f"time       {clock(record.seconds)}, {self._time_left(record)} left",
+        return [
+            f"time       {clock(record.seconds)}",
             f"steps      {record.world_steps:,} of a world, {record.world_steps_per_second:,.0f} a second",
             f"return     {mean_return:+.3f}",
             *reached,
             "loss       " + ", ".join(f"{name} {record.losses[name]:.4f}" for name in SHOWN_LOSSES),
         ]
-        return [line[:width] for line in lines]
-
-    def _bar(self, record: Record) -> str:
-        filled = 24 * record.update // self._total
-        return f"[{'#' * filled}{'.' * (24 - filled)}]"
-
-    def _time_left(self, record: Record) -> str:
-        updates, seconds = self._first
-        each = (record.seconds - seconds) / (record.update - updates)
-        return clock(each * (self._total - record.update))
 
     # ---- Means over episodes
 
@@ -146,21 +121,3 @@ class TrainingScreen:
                 successes[name] += level.successes
         names = sorted(episodes) if len(episodes) <= SHOWN_LEVELS else []
         return [f"           {successes[name] / episodes[name]:.1%} {name}" for name in names]
-
-    # ---- Stream
-
-    def _redraw(self, lines: list[str]) -> None:
-        up = f"\x1b[{self._height}A" if self._height else ""
-        self._height = len(lines)
-        self._write(up + "".join(f"\r\x1b[K{line}\n" for line in lines))
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
-
-
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds: "1:02:03", "2:03"."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -15,12 +15,19 @@ from doorstep.cli.argument_types import (
     add_world_arguments,
     levels_of,
     open_recording,
+    reward_of,
     sampling_of,
 )
 
 _Number = TypeVar("_Number", int, float)
 
 SUMMARY = "Show worlds live in a browser, play by hand, or scrub through a recording."
+
+EXAMPLES = (
+    "doorstep view --policy trained --worlds 16",
+    "doorstep view --levels curated --policy scripted --worlds 20",
+    "doorstep view --policy rooms",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
     from doorstep.viewer import show  # here: other commands do not pay for it
 
     with open_recording(arguments) or contextlib.nullcontext() as recording:
-        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", *SAMPLING_OPTIONS}
+        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", "reward", *SAMPLING_OPTIONS}
         settings = {name: getattr(arguments, name) for name in names}
-        show(**settings, sampling=sampling_of(arguments), levels=tuple(levels_of(arguments)), recording=recording)
+        levels, reward = tuple(levels_of(arguments)), reward_of(arguments)
+        show(**settings, sampling=sampling_of(arguments), levels=levels, reward=reward, recording=recording)
     return 0
 
 

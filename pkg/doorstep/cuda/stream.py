@@ -131,7 +131,7 @@ class Stream:
 class Event:
     """A CUDA event: recorded on a stream, it happens when all work begun there before has ended.
 
-    (`doorstep.StepEvent` is something else: the end of an asynchronous step, on any device.)
+    (A `StepEvent` of `Simulator.step_async()` is something else: the end of an asynchronous step, on any device.)
 
     Args:
         device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.

@@ -30,6 +30,7 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from doorstep._optional import missing
 from doorstep.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -104,9 +105,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("doorstep"):
             raise
-        raise LibraryError(
-            f"doorstep.envs.{name} needs {error.name}, which is not installed", hint=f'pip install "doorstep[{extra}]"'
-        ) from error
+        raise missing(f"doorstep.envs.{name} needs {error.name}", extra, error) from error
     return getattr(found, name)
 
 

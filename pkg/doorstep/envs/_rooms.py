@@ -14,6 +14,15 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
+from doorstep._observations import (
+    BY_NAME,
+    OBSERVATIONS,
+    AnyObservations,
+    ObservationsRule,
+    Parts,
+    PartsRule,
+    flat_size,
+)
 from doorstep._reward import AppliedReward, split_reward
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._arrays import Arrays, host_arrays
@@ -21,18 +30,18 @@ from doorstep.envs._bounds import bounds_of
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
-from doorstep.levels import AnyLevel
 from doorstep.levels.choice import REFERENCE, table_levels
+from doorstep.levels.files import AnyLevel
 from doorstep.render.drawing import Drawing
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
 AgentsView: TypeAlias = Literal["joint", "rows"]
-ObservationKind: TypeAlias = Literal["flat", "dict", "pixels"]
+EnvObservations: TypeAlias = AnyObservations | Literal["pixels"]
 Autoreset: TypeAlias = Literal["next_step", "same_step", "disabled"]
 
 AGENTS_VIEWS = ("joint", "rows")
-OBSERVATION_KINDS = ("flat", "dict", "pixels")
+PIXELS = "pixels"
 AUTORESETS = ("next_step", "same_step", "disabled")
 RENDER_MODES = ("rgb_array",)
 # Of `Simulator.render`. The time goes into rays: one for each pixel takes a third of the time of four.
@@ -51,6 +60,7 @@ KEPT = (
     "autoreset",
     "copies",
     "longest_episode",
+    "num_critic_inputs",
     "num_rows",
     "rows_per_world",
 )
@@ -60,7 +70,6 @@ LEVEL_ARGUMENTS = ("levels", "level_weights", "reward")
 DECIDED = {
     "num_worlds": "pass num_envs",
     "auto_reset": "pass autoreset_mode",
-    "flat_observations": "pass observations",
 }
 
 FLAT_OBSERVATION = "observations"
@@ -109,6 +118,9 @@ class Rooms:
 
     Without a seed among the rules one is drawn: `config.seed` tells it.
 
+    critic_observations: parts that come last in observations, and that only critics shall see; the environment takes
+    them apart. `num_critic_inputs`: how many numbers they are.
+
     On the CPU they are pickled and copied whole.
 
     `autoreset="same_step"`: a step that ends an episode begins the next one. `"next_step"`: the following step does,
@@ -116,13 +128,15 @@ class Rooms:
     """
 
     _running: StepEvent | None
+    num_critic_inputs: int = 0
 
     def __init__(
         self,
         num_rows: int,
         *,
         agents: AgentsView = "joint",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
+        critic_observations: Parts | None = None,
         autoreset: Autoreset = "next_step",
         copy: bool = True,
         arrays: Callable[[str], Arrays] = host_arrays,
@@ -130,7 +144,6 @@ class Rooms:
         rules: Mapping[str, Any] | None = None,
     ) -> None:
         check_choice("agents", agents, AGENTS_VIEWS)
-        check_choice("observations", observations, OBSERVATION_KINDS)
         check_choice("autoreset", autoreset, AUTORESETS)
         self.autoreset = autoreset
         self.copies = check_flag("copy", copy)
@@ -139,11 +152,13 @@ class Rooms:
         rules, played = split_levels(with_seed(rules or {}))
         played["reward"], self._reward_function = split_reward(played.get("reward"))
         config = _config_of(self.num_rows, agents, observations, autoreset, rules)
+        if critic_observations is not None:
+            config, self.num_critic_inputs = _with_critic(config, critic_observations)
         self._agents_are_rows = agents == "rows" or config.num_agents == 1
         self._follows_agents = agents == "rows"
         self._render_options = check_render_options(render_options, config.num_agents)
         self.rows_per_world = config.num_agents if self._agents_are_rows else 1
-        self._parts = _parts_of(observations, config)
+        self._parts = _parts_of(config, shows_pixels=observations == PIXELS)
         self.longest_episode = longest_episode(config, played.get("levels", ()))
         self._make_arrays = arrays
         self._needs_start = True
@@ -196,12 +211,6 @@ class Rooms:
         return tuple(ACTIONS) * (self.num_agents // self.rows_per_world)
 
     @property
-    def layout(self) -> Element | dict[str, Element]:
-        """The observation of one row."""
-        layout: Element | dict[str, Element] = self._by_name(self.elements)
-        return layout
-
-    @property
     def elements(self) -> dict[str, Element]:
         """The parts of a row's observation by the names of their tensors."""
         tensors = self._simulator.tensors
@@ -221,6 +230,7 @@ class Rooms:
             num_agents=self.num_agents,
             longest_episode=self.longest_episode,
             has_levels=self.config.max_levels > 0,
+            observations=self.config.observations,
         )
 
     # ---- Episodes ----
@@ -490,6 +500,30 @@ class OverRooms:
         """The seed of the levels: the one that was given, or drawn where none was."""
         return self._rooms.config.seed
 
+    def close(self) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+
+class OverDrawnRooms(OverRooms):
+    """Environments whose picture is that of the first world."""
+
+    render_mode: str | None
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """With render_mode "rgb_array": a picture of the first world, uint8 [height, width, 3]."""
+        if self.render_mode is None:
+            return None
+        picture: NDArray[np.uint8] = self._rooms.render_world(0)
+        return picture
+
+
+def row_of(observation: Any, row: int) -> Any:
+    """One row of an array, or of each array of a dictionary."""
+    if isinstance(observation, dict):
+        return {name: array[row] for name, array in observation.items()}
+    return observation[row]
+
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
     """What numpy makes of nested sequences.
@@ -568,11 +602,11 @@ def longest_episode(config: SimulatorConfig, levels: Iterable[AnyLevel]) -> int:
     return max(lengths)
 
 
-def parts_of_agent(observations: str, num_agents: int) -> tuple[str, ...]:
-    """The tensors of an agent's observation, "flat" or "dict"."""
-    if observations == "flat":
+def parts_of_agent(config: SimulatorConfig) -> tuple[str, ...]:
+    """The tensors of an agent's observation."""
+    if config.has_flat_observations:
         return (FLAT_OBSERVATION,)
-    return tuple(name for name in OBSERVATION_PARTS if name != "partner_observations" or num_agents > 1)
+    return tuple(name for name in OBSERVATION_PARTS if name != "partner_observations" or config.num_agents > 1)
 
 
 def rows_of_worlds(num_worlds: int, rules: Mapping[str, Any]) -> int:
@@ -582,13 +616,14 @@ def rows_of_worlds(num_worlds: int, rules: Mapping[str, Any]) -> int:
 
 
 def _config_of(
-    num_rows: int, agents: AgentsView, observations: ObservationKind, autoreset: Autoreset, rules: Mapping[str, Any]
+    num_rows: int, agents: AgentsView, observations: EnvObservations, autoreset: Autoreset, rules: Mapping[str, Any]
 ) -> SimulatorConfig:
-    changes = {"auto_reset": autoreset == "same_step", "flat_observations": observations == "flat"}
+    shows_pixels = observations == PIXELS
+    changes = {"auto_reset": autoreset == "same_step", "observations": BY_NAME if shows_pixels else observations}
     config = as_config(1, {**rules, **changes})
-    if observations == "pixels" and config.cameras is None:
+    if shows_pixels and config.cameras is None:
         refuse("cameras", 'a doorstep.Cameras with observations="pixels"', None)
-    if observations == "pixels" and autoreset == "same_step":
+    if shows_pixels and autoreset == "same_step":
         refuse(
             "autoreset_mode",
             '"next_step" or "disabled" with observations="pixels"',
@@ -601,8 +636,23 @@ def _config_of(
     return config.replace(num_worlds=worlds)
 
 
-def _parts_of(observations: ObservationKind, config: SimulatorConfig) -> tuple[str, ...]:
-    if observations != "pixels":
-        return parts_of_agent(observations, config.num_agents)
+def _with_critic(config: SimulatorConfig, critic_observations: Parts) -> tuple[SimulatorConfig, int]:
+    """The config whose observations have these parts too, and how many numbers they are."""
+    parts = PartsRule().check("critic_observations", critic_observations)
+    if not config.has_flat_observations:
+        refuse("critic_observations", "None where observations are by name", critic_observations)
+    config = config.replace(observations=(*config.observations, *parts))
+    return config, flat_size(parts, config.num_agents)
+
+
+def _parts_of(config: SimulatorConfig, *, shows_pixels: bool) -> tuple[str, ...]:
+    if not shows_pixels:
+        return parts_of_agent(config)
     assert config.cameras is not None
     return config.cameras.outputs
+
+
+def refuse_pixels(observations: object) -> None:
+    """For environments that show no views of cameras."""
+    if observations == PIXELS:
+        ObservationsRule().check("observations", observations)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 
 from doorstep.envs._rooms import Element, Rooms
 
@@ -19,6 +21,31 @@ def observation_space(rooms: Rooms) -> spaces.Space[Any]:
 def action_space(rooms: Rooms) -> spaces.MultiDiscrete:
     """The space of one row's actions."""
     return spaces.MultiDiscrete(rooms.action_sizes)
+
+
+class SpacesOfRows:
+    """The spaces of one row, and of the rows that are stepped together.
+
+    Bounds of every element fill more memory than the observations: those that nobody reads are not made.
+    """
+
+    single_observation_space: Any
+    single_action_space: Any
+
+    def _make_spaces(self, rooms: Rooms) -> None:
+        self._num_rows = rooms.num_rows
+        self.single_observation_space = observation_space(rooms)
+        self.single_action_space = action_space(rooms)
+
+    @functools.cached_property
+    def observation_space(self) -> Any:
+        """The space of all observations that a call returns."""
+        return batch_space(self.single_observation_space, self._num_rows)
+
+    @functools.cached_property
+    def action_space(self) -> Any:
+        """The space of all actions that a call takes: integers [rows, components]."""
+        return batch_space(self.single_action_space, self._num_rows)
 
 
 def _box(name: str, element: Element, rooms: Rooms) -> spaces.Box:

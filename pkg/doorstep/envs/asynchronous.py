@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_WORLDS
-from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, Rooms, as_array, rows_of_worlds, with_seed
-from doorstep.envs._spaces import action_space, observation_space
+from doorstep._observations import OBSERVATIONS
+from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, Rooms, as_array, rows_of_worlds, with_seed
+from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import StateError
 from doorstep.event import StepEvent
 from doorstep.simulator import Simulator
@@ -20,7 +19,7 @@ from doorstep.simulator import Simulator
 POLL_SECONDS = 1e-4  # between two looks at which of several groups is ready
 
 
-class AsyncEscapeRooms:
+class AsyncEscapeRooms(SpacesOfRows):
     """Sub-environments in `num_groups` groups, which are stepped at the same time and received one at a time.
 
     While the caller chooses actions for the group that `recv()` returned, the others are simulated. Each group has a
@@ -63,7 +62,7 @@ class AsyncEscapeRooms:
         *,
         num_groups: int = 2,
         agents: AgentsView = "joint",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         **rules: Any,
     ) -> None:
         self.num_envs = check_integer("num_envs", num_envs, 1, MAX_WORLDS)
@@ -92,20 +91,7 @@ class AsyncEscapeRooms:
         # A group is in one of these, or its rows were received.
         self._begun: dict[int, Any] = {}
         self._running: dict[int, StepEvent] = {}
-        self.single_observation_space = observation_space(self._groups[0])
-        self.single_action_space = action_space(self._groups[0])
-
-    # Bounds of every element fill more memory than the observations: those that nobody reads are not made.
-
-    @functools.cached_property
-    def observation_space(self) -> Any:
-        """The space of a group's observations, as `recv()` returns them."""
-        return batch_space(self.single_observation_space, self.batch_size)
-
-    @functools.cached_property
-    def action_space(self) -> Any:
-        """The space of a group's actions, as `send()` takes them: integers [batch_size, components]."""
-        return batch_space(self.single_action_space, self.batch_size)
+        self._make_spaces(self._groups[0])
 
     @property
     def simulators(self) -> tuple[Simulator, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import doorstep.jax
 from doorstep._arguments import check_choice, refuse
 from doorstep._batches import OUTLIVING, with_levels
 from doorstep._native import ACTIONS
+from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep.config import as_config
 from doorstep.envs._bounds import bounds_of
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
@@ -22,13 +23,11 @@ from doorstep.jax import BatchState
 from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
 
-OBSERVATIONS = ("flat", "dict")
 READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")
 # Rules that the environment decides, and what to use in their place
 DECIDED = {
     "num_worlds": "jax.vmap makes many",
     "auto_reset": "a step that ends an episode begins the next one",
-    "flat_observations": "pass observations",
     "seed": "the key of reset() chooses the levels",
 }
 
@@ -63,7 +62,7 @@ class EscapeRoomJaxEnv:
         agents: "joint": an action is the actions of all agents side by side, a reward their mean, the flags scalars.
             "rows": all of these have a first dimension of agents. Observations have it in both, but for a single agent
             with "joint".
-        observations: "flat": one vector for each agent. "dict": the parts of it by name.
+        observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name.
         levels: what worlds play, as for `Simulator`: a world draws one of them at every reset, all equally likely.
         reward: what agents are rewarded for, as for `Simulator`.
         rules: as for `doorstep.jax.make`: `num_agents`, `episode_length`, `device`, ...
@@ -77,22 +76,21 @@ class EscapeRoomJaxEnv:
         self,
         *,
         agents: AgentsView = "joint",
-        observations: Literal["flat", "dict"] = "flat",
+        observations: AnyObservations = OBSERVATIONS,
         levels: AnyLevels = REFERENCE,
         reward: Rewards | None = None,
         **rules: Any,
     ) -> None:
         self._arguments = {"agents": agents, "observations": observations, "levels": levels, "reward": reward, **rules}
         check_choice("agents", agents, AGENTS_VIEWS)
-        check_choice("observations", observations, OBSERVATIONS)
         refuse_unknown(rules, DECIDED, ())
-        config, chosen = with_levels(as_config(1, rules), levels)
-        self.num_agents = config.num_agents
+        config, chosen = with_levels(as_config(1, {**rules, "observations": observations}), levels)
+        self.num_agents, self._observations = config.num_agents, config.observations
         self._by_agent = agents == "rows"
         self._has_agents = self._by_agent or config.num_agents > 1
         self._params = EnvParams(longest_episode(config, chosen))
         self._plays_levels = config.max_levels > 0
-        self._parts = parts_of_agent(observations, config.num_agents)
+        self._parts = parts_of_agent(config)
         finals = [f"final_{name}" for name in self._parts]
         drawn = ["level_indices"] if self._plays_levels else []
         outputs = [*self._parts, *finals, *READ, *drawn]
@@ -229,5 +227,11 @@ class EscapeRoomJaxEnv:
         longest = self._params.max_steps_in_episode
         if array.dtype == np.int32:
             return Box(np.int32(0), np.int32(longest), shape, array.dtype)
-        low, high = bounds_of(name, num_agents=self.num_agents, longest_episode=longest, has_levels=self._plays_levels)
+        low, high = bounds_of(
+            name,
+            num_agents=self.num_agents,
+            longest_episode=longest,
+            has_levels=self._plays_levels,
+            observations=self._observations,
+        )
         return Box(low, high, shape, array.dtype)

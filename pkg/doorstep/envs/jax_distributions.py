@@ -16,7 +16,8 @@ from doorstep._native import ACTIONS
 class JaxMultiDiscrete:
     """Several independent choices, each with logits of its own, as `MultiDiscrete` in PyTorch.
 
-    It is made and used within `jax.jit`, where programs for one action have `distrax.Categorical(logits)`.
+    It is used where programs for one action have `distrax.Categorical(logits)`. As those it is a pytree: functions that
+    `jax.jit`, `jax.vmap` and `jax.lax.scan` transform take and return it.
 
     >>> import jax, jax.numpy as jnp
     >>> from doorstep.envs import JaxMultiDiscrete
@@ -42,11 +43,12 @@ class JaxMultiDiscrete:
         ends = [sum(self.sizes[: index + 1]) for index in range(len(self.sizes) - 1)]
         self._logarithms = [jax.nn.log_softmax(part) for part in jnp.split(logits, ends, -1)]
 
-    def sample(self, *, seed: Any, sample_shape: Sequence[int] = ()) -> jax.Array:
+    def sample(self, *, seed: Any, sample_shape: int | Sequence[int] = ()) -> jax.Array:
         """int32 [*sample_shape, ..., components], with a key of JAX as `seed`."""
         keys = jax.random.split(seed, len(self.sizes))
+        leading = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return jnp.stack([
-            jax.random.categorical(key, part, shape=(*sample_shape, *part.shape[:-1])).astype(jnp.int32)
+            jax.random.categorical(key, part, shape=(*leading, *part.shape[:-1])).astype(jnp.int32)
             for key, part in zip(keys, self._logarithms, strict=True)
         ], -1)  # fmt: skip
 
@@ -59,7 +61,7 @@ class JaxMultiDiscrete:
             total = total + jnp.take_along_axis(part, chosen, -1)[..., 0]
         return total
 
-    def sample_and_log_prob(self, *, seed: Any, sample_shape: Sequence[int] = ()) -> tuple[jax.Array, jax.Array]:
+    def sample_and_log_prob(self, *, seed: Any, sample_shape: int | Sequence[int] = ()) -> tuple[jax.Array, jax.Array]:
         """Actions, and their `log_prob()`."""
         actions = self.sample(seed=seed, sample_shape=sample_shape)
         return actions, self.log_prob(actions)
@@ -76,6 +78,19 @@ class JaxMultiDiscrete:
         """[...]: of another one from this one, summed over the components."""
         pairs = zip(self._logarithms, other._logarithms, strict=True)
         return sum(_weighted(part, part - of_other) for part, of_other in pairs)
+
+
+def _flatten(distribution: JaxMultiDiscrete) -> tuple[tuple[list[jax.Array]], tuple[int, ...]]:
+    return (distribution._logarithms,), distribution.sizes
+
+
+def _unflatten(sizes: tuple[int, ...], children: tuple[list[jax.Array]]) -> JaxMultiDiscrete:
+    distribution = object.__new__(JaxMultiDiscrete)
+    distribution.sizes, (distribution._logarithms,) = sizes, children
+    return distribution
+
+
+jax.tree_util.register_pytree_node(JaxMultiDiscrete, _flatten, _unflatten)
 
 
 def _weighted(logarithms: jax.Array, values: jax.Array) -> jax.Array:

@@ -12,13 +12,15 @@ from pettingzoo import ParallelEnv
 
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS, STATE_FIELDS
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import (
     RENDER_MODES,
-    ObservationKind,
-    OverRooms,
+    EnvObservations,
+    OverDrawnRooms,
     Rooms,
     as_array,
     check_render_mode,
+    row_of,
     rows_of_worlds,
 )
 from doorstep.envs._spaces import action_space, observation_space
@@ -28,7 +30,7 @@ from doorstep.errors import StateError
 STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")
 
 
-class EscapeRoomParallelEnv(OverRooms, ParallelEnv[str, Any, Any]):  # type: ignore[misc]
+class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     """One world, whose agents "agent_0", "agent_1", ... act at once. All leave when the episode ends.
 
     >>> import doorstep.envs
@@ -43,8 +45,8 @@ class EscapeRoomParallelEnv(OverRooms, ParallelEnv[str, Any, Any]):  # type: ign
     >>> env.close()
 
     Args:
-        observations: "flat": one vector. "dict": the parts of it by name. "pixels": the views of `cameras`; a
-            dictionary, if the cameras make several tensors.
+        observations: parts, as for `Simulator`: one vector. "by_name": the parts by name. "pixels": the views of
+            `cameras`; a dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `num_agents`, `seed`, `episode_length`, `cameras`, ... as for
@@ -64,7 +66,7 @@ class EscapeRoomParallelEnv(OverRooms, ParallelEnv[str, Any, Any]):  # type: ign
     def __init__(
         self,
         *,
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
@@ -154,24 +156,8 @@ class EscapeRoomParallelEnv(OverRooms, ParallelEnv[str, Any, Any]):  # type: ign
         parts.append(self.simulator.steps_remaining.to_numpy()[0, 0])
         return np.concatenate([np.ravel(part) for part in parts], dtype=np.float32)
 
-    def render(self) -> NDArray[np.uint8] | None:
-        """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
-        if self.render_mode is None:
-            return None
-        picture: NDArray[np.uint8] = self._rooms.render_world(0)
-        return picture
-
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
     def _by_agent(self, observation: Any) -> dict[str, Any]:
-        if isinstance(observation, dict):
-            return {
-                agent: {name: array[row] for name, array in observation.items()}
-                for row, agent in enumerate(self.possible_agents)
-            }
-        return dict(zip(self.possible_agents, observation, strict=True))
+        return {agent: row_of(observation, row) for row, agent in enumerate(self.possible_agents)}
 
     def _rows_of(self, actions: Mapping[str, Any]) -> NDArray[Any]:
         if not isinstance(actions, Mapping) or set(actions) != set(self.agents):

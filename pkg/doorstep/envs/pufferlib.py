@@ -30,7 +30,6 @@ BUFFERS = {
 DECIDED = {
     "num_worlds": "pass num_envs",
     "auto_reset": "a step that ends an episode begins the next one",
-    "flat_observations": "observations are flat",
 }
 
 
@@ -56,7 +55,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         num_envs: worlds.
         buf: buffers by name, of which PufferLib makes those that several environments share; None: own buffers.
         seed: of the levels, 0 to 2**32 - 1. None: one is drawn, which `np_random_seed` tells.
-        rules: of the simulator, by name: `num_agents` (of a world), `episode_length`, `num_threads`, ... as for
+        rules: of the simulator, by name: `num_agents` (of a world), `episode_length`, `observations`, ... as for
             `doorstep.SimulatorConfig`. The device is the CPU.
 
     Raises:
@@ -86,6 +85,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
             num_agents=config.num_agents,
             longest_episode=longest_episode(config, played.get("levels", ())),
             has_levels=simulator.config.max_levels > 0,
+            observations=config.observations,
         )
         self.single_observation_space = spaces.Box(low, high, low.shape, np.float32)
         self.single_action_space = spaces.MultiDiscrete(tuple(ACTIONS))
@@ -172,11 +172,13 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 def _config_of(num_envs: int, rules: Mapping[str, Any]) -> SimulatorConfig:
     refuse_unknown(rules, DECIDED, ())
     try:
-        config = as_config(num_envs, {**rules, "flat_observations": True})
+        config = as_config(num_envs, rules)
     except ArgumentError as error:
         if error.argument not in ("num_worlds", "config"):
             raise
         refuse("num_envs", "a number of worlds", num_envs)
+    if not config.has_flat_observations:
+        refuse("observations", "parts, side by side", config.observations, "PufferLib's buffers are flat")
     for name, only in (("device", "cpu"), ("cameras", None)):
         if getattr(config, name) != only:
             refuse(name, repr(only), getattr(config, name), "PufferLib's buffers are on the CPU and flat")

@@ -11,13 +11,12 @@ from rsl_rl.modules.distribution import Distribution
 from tensordict import TensorDict
 from torch import nn
 
-from doorstep._arguments import check_choice, refuse
+from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
+from doorstep._observations import OBSERVATIONS, Parts
 from doorstep.envs._arrays import torch_arrays
-from doorstep.envs._rooms import AgentsView, ObservationKind, OverRooms, Rooms
+from doorstep.envs._rooms import AgentsView, EnvObservations, OverRooms, Rooms, refuse_pixels
 from doorstep.envs.distributions import MultiDiscrete
-
-OBSERVATION_KINDS = ("flat", "dict")
 
 
 class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
@@ -43,8 +42,9 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
         agents: what an environment is. "rows": an agent of a world, so that one policy controls all agents; `num_envs`
             is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents side by side,
             its reward their mean.
-        observations: "flat": the group "policy", float32 [num_envs, features]. "dict": a group for each part of it,
-            "lidar" and so on, each float32 [num_envs, features].
+        observations: parts, as for `Simulator`: the group "policy", float32 [num_envs, features]. "by_name": a group
+            for each part, "lidar" and so on, each float32 [num_envs, features].
+        critic_observations: further parts, such as ("physics",): the group "critic" has these after those of "policy".
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -63,12 +63,19 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
         num_envs: int = 2,
         *,
         agents: AgentsView = "rows",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
+        critic_observations: Parts | None = None,
         **rules: Any,
     ) -> None:
-        check_choice("observations", observations, OBSERVATION_KINDS)
+        refuse_pixels(observations)
         self._rooms = Rooms(
-            num_envs, agents=agents, observations=observations, autoreset="same_step", arrays=torch_arrays, rules=rules
+            num_envs,
+            agents=agents,
+            observations=observations,
+            critic_observations=critic_observations,
+            autoreset="same_step",
+            arrays=torch_arrays,
+            rules=rules,
         )
         self.num_envs = num_envs
         self.num_actions = len(self._rooms.action_sizes)
@@ -175,10 +182,6 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
         extras = {"time_outs": time_outs, "final_observations": final, "log": self._log()}
         return self._observations, outcome.rewards, dones, extras
 
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
     # ---- Steps of these ----
 
     def _elapsed(self) -> torch.Tensor:
@@ -195,6 +198,8 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
 
     def _by_group(self, observation: Any) -> TensorDict:
         parts = observation if isinstance(observation, dict) else {"policy": observation}
+        if hidden := self._rooms.num_critic_inputs:
+            parts = {"policy": observation[..., :-hidden], "critic": observation}
         groups = {name: part.reshape(self.num_envs, -1).float() for name, part in parts.items()}
         return TensorDict(groups, batch_size=[self.num_envs], device=self.device)
 

@@ -7,14 +7,23 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
-from doorstep.envs._rooms import RENDER_MODES, ObservationKind, Rooms, as_array, check_render_mode, shaped
+from doorstep._observations import OBSERVATIONS
+from doorstep.envs._rooms import (
+    RENDER_MODES,
+    EnvObservations,
+    OverDrawnRooms,
+    Rooms,
+    as_array,
+    check_render_mode,
+    row_of,
+    shaped,
+)
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import OverSpecifiedRooms, check_options
 
 
-class EscapeRoomEnv(OverSpecifiedRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
+class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """One world; its action is the actions of all agents side by side, its reward their mean.
 
     Without a `seed`, one is drawn for each environment. Those with the same seed begin with the same levels: give each
@@ -38,7 +47,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, gymnasium.Env[Any, Any]):  # type: ignor
     def __init__(
         self,
         *,
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
@@ -55,7 +64,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, gymnasium.Env[Any, Any]):  # type: ignor
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode; `seed` of the levels, 0 to 2**32 - 1, or None: the level that follows."""
         check_options(options, ())
-        observation = _only_row(self._rooms.start(seed))
+        observation = row_of(self._rooms.start(seed), 0)
         super().reset(seed=None if seed is None else self._rooms.config.seed)
         return observation, {}
 
@@ -72,23 +81,6 @@ class EscapeRoomEnv(OverSpecifiedRooms, gymnasium.Env[Any, Any]):  # type: ignor
         if outcome.ended[0]:
             info["episode_returns"] = float(self._rooms.final_returns()[0])
             info["episode_lengths"] = int(self._rooms.final_lengths()[0])
-        observation = _only_row(outcome.observation)
+        observation = row_of(outcome.observation, 0)
         reward = float(outcome.rewards[0])
         return observation, reward, bool(outcome.terminations[0]), bool(outcome.truncations[0]), info
-
-    def render(self) -> NDArray[np.uint8] | None:
-        """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
-        if self.render_mode is None:
-            return None
-        picture: NDArray[np.uint8] = self._rooms.render(0)
-        return picture
-
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
-
-def _only_row(observation: Any) -> Any:
-    if isinstance(observation, dict):
-        return {name: array[0] for name, array in observation.items()}
-    return observation[0]

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from skrl.envs.wrappers.torch import MultiAgentEnvWrapper, Wrapper
 from skrl.utils.spaces.torch import flatten_tensorized_space
 
-from doorstep._arguments import check_choice, refuse
+from doorstep._arguments import refuse
+from doorstep._observations import OBSERVATIONS, Parts, PartsRule
 from doorstep.envs._arrays import torch_arrays
 from doorstep.envs._rooms import (
     AgentsView,
     Autoreset,
-    ObservationKind,
+    EnvObservations,
     Outcome,
-    OverRooms,
+    OverDrawnRooms,
     Rooms,
     check_render_mode,
+    refuse_pixels,
     rows_of_worlds,
 )
 from doorstep.envs._spaces import action_space, observation_space
 
-OBSERVATION_KINDS = ("flat", "dict")
 
-
-class _OverRooms(OverRooms):
+class _OverRooms(OverDrawnRooms):
     """What both environments share."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -55,8 +57,9 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         agents: what an environment is. "rows": an agent of a world, so that one policy controls all agents; `num_envs`
             is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents side by side,
             its reward their mean.
-        observations: "flat": one vector for each agent. "dict": its parts, in a space of gymnasium's Dict; tensors are
-            flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes them apart.
+        observations: parts, as for `Simulator`: one vector for each agent. "by_name": all parts, in a space of
+            gymnasium's Dict; tensors are flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes
+            them apart.
         render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
             `headless`, does nothing.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
@@ -72,12 +75,12 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         num_envs: int = 2,
         *,
         agents: AgentsView = "rows",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> None:
-        check_choice("observations", observations, OBSERVATION_KINDS)
+        refuse_pixels(observations)
         self.render_mode = check_render_mode(render_mode)
         self._rooms = Rooms(
             num_envs,
@@ -88,33 +91,13 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
             render_options=render_options,
             rules=rules,
         )
-        super().__init__(_Inner(self._rooms))
-        self._observation_space = observation_space(self._rooms)
-        self._action_space = action_space(self._rooms)
-
-    @property
-    def num_envs(self) -> int:
-        """Environments."""
-        return self._rooms.num_rows
-
-    @property
-    def num_agents(self) -> int:
-        """1: skrl sees no agents in it."""
-        return 1
-
-    @property
-    def state_space(self) -> None:
-        """None: there is no state beside the observations."""
-
-    @property
-    def observation_space(self) -> spaces.Space[Any]:
-        """Of one environment."""
-        return self._observation_space
-
-    @property
-    def action_space(self) -> spaces.MultiDiscrete:
-        """Of one environment."""
-        return self._action_space
+        inner = SimpleNamespace(  # of which skrl tells these
+            device=self._rooms.device,
+            num_envs=self._rooms.num_rows,
+            observation_space=observation_space(self._rooms),
+            action_space=action_space(self._rooms),
+        )
+        super().__init__(inner)
 
     def reset(self, *, seed: int | None = None) -> tuple[torch.Tensor, dict[str, Any]]:
         """Begins new episodes everywhere.
@@ -160,16 +143,12 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         """With render_mode "rgb_array": a picture of the first environment, uint8 [height, width, 3]."""
         return None if self.render_mode is None else self._rooms.render(0)
 
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
 
 class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ignore[misc]
     """An environment for skrl's multi-agent algorithms (IPPO, MAPPO): dictionaries by agent, "agent_0" and so on.
 
     It has skrl's interface, as `EscapeRoomSkrlEnv` has. The state of a world, for centralised critics, is the flat
-    observations of its agents side by side.
+    observations of its agents side by side, with `critic_observations`.
 
     >>> import torch, doorstep.envs
     >>> env = doorstep.envs.EscapeRoomSkrlMultiAgentEnv(4, seed=3)
@@ -184,6 +163,8 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
 
     Args:
         num_envs: worlds.
+        observations: parts, as for `Simulator`.
+        critic_observations: further parts of each agent in the state, such as ("physics",).
         render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
             `headless`, does nothing.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
@@ -198,6 +179,8 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         self,
         num_envs: int = 1,
         *,
+        observations: Parts = OBSERVATIONS,
+        critic_observations: Parts | None = None,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
@@ -206,61 +189,36 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         self._rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
+            observations=PartsRule().check("observations", observations),
+            critic_observations=critic_observations,
             autoreset=_autoreset_of(num_envs),
             arrays=torch_arrays,
             render_options=render_options,
             rules=rules,
         )
-        super().__init__(_Inner(self._rooms))
-        self._num_envs = num_envs
-        self._possible_agents = [f"agent_{agent}" for agent in range(self._rooms.num_agents)]
-        of_agent, of_action = observation_space(self._rooms), action_space(self._rooms)
-        state = spaces.Box(-float("inf"), float("inf"), (self._rooms.num_agents * _length_of(of_agent),))
-        self._observation_spaces = dict.fromkeys(self._possible_agents, of_agent)
-        self._action_spaces = dict.fromkeys(self._possible_agents, of_action)
-        self._state_spaces = dict.fromkeys(self._possible_agents, state)
+        agents = [f"agent_{agent}" for agent in range(self._rooms.num_agents)]
+        whole, of_action = observation_space(self._rooms), action_space(self._rooms)
+        assert isinstance(whole, spaces.Box)
+        of_agent = spaces.Box(self._seen(whole.low), self._seen(whole.high), dtype=np.float32)
+        state = spaces.Box(-float("inf"), float("inf"), (self._rooms.num_agents * whole.shape[0],))
+        inner = SimpleNamespace(  # of which skrl tells these
+            device=self._rooms.device,
+            num_envs=num_envs,
+            num_agents=len(agents),
+            max_num_agents=len(agents),
+            possible_agents=agents,
+            observation_spaces=dict.fromkeys(agents, of_agent),
+            action_spaces=dict.fromkeys(agents, of_action),
+            state_space=state,
+        )
+        super().__init__(inner)
         self._state: torch.Tensor | None = None
         self._has_ended = False
 
     @property
-    def num_envs(self) -> int:
-        """Worlds."""
-        return self._num_envs
-
-    @property
-    def num_agents(self) -> int:
-        """Agents of a world."""
-        return len(self._possible_agents)
-
-    @property
-    def max_num_agents(self) -> int:
-        """Agents of a world."""
-        return len(self._possible_agents)
-
-    @property
-    def possible_agents(self) -> list[str]:
-        """Names of the agents."""
-        return list(self._possible_agents)
-
-    @property
     def agents(self) -> list[str]:
         """The same names; none after the episode of a single world has ended, until reset()."""
-        return [] if self._has_ended else list(self._possible_agents)
-
-    @property
-    def state_spaces(self) -> dict[str, spaces.Space[Any]]:
-        """Of a world, by agent."""
-        return self._state_spaces
-
-    @property
-    def observation_spaces(self) -> dict[str, spaces.Space[Any]]:
-        """By agent."""
-        return self._observation_spaces
-
-    @property
-    def action_spaces(self) -> dict[str, spaces.Space[Any]]:
-        """By agent."""
-        return self._action_spaces
+        return [] if self._has_ended else list(self.possible_agents)
 
     def reset(self, *, seed: int | None = None) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """Begins new episodes everywhere.
@@ -273,8 +231,8 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         """
         observation = self._rooms.start(seed)
         self._has_ended = False
-        self._state = observation.reshape(self._num_envs, -1)
-        return self._by_agent(observation), {}
+        self._state = observation.reshape(self.num_envs, -1)
+        return self._by_agent(self._seen(observation)), {}
 
     def step(
         self, actions: Mapping[str, torch.Tensor]
@@ -293,12 +251,13 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
             StateError: reset() was not called; or, of a single world, not after the end of its episode.
         """
         outcome = self._rooms.step(self._joined(actions))
-        if self._num_envs == 1:
+        if self.num_envs == 1:
             self._has_ended = bool(outcome.ended.any())
-        self._state = outcome.observation.reshape(self._num_envs, -1)
+        self._state = outcome.observation.reshape(self.num_envs, -1)
         infos = {name: self._by_world(value) for name, value in _infos(self._rooms, outcome).items()}
+        infos["final_observations"] = self._seen(infos["final_observations"])
         return (
-            self._by_agent(outcome.observation),
+            self._by_agent(self._seen(outcome.observation)),
             self._by_agent(outcome.rewards[:, None]),
             self._by_agent(outcome.terminations[:, None]),
             self._by_agent(outcome.truncations[:, None]),
@@ -307,39 +266,28 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
 
     def state(self) -> dict[str, torch.Tensor | None]:
         """The state of every world, [num_envs, num_agents * features], by agent; None before reset()."""
-        return dict.fromkeys(self._possible_agents, self._state)
+        return dict.fromkeys(self.possible_agents, self._state)
 
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        """With render_mode "rgb_array": a picture of the first world, uint8 [height, width, 3]."""
-        return None if self.render_mode is None else self._rooms.render_world(0)
-
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
+    def _seen(self, observation: Any) -> Any:
+        """Without what only critics see."""
+        return observation[..., : observation.shape[-1] - self._rooms.num_critic_inputs]
 
     def _by_world(self, array: torch.Tensor) -> torch.Tensor:
-        return array.reshape(self._num_envs, self.num_agents, *array.shape[1:])
+        return array.reshape(self.num_envs, self.num_agents, *array.shape[1:])
 
     def _by_agent(self, array: torch.Tensor) -> dict[str, torch.Tensor]:
-        return dict(zip(self._possible_agents, self._by_world(array).unbind(1), strict=True))
+        return dict(zip(self.possible_agents, self._by_world(array).unbind(1), strict=True))
 
     def _joined(self, actions: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Actions of all agents, [num_envs * num_agents, 4]."""
-        if not isinstance(actions, Mapping) or set(actions) != set(self._possible_agents):
+        if not isinstance(actions, Mapping) or set(actions) != set(self.possible_agents):
             shown = list(actions) if isinstance(actions, Mapping) else actions
-            refuse("actions", f"a dictionary of {self._possible_agents}", shown)
-        expected = [self._num_envs, len(self._rooms.action_sizes)]
+            refuse("actions", f"a dictionary of {self.possible_agents}", shown)
+        expected = [self.num_envs, len(self._rooms.action_sizes)]
         for agent, chosen in actions.items():
             if list(getattr(chosen, "shape", ())) != expected:
                 refuse(f"actions[{agent!r}]", f"a tensor of the shape {expected}", chosen)
-        return torch.stack([actions[agent] for agent in self._possible_agents], 1).flatten(0, 1)
-
-
-class _Inner:
-    """What skrl's base classes ask of the environment that they wrap."""
-
-    def __init__(self, rooms: Rooms) -> None:
-        self.device = rooms.device
+        return torch.stack([actions[agent] for agent in self.possible_agents], 1).flatten(0, 1)
 
 
 def _autoreset_of(num_envs: int) -> Autoreset:
@@ -357,8 +305,3 @@ def _infos(rooms: Rooms, outcome: Outcome) -> dict[str, Any]:
         "episode_returns": rooms.final_returns(),
         "episode_lengths": rooms.final_lengths(),
     }
-
-
-def _length_of(space: spaces.Space[Any]) -> int:
-    assert space.shape is not None
-    return int(space.shape[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -13,7 +14,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import MAX_SEED
-from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, OverRooms, Rooms, check_render_mode
+from doorstep._observations import OBSERVATIONS
+from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, OverRooms, Rooms, check_render_mode, row_of
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import check_options
 
@@ -47,8 +49,8 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         agents: what a sub-environment is. "rows": an agent of a world, so that one policy controls all agents;
             `num_envs` is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents
             side by side, its reward their mean.
-        observations: "flat": one vector for each agent. "dict": the parts of it by name, for `MultiInputPolicy`.
-            "pixels": the views of `cameras`; a dictionary, if the cameras make several tensors.
+        observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name, for
+            `MultiInputPolicy`. "pixels": the views of `cameras`; a dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `seed`, `num_agents`, `episode_length`, `num_threads`, `cameras`, ... as for
@@ -63,7 +65,7 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         num_envs: int = 1,
         *,
         agents: AgentsView = "rows",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
@@ -167,10 +169,6 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         """A picture of every sub-environment, uint8 [height, width, 3]; `render()` puts them side by side."""
         return [self._rooms.render(row) for row in range(self.num_envs)]
 
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
     def _told(self, outcome: Outcome) -> Stepped:
         observations = outcome.observation
         # A dictionary with something in it is the caller's from now on; it takes long to make thousands of empty ones.
@@ -192,7 +190,7 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
             yield (
                 row,
                 {
-                    "terminal_observation": _row_of(final, row),
+                    "terminal_observation": copy.deepcopy(row_of(final, row)),  # else it keeps the memory of all rows
                     "TimeLimit.truncated": truncated[row],
                     "episode": {"r": returns[row], "l": lengths[row], "t": seconds},
                 },
@@ -210,10 +208,3 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
     def _check_all(self, indices: int | Iterable[int] | None) -> None:
         if indices is not None and set(self._rows(indices)) != set(range(self.num_envs)):
             refuse("indices", "None or all, as all sub-environments are one object", indices)
-
-
-def _row_of(observations: Any, row: int) -> Any:
-    """A copy, so that it does not keep the memory of all rows."""
-    if isinstance(observations, dict):
-        return {name: array[row].copy() for name, array in observations.items()}
-    return observations[row].copy()

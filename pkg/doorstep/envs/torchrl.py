@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from torchrl.envs import EnvBase
 
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_SEED
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, torch_arrays
-from doorstep.envs._rooms import Element, ObservationKind, OverRooms, Rooms, rows_of_worlds
+from doorstep.envs._rooms import FLAT_OBSERVATION, Element, EnvObservations, OverRooms, Rooms, rows_of_worlds
 from doorstep.errors import StateError
 
 AGENTS = "agents"  # the group of all agents
@@ -54,8 +54,9 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     Args:
         num_envs: worlds.
-        observations: "flat": one vector for each agent, ("agents", "observation"). "dict": its parts by name,
-            ("agents", "lidar") and so on. "pixels": the views of `cameras` by name, ("agents", "rgb") and so on.
+        observations: parts, as for `Simulator`: one vector for each agent, ("agents", "observation"). "by_name": the
+            parts by name, ("agents", "lidar") and so on. "pixels": the views of `cameras` by name, ("agents", "rgb")
+            and so on.
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, `cameras`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -63,7 +64,7 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
         ArgumentError: an argument is out of range; the message names it.
     """
 
-    def __init__(self, num_envs: int = 1, *, observations: ObservationKind = "flat", **rules: Any) -> None:
+    def __init__(self, num_envs: int = 1, *, observations: EnvObservations = OBSERVATIONS, **rules: Any) -> None:
         rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
@@ -75,7 +76,7 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
         super().__init__(device=torch.device(rooms.device), batch_size=[num_envs])
         self._rooms = rooms
         self._seed: int | None = None  # of the next reset of all worlds; None: that of the simulator
-        self._elements = _elements_of(rooms)
+        self._keys = _keys_of(rooms)
         self._asks = rooms.device == "cpu"
         self.group_map = {AGENTS: [f"agent_{agent}" for agent in range(rooms.num_agents)]}
         self._make_specs()
@@ -83,7 +84,7 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     def close(self, *, raise_if_closed: bool = True) -> None:
         """Closes the simulator."""
-        super().close(raise_if_closed=raise_if_closed)
+        EnvBase.close(self, raise_if_closed=raise_if_closed)
         self._rooms.close()
 
     def to(self, device: Any) -> EscapeRoomTorchRLEnv:
@@ -138,7 +139,9 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
         action = MultiCategorical(
             nvec=self._rooms.action_sizes, shape=(*shape, len(self._rooms.action_sizes)), device=self.device
         )
-        self.observation_spec = self._group({name: self._spec(part) for name, part in self._elements.items()})
+        self.observation_spec = self._group(
+            {key: self._spec(*part) for key, part in zip(self._keys, self._rooms.elements.items(), strict=True)}
+        )
         self.action_spec = self._group({"action": action})
         self.reward_spec = self._group({"reward": Unbounded(shape=(*shape, 1), device=self.device)})
         self.done_spec = Composite(
@@ -150,14 +153,15 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
             device=self.device,
         )
 
-    def _spec(self, element: Element) -> Any:
+    def _spec(self, name: str, element: Element) -> Any:
+        """Of a tensor of observations, with the bounds that it has in spaces of gymnasium."""
         shape = (*self.batch_size, self._rooms.num_agents, *element.shape)
-        dtype = torch.from_numpy(np.empty(0, element.dtype)).dtype
-        if element.dtype == np.uint8:
-            return Bounded(0, 255, shape=shape, dtype=dtype, device=self.device)
-        if element.dtype == np.int32:
-            return Bounded(0, self._rooms.config.episode_length, shape=shape, dtype=dtype, device=self.device)
-        return Unbounded(shape=shape, dtype=dtype, device=self.device)
+        empty = torch.from_numpy(np.empty(0, element.dtype))
+        low, high = (torch.as_tensor(bound, dtype=empty.dtype) for bound in self._rooms.bounds(name))
+        if not bool(torch.isfinite(high).all()):
+            return Unbounded(shape=shape, dtype=empty.dtype, device=self.device)
+        low, high = (bound.to(self.device).expand(shape) for bound in (low, high))
+        return Bounded(low, high, shape=shape, dtype=empty.dtype, device=self.device)
 
     def _flag(self, shape: tuple[int, ...]) -> Any:
         return Categorical(n=2, shape=torch.Size(shape), dtype=torch.bool, device=self.device)
@@ -177,7 +181,7 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     def _parts(self, observation: Any) -> dict[str, Any]:
         if not isinstance(observation, dict):
-            (name,) = self._elements
+            (name,) = self._keys
             observation = {name: observation}
         return {name: self._by_world(part) for name, part in observation.items()}
 
@@ -217,13 +221,9 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
             )
 
 
-def _elements_of(rooms: Rooms) -> Mapping[str, Element]:
-    """The observation of one agent, by the keys in its group."""
-    layout = rooms.layout
-    if isinstance(layout, dict):
-        return layout
-    cameras = None if rooms.config.flat_observations else rooms.config.cameras
-    return {cameras.outputs[0] if cameras else "observation": layout}
+def _keys_of(rooms: Rooms) -> tuple[str, ...]:
+    """What the parts of an agent's observation are called in its group."""
+    return tuple("observation" if name == FLAT_OBSERVATION else name for name in rooms.elements)
 
 
 def _arrays(device: str) -> Arrays:

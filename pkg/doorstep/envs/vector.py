@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import copy as copies
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, nearest, refuse
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
 from doorstep.envs._rooms import (
     RENDER_MODES,
     AgentsView,
     Autoreset,
-    ObservationKind,
+    EnvObservations,
     Outcome,
     OverRooms,
     Rooms,
     check_render_mode,
 )
-from doorstep.envs._spaces import action_space, observation_space
+from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import ArgumentError
 
 RESET_OPTIONS = ("reset_mask",)
@@ -48,7 +47,7 @@ class OverSpecifiedRooms(OverRooms):
         self._spec = spec
 
 
-class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
+class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
     """What both environments share; `_arrays` makes the difference."""
 
     metadata: dict[str, Any]
@@ -59,7 +58,7 @@ class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ig
         num_envs: int = 1,
         *,
         agents: AgentsView = "joint",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         autoreset_mode: AutoresetMode | Autoreset = "next_step",
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
@@ -86,21 +85,8 @@ class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ig
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.render_mode = render_mode
         self.num_envs = self._rooms.num_rows
-        self.single_observation_space = observation_space(self._rooms)
-        self.single_action_space = action_space(self._rooms)
+        self._make_spaces(self._rooms)
         super().reset(seed=self.np_random_seed)
-
-    # Bounds of every element fill more memory than the observations: those that nobody reads are not made.
-
-    @functools.cached_property
-    def observation_space(self) -> Any:
-        """The space of all observations."""
-        return batch_space(self.single_observation_space, self.num_envs)
-
-    @functools.cached_property
-    def action_space(self) -> Any:
-        """The space of all actions: integers [num_envs, components]."""
-        return batch_space(self.single_action_space, self.num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins episodes.
@@ -158,10 +144,11 @@ class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ig
             return None
         return tuple(self._rooms.render(row) for row in range(self.num_envs))
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close(self, **kwargs: Any) -> None:
         """Closes the simulator."""
         if "_rooms" in vars(self):  # older versions of gymnasium close what could not be made, too
-            self._rooms.close()
+            super().close()
+        self.closed = True
 
 
 class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # skrl reads its bases
@@ -182,8 +169,8 @@ class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: i
         agents: what a sub-environment is. "joint": a world; its action is the actions of all agents side by side, its
             reward their mean. "rows": an agent of a world, so that one policy controls all agents; `num_envs` is then a
             multiple of `num_agents`, and episodes of agents of one world end together.
-        observations: "flat": one vector for each agent. "dict": the parts of it by name. "pixels": the views of
-            `cameras`; a dictionary, if the cameras make several tensors.
+        observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name. "pixels": the
+            views of `cameras`; a dictionary, if the cameras make several tensors.
         autoreset_mode: when an ended episode is followed by the next: `gymnasium.vector.AutoresetMode`, or "next_step",
             "same_step", "disabled".
         render_mode: "rgb_array" or None.

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, final
 
+from doorstep._configs import Checked
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel, GeneratedLevel, Level
+from doorstep.levels import GeneratedLevel, Level
 from doorstep.levels.choice import REFERENCE, find_levels, is_reference
+from doorstep.levels.field import OneLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.levels.rules import check_reward
 
 
-class Arena(NamedTuple):
+@final
+@dataclass(frozen=True)
+class Arena(Checked):
     """A level and its name in the results; level: None for the reference's."""
 
     name: str
-    level: AnyLevel | None
+    level: Annotated[AnyLevel | None, OneLevel()]
 
     @property
     def has_goal(self) -> bool:

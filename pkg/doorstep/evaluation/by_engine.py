@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._observations import Parts
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError, StateError
+from doorstep.errors import StateError
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.contestants import Contestant
 from doorstep.evaluation.episodes import Ended, Episodes
 from doorstep.metrics import MetricsStore
 from doorstep.policy import Policy
+from doorstep.policy.playing import check_inputs
 from doorstep.rollouts import EpisodeResult, RolloutConfig, RolloutEngine
-from doorstep.simulator import Simulator
 
 
 class Match(NamedTuple):
@@ -34,17 +35,33 @@ def play_by_engine(
     ended: Ended,
     metrics: MetricsStore | None = None,
 ) -> list[Episodes]:
-    """An episode of each seed for each match. All are requested at once: no world waits for the last of a match. The
-    engine records in `metrics`.
+    """An episode of each seed for each match. Those of policies that observe the same are requested at once: no world
+    waits for the last of a match. The engines record in `metrics`.
 
     Raises:
         ArgumentError: a policy's network reads another observation.
         StateError: an episode failed.
     """
-    if not matches:
-        return []
     _check_inputs(rollout.simulator, matches)
     played = [Episodes.room_for(len(seeds), rollout.simulator.num_agents) for _ in matches]
+    by_observations: dict[Parts, list[int]] = {}
+    for index, match in enumerate(matches):
+        by_observations.setdefault(match.contestant.observations_in(rollout.simulator), []).append(index)
+    for observations, indices in by_observations.items():
+        rules = rollout.replace(simulator=rollout.simulator.replace(observations=observations))
+        _play(rules, [matches[index] for index in indices], seeds, [played[index] for index in indices], ended, metrics)
+    return played
+
+
+def _play(
+    rollout: RolloutConfig,
+    matches: Sequence[Match],
+    seeds: NDArray[np.int64],
+    played: Sequence[Episodes],
+    ended: Ended,
+    metrics: MetricsStore | None,
+) -> None:
+    """Matches of policies that observe what the simulator has; writes to `played`."""
     rules = _rules(rollout, matches, len(matches) * len(seeds))
     with RolloutEngine(rules, metrics=metrics, on_error="return") as engine:
         places = _submit(engine, matches, seeds)
@@ -53,7 +70,6 @@ def play_by_engine(
             _check_finished(matches[match], result)
             _note(result, played[match], episode)
             ended(1)
-    return played
 
 
 def _rules(rollout: RolloutConfig, matches: Sequence[Match], requests: int) -> RolloutConfig:
@@ -95,15 +111,5 @@ def _check_finished(match: Match, result: EpisodeResult) -> None:
 
 def _check_inputs(config: SimulatorConfig, matches: Sequence[Match]) -> None:
     """A network must read what agents observe; in an engine it would fail episode by episode."""
-    networks = {name: policy for (name, policy), _ in matches if isinstance(policy, Policy)}
-    if not networks:
-        return
-    with Simulator(1, num_agents=config.num_agents, num_threads=1) as sim:
-        size = sim.observations.shape[-1]
-    for name, policy in networks.items():
-        if policy.num_inputs != size:
-            raise ArgumentError(
-                f"policy {name!r} reads {policy.num_inputs} numbers; agents observe {size}",
-                argument="policies",
-                hint=f"it was made for another number of agents than {config.num_agents}",
-            )
+    for contestant, _ in matches:
+        check_inputs(contestant.policy, contestant.observations_in(config), config.num_agents, contestant.name)

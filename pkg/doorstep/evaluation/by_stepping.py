@@ -52,17 +52,11 @@ def _simulator(config: SimulatorConfig, contestant: Contestant, arena: Arena, ep
     most = config.num_worlds
     if observed_by(contestant.policy) == "simulator":
         most = min(most, _MOST_PLANNED_WORLDS)
-    sim = Simulator.from_config(
-        config.replace(
-            num_worlds=min(most, episodes),
-            auto_reset=False,
-            flat_observations=True,
-            max_levels=int(arena.level is not None),
-        )
+    observations = contestant.observations_in(config)
+    played = config.replace(
+        num_worlds=min(most, episodes), auto_reset=False, observations=observations, max_levels=0
     )
-    if arena.level is not None:
-        sim.set_levels([arena.level])
-    return sim
+    return Simulator.from_config(played, levels="reference" if arena.level is None else arena.level)
 
 
 @final

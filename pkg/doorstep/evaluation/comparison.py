@@ -1,6 +1,6 @@
 """Policies compared over all levels: interquartile means and probabilities of improvement.
 
-Both are those of Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice" (2021), with
+Both follow Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice" (2021), with
 their stratified bootstrap: episodes are drawn again within each level, so that every level keeps its share. The score
 of an episode is its return.
 
@@ -17,6 +17,7 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._configs import Checked
 from doorstep.evaluation.statistics import CONFIDENCE, Estimate
 
 RESAMPLES = 2000
@@ -31,7 +32,7 @@ Counts: TypeAlias = NDArray[np.int64]  # [..., K]: of each of K ascending values
 
 @final
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(Checked):
     """A policy over all levels.
 
     Attributes:
@@ -45,7 +46,7 @@ class Aggregate:
 
 @final
 @dataclass(frozen=True)
-class Improvement:
+class Improvement(Checked):
     """How likely one policy is to do better than another.
 
     Attributes:
@@ -70,7 +71,7 @@ def aggregates(returns: Mapping[str, Sequence[Floats]], seed: int) -> tuple[Aggr
 
 
 def improvements(returns: Mapping[str, Sequence[Floats]], seed: int) -> tuple[Improvement, ...]:
-    """Of every policy over each one that is named before it. The arguments are those of `aggregates()`."""
+    """Of every policy over each one that is named before it. Arguments as of `aggregates()`."""
     return tuple(
         Improvement(policy, over, estimate_improvement(returns[policy], returns[over], seed))
         for over, policy in itertools.combinations(returns, 2)

@@ -12,7 +12,8 @@ from doorstep.config import SimulatorConfig
 from doorstep.levels import Rewards
 from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams
-from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig, SchedulerConfig
+from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig
+from doorstep.rollouts.config import SchedulerConfig
 
 MOST_EPISODES = 1_000_000
 
@@ -22,8 +23,8 @@ MOST_EPISODES = 1_000_000
 class EvaluationConfig(Config):
     """What `evaluate()` plays: policies, levels, episodes, and how they are played.
 
-    >>> import doorstep.evaluation
-    >>> config = doorstep.evaluation.EvaluationConfig.from_dict({
+    >>> from doorstep.evaluation.config import EvaluationConfig
+    >>> config = EvaluationConfig.from_dict({
     ...     "policies": ["random", "idle"],
     ...     "episodes": 4,
     ...     "simulator": {"num_worlds": 8, "episode_length": 10},
@@ -31,10 +32,9 @@ class EvaluationConfig(Config):
     ... })
     >>> config.scheduler
     FairShareScheduler(max_chunk=None)
-    >>> doorstep.evaluation.evaluate_config(config).policies
-    ('random', 'idle')
 
-    Of the simulator `seed`, `world_offset`, `auto_reset`, `flat_observations` and `max_levels` are not used.
+    Of the simulator `seed`, `world_offset`, `auto_reset` and `max_levels` are not used, and its `observations` only by
+    policies that do not say what they read.
 
     Raises:
         ArgumentError: a value is out of range; the message names the field, its value and the range.
@@ -57,9 +57,9 @@ class EvaluationConfig(Config):
     simulator: Annotated[SimulatorConfig, "Where episodes are played."] = field(
         default_factory=lambda: SimulatorConfig(256)
     )
-    devices: Annotated[tuple[str, ...] | None, Device(), "As those of a RolloutConfig."] = None
-    scheduler: Annotated[SchedulerConfig, "As that of a RolloutConfig."] = field(default_factory=DynamicChunkScheduler)
-    controller: Annotated[ControllerConfig, "As that of a RolloutConfig."] = field(default_factory=PullController)
+    devices: Annotated[tuple[str, ...] | None, Device(), "As in a RolloutConfig."] = None
+    scheduler: Annotated[SchedulerConfig, "As in a RolloutConfig."] = field(default_factory=DynamicChunkScheduler)
+    controller: Annotated[ControllerConfig, "As in a RolloutConfig."] = field(default_factory=PullController)
 
     def _check(self) -> None:
         if self.simulator.cameras is not None:

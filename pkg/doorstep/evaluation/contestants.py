@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from doorstep._arguments import check_text, refuse
 from doorstep._files import printable
+from doorstep._observations import Parts, or_default
+from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
 from doorstep.policy import Policy, SamplingParams, load_policy
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
@@ -26,6 +28,10 @@ class Contestant(NamedTuple):
     def is_native(self) -> bool:
         """Whether a `RolloutEngine` plays it without Python."""
         return isinstance(self.policy, _PLAYED_BY_ENGINE)
+
+    def observations_in(self, config: SimulatorConfig) -> Parts:
+        """What it observes: as it was trained, or, if that is not known, what worlds of these rules have."""
+        return getattr(self.policy, "observations", None) or or_default(config.observations)
 
 
 def find_contestants(policies: object, sampling: SamplingParams | None) -> list[Contestant]:

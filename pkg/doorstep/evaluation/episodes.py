@@ -43,7 +43,7 @@ class Episodes:
 
 
 def episode_seeds(seed: int, count: int) -> NDArray[np.int64]:
-    """The seeds of an evaluation's episodes, int64 [count]: those of a smaller count are the first ones.
+    """The seeds of an evaluation's episodes, int64 [count]; a smaller count has the first of them.
 
     An episode is that of an `EpisodeRequest` with its seed: without a level the first one of `Simulator(1, seed=...)`.
 

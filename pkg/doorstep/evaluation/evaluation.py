@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Annotated, Any, ClassVar, TypeAlias, final
 
 from doorstep._arguments import refuse
-from doorstep.evaluation import document
+from doorstep._configs import Checked, Document, Integer, Items, Part
 from doorstep.evaluation.arenas import Arena
-from doorstep.evaluation.comparison import Aggregate, Improvement
+from doorstep.evaluation.comparison import METHOD, Aggregate, Improvement
 from doorstep.evaluation.scores import Score
+from doorstep.evaluation.statistics import CONFIDENCE, MEAN_METHOD, SHARE_METHOD
 from doorstep.evaluation.table import table_of
+
+Count: TypeAlias = Annotated[int, Integer(low=0)]
+
+INTERVALS = {"confidence": CONFIDENCE, "means": MEAN_METHOD, "shares": SHARE_METHOD, "comparisons": METHOD}
 
 
 @final
 @dataclass(frozen=True)
-class EvaluationRules:
-    """What the figures depend on, beside policies and levels.
+class EvaluationRules(Checked):
+    """What the figures depend on, apart from policies and levels.
 
     Attributes:
         seed: of the episodes, see `episode_seeds()`.
@@ -26,16 +32,16 @@ class EvaluationRules:
         doorstep: the version that played.
     """
 
-    seed: int
-    episodes: int
-    num_agents: int
-    episode_length: int
+    seed: Count
+    episodes: Count
+    num_agents: Count
+    episode_length: Count
     doorstep: str
 
 
 @final
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Document):
     """The result of `doorstep.evaluate()`.
 
     Attributes:
@@ -49,10 +55,12 @@ class Evaluation:
 
     rules: EvaluationRules
     policies: tuple[str, ...]
-    levels: tuple[Arena, ...]
-    scores: tuple[Score, ...]
-    aggregates: tuple[Aggregate, ...]
-    improvements: tuple[Improvement, ...]
+    levels: Annotated[tuple[Arena, ...], Items(Part(Arena), "levels")]
+    scores: Annotated[tuple[Score, ...], Items(Part(Score), "scores")]
+    aggregates: Annotated[tuple[Aggregate, ...], Items(Part(Aggregate), "aggregates")]
+    improvements: Annotated[tuple[Improvement, ...], Items(Part(Improvement), "improvements")]
+
+    kind: ClassVar[str] = "evaluation"
 
     def score(self, policy: str, level: str | None = None) -> Score:
         """The score of a policy.
@@ -79,29 +87,16 @@ class Evaluation:
         return table_of(self.scores, self.aggregates, self.improvements).removesuffix("\n")
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, rules and levels, in values that JSON can hold."""
-        return document.to_dict(
-            self.rules, self.policies, self.levels, self.scores, self.aggregates, self.improvements
-        )
-
-    def to_json(self) -> str:
-        """`to_dict()` as JSON."""
-        return document.written(self.to_dict())
+        """All figures, rules and levels, and how the intervals were made, in values that JSON can hold."""
+        return {**super().to_dict(), "intervals": dict(INTERVALS)}
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Evaluation:
-        """The evaluation of a JSON text as `to_json()` makes it.
+    def from_dict(cls, values: Mapping[str, Any]) -> Evaluation:
+        """The evaluation of a dictionary as `to_dict()` makes it.
 
         Raises:
-            ArgumentError: the text is not JSON, another document, of a later version, or a field is unknown, absent or
-                refused.
+            ArgumentError: it is another document, of a later version, or a field is unknown, absent or refused.
         """
-        values = document.parsed(text)
-        return cls(
-            rules=document.read_as(EvaluationRules, "rules", values["rules"]),
-            policies=document.read_as(tuple[str, ...], "policies", values["policies"]),
-            levels=document.arenas_of(values["levels"]),
-            scores=document.scores_of(values["scores"]),
-            aggregates=document.read_as(tuple[Aggregate, ...], "aggregates", values["aggregates"]),
-            improvements=document.read_as(tuple[Improvement, ...], "improvements", values["improvements"]),
-        )
+        if isinstance(values, Mapping):
+            values = {name: value for name, value in values.items() if name != "intervals"}
+        return super().from_dict(values)

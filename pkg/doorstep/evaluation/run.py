@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer
 from doorstep._native import MAX_SEED, MAX_WORLDS, VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.evaluation.arenas import Arena, find_arenas
@@ -18,7 +18,8 @@ from doorstep.evaluation.contestants import Contestant, find_contestants
 from doorstep.evaluation.episodes import Episodes, episode_seeds
 from doorstep.evaluation.evaluation import Evaluation, EvaluationRules
 from doorstep.evaluation.scores import score
-from doorstep.levels import AnyLevels, Rewards
+from doorstep.levels import Rewards
+from doorstep.levels.choice import AnyLevels
 from doorstep.metrics import MetricsStore
 from doorstep.policy import SamplingParams
 from doorstep.policy.loading import AnyPolicy
@@ -103,8 +104,6 @@ def evaluate_config(
     Raises:
         ArgumentError, OSError: as `evaluate()`.
     """
-    if not isinstance(config, EvaluationConfig):
-        refuse("config", "a doorstep.evaluation.EvaluationConfig", config)
     contestants = find_contestants(config.policies, config.sampling)
     arenas = find_arenas(config.levels, config.rollout.simulator.num_agents, config.reward)
     return _evaluate(contestants, arenas, config.rollout, config.seed, config.episodes, on_progress, metrics)

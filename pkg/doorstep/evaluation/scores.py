@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
+from doorstep._arguments import refuse
+from doorstep._configs import Checked, Integer, Items, Part
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.episodes import Episodes
 from doorstep.evaluation.statistics import Estimate, estimate_mean, estimate_share
@@ -17,7 +19,7 @@ ROOMS = ("second room", "third room", "out")
 
 @final
 @dataclass(frozen=True)
-class RoomScore:
+class RoomScore(Checked):
     """How often agents got into a room of the reference's levels.
 
     Attributes:
@@ -33,7 +35,7 @@ class RoomScore:
 
 @final
 @dataclass(frozen=True)
-class Score:
+class Score(Checked):
     """A policy in a level.
 
     Attributes:
@@ -47,11 +49,16 @@ class Score:
 
     policy: str
     level: str
-    episodes: int
+    episodes: Annotated[int, Integer(low=0)]
     mean_return: Estimate
     mean_length: Estimate
     success: Estimate | None
-    rooms: tuple[RoomScore, ...]
+    rooms: Annotated[tuple[RoomScore, ...], Items(Part(RoomScore), "scores of rooms")]
+
+    def _check(self) -> None:
+        rooms = tuple(score.room for score in self.rooms)
+        if rooms not in ((), ROOMS):
+            refuse("rooms", f"none, or {', '.join(ROOMS)}", rooms)
 
 
 def score(policy: str, arena: Arena, played: Episodes, seed: int) -> Score:

@@ -9,6 +9,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._configs import Checked
+
 CONFIDENCE = 0.95
 RESAMPLES = 4000
 MEAN_METHOD = f"percentile bootstrap over episodes, {RESAMPLES} resamples"
@@ -20,7 +22,7 @@ _MOST_DRAWN = 1 << 20  # at a time
 
 @final
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Checked):
     """What a sample says of all episodes that could have been played.
 
     Attributes:

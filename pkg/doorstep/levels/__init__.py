@@ -7,37 +7,27 @@ simulator, whose worlds draw from them.
 
 from __future__ import annotations
 
-from doorstep.levels.choice import AnyLevels
 from doorstep.levels.curated import curated
-from doorstep.levels.files import AnyLevel, load_levels, save_levels
-from doorstep.levels.generated import GeneratedLevel, RoomTypeName, reference
+from doorstep.levels.files import load_levels, save_levels
+from doorstep.levels.generated import GeneratedLevel, reference
 from doorstep.levels.level import Level
-from doorstep.levels.native import to_native, to_native_array, to_native_rewards
-from doorstep.levels.numbers import NumberOrRange
 from doorstep.levels.parts import Button, Cube, Door, Goal, Room, Spawn, Wall
 from doorstep.levels.rules import Physics, Rewards
 
 __all__ = [
-    "AnyLevel",
-    "AnyLevels",
     "Button",
     "Cube",
     "Door",
     "GeneratedLevel",
     "Goal",
     "Level",
-    "NumberOrRange",
     "Physics",
     "Rewards",
     "Room",
-    "RoomTypeName",
     "Spawn",
     "Wall",
     "curated",
     "load_levels",
     "reference",
     "save_levels",
-    "to_native",
-    "to_native_array",
-    "to_native_rewards",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from doorstep._arguments import check_choice, check_vector, refuse
+from doorstep._configs import Range
 from doorstep._native._generated import LEVEL_MAX_DOORS, LEVEL_MAX_STATICS, MAX_AGENTS
 from doorstep.errors import ArgumentError
-from doorstep.levels.numbers import NumberOrRange, check_size, check_yaw
-from doorstep.levels.parts import GOAL_AGENTS, Button, Cube, Door, Goal, GoalAgentsName, Spawn, Wall
+from doorstep.levels.numbers import SIZE, YAW, NumberOrRange
+from doorstep.levels.parts import Button, Cube, Door, Goal, GoalAgentsName, Spawn, Wall
 from doorstep.levels.rectangles import Cell, Rectangle, bounds, merge
 
 WALL, CUBE, GOAL, FLOOR = "#", "O", "X", ". "
@@ -97,13 +98,13 @@ def read_map(
     spawn_yaw: NumberOrRange,
     goal_agents: GoalAgentsName,
 ) -> Map:
-    """Reads a map. The arguments are those of `Level.from_ascii`.
+    """Reads a map. Arguments as of `Level.from_ascii`.
 
     Raises:
         ArgumentError: names the line and column of what cannot be read.
     """
-    check_choice("goal_agents", goal_agents, GOAL_AGENTS)
-    check_yaw("spawn_yaw", spawn_yaw)
+    check_choice("goal_agents", goal_agents, get_args(GoalAgentsName))
+    Range(YAW).check("spawn_yaw", spawn_yaw)
     grid = _grid(text, cell, origin)
     letters = [letter for letter in DOORS if letter in grid.cells]
     found = {
@@ -161,8 +162,8 @@ def _cell_sizes(cell: object) -> tuple[float, float]:
     if isinstance(cell, (tuple, list)):
         if len(cell) != 2:
             refuse("cell", "a number of metres, or two (width, height)", cell)
-        return check_size("cell[0]", cell[0]), check_size("cell[1]", cell[1])
-    size = check_size("cell", cell)
+        return SIZE.check("cell[0]", cell[0]), SIZE.check("cell[1]", cell[1])
+    size = SIZE.check("cell", cell)
     return size, size
 
 

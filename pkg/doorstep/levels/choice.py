@@ -20,7 +20,10 @@ AnyLevels: TypeAlias = "_OneOrMore | Sequence[_OneOrMore] | Mapping[str, AnyLeve
 REFERENCE = "reference"
 NAMES_OF_LEVELS = (REFERENCE, "room_types", "curated")
 _NAMES = ", ".join(map(repr, NAMES_OF_LEVELS))
-_REQUIREMENT = f"{_NAMES}, the path of a file, a level, a sequence of these or a mapping of names to levels"
+_REQUIREMENT = (
+    f"{_NAMES}, the name of a curated level, the path of a file, a level, a sequence of these or a mapping of names to "
+    "levels"
+)
 
 
 def is_reference(levels: object) -> bool:
@@ -53,13 +56,13 @@ def find_levels(levels: object) -> dict[str, AnyLevel]:
 
     >>> import doorstep
     >>> from doorstep.levels.choice import find_levels
-    >>> list(find_levels(["reference", doorstep.levels.curated()["one door"]]))
-    ['reference', 'one door']
+    >>> list(find_levels(["reference", "slalom", doorstep.levels.curated()["one door"]]))
+    ['reference', 'slalom', 'one door']
 
     Args:
         levels: "reference"; "room_types", a level for each type of the reference's rooms; "curated", those that come
-            with doorstep; the path of a file of `save_levels()`; a level; a sequence of these; or a mapping of names to
-            levels.
+            with doorstep, or the name of one of them; the path of a file of `save_levels()`; a level; a sequence of
+            these; or a mapping of names to levels.
 
     Raises:
         ArgumentError: the argument is empty, or has something that is not a level.
@@ -99,8 +102,11 @@ def _of_text(text: str | os.PathLike[str]) -> list[tuple[str, object]]:
         return [*curated().items()]
     if text == "room_types":
         return [(name, GeneratedLevel(room_types=(name,) * len(ROOM_ENDS))) for name in ROOM_TYPES if name != "any"]
-    if isinstance(text, str) and text.isidentifier() and not os.path.exists(text):  # rather a wrong name than a path
-        refuse("levels", _REQUIREMENT, text, nearest(text, NAMES_OF_LEVELS))
+    if isinstance(text, str) and not os.path.splitext(text)[1] and not os.path.exists(text):
+        named = curated()  # rather a name than a path
+        if text not in named:
+            refuse("levels", _REQUIREMENT, text, nearest(text, (*NAMES_OF_LEVELS, *named)))
+        return [(text, named[text])]
     return [(level.name, level) for level in load_levels(text)]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+from doorstep._arguments import nearest, shown
 from doorstep.levels.level import Level
 from doorstep.levels.parts import GoalAgentsName
 from doorstep.levels.rules import Rewards
@@ -36,7 +37,15 @@ def curated() -> dict[str, Level]:
     >>> [door.persistent for door in level.doors]
     [False, True]
     """
-    return {sketch.name: _level_of(sketch) for sketch in SKETCHES}
+    return _Curated((sketch.name, _level_of(sketch)) for sketch in SKETCHES)
+
+
+class _Curated(dict[str, Level]):
+    """Its error names the level that was meant."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        hint = nearest(str(name), self) or f"they are {', '.join(self)}"
+        raise KeyError(f"{shown(name)} is not a curated level; {hint}")
 
 
 def _level_of(sketch: Sketch) -> Level:

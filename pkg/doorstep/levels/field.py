@@ -1,4 +1,4 @@
-"""Levels as a field of a configuration."""
+"""Levels as fields of configurations and documents."""
 
 from __future__ import annotations
 
@@ -7,10 +7,33 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from doorstep._arguments import refuse
-from doorstep._configs import Text
+from doorstep._configs import Items, Rule, Text
 from doorstep._documents import from_json
 from doorstep.levels.choice import NAMES_OF_LEVELS, find_levels
 from doorstep.levels.files import level_from
+from doorstep.levels.generated import GeneratedLevel
+from doorstep.levels.level import Level
+
+
+@final
+class OneLevel(Rule):
+    """A level of either kind."""
+
+    @property
+    def requirement(self) -> str:
+        return "a doorstep.Level or a doorstep.levels.GeneratedLevel"
+
+    def suits(self, value: Any) -> bool:
+        return isinstance(value, (Level, GeneratedLevel))
+
+    def to_plain(self, value: Any) -> Any:
+        return value.to_dict()
+
+    def from_plain(self, name: str, value: Any) -> Any:
+        return level_from(name, value) if isinstance(value, Mapping) else value
+
+
+LEVELS = Items(OneLevel(), "levels")
 
 
 @final
@@ -28,12 +51,10 @@ class PlayedLevels(Text):
         return tuple(level.replace(name=title) for title, level in found.items())
 
     def to_plain(self, value: Any) -> Any:
-        return value if isinstance(value, str) else [level.to_dict() for level in value]
+        return value if isinstance(value, str) else LEVELS.to_plain(value)
 
     def from_plain(self, name: str, value: Any) -> Any:
-        if not isinstance(value, (list, tuple)):
-            return value
-        return [_from_plain(f"{name}[{index}].", each) for index, each in enumerate(value)]
+        return LEVELS.from_plain(name, value) if LEVELS.suits(value) else value
 
     def to_text(self, plain: Any) -> str:
         return super().to_text(plain) if isinstance(plain, str) else json.dumps(plain)
@@ -41,9 +62,3 @@ class PlayedLevels(Text):
     def from_text(self, text: str) -> Any:
         return from_json(text) if text.startswith("[") else super().from_text(text)
 
-    def placeholder(self) -> str:
-        return "LEVELS"
-
-
-def _from_plain(prefix: str, entry: Any) -> Any:
-    return level_from(prefix, entry) if isinstance(entry, Mapping) else entry

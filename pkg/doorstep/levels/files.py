@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from doorstep._arguments import refuse
+from doorstep._configs.checked import within
+from doorstep._configs.document import VERSION, document_of, save_text, written
 from doorstep._documents import body_of, from_json, read
-from doorstep._files import replaced_file
-from doorstep.errors import ArgumentError
-from doorstep.levels.document import VERSION, prefixed, written
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 
 # A level of either kind.
-AnyLevel: TypeAlias = "Level | GeneratedLevel"
+AnyLevel: TypeAlias = Level | GeneratedLevel
 
 _KIND = "levels"
-_CLASSES: dict[str, type[Level] | type[GeneratedLevel]] = {cls._kind: cls for cls in (Level, GeneratedLevel)}
+_CLASSES: dict[str, type[Level] | type[GeneratedLevel]] = {cls.kind: cls for cls in (Level, GeneratedLevel)}
 
 
 def save_levels(path: str | os.PathLike[str], levels: Sequence[AnyLevel]) -> None:
@@ -29,9 +28,7 @@ def save_levels(path: str | os.PathLike[str], levels: Sequence[AnyLevel]) -> Non
         OSError: the file cannot be written.
     """
     check_levels(levels)
-    text = written({"doorstep": _KIND, "version": VERSION, "levels": [level.to_dict() for level in levels]})
-    with replaced_file(path) as file:
-        file.write(text.encode())
+    save_text(path, written(document_of(_KIND, {"levels": [level.to_dict() for level in levels]})))
 
 
 def load_levels(path: str | os.PathLike[str]) -> list[AnyLevel]:
@@ -72,24 +69,22 @@ def _levels_of(document: object) -> list[AnyLevel]:
     entries = body_of("the file", document, _KIND, VERSION).get("levels")
     if not isinstance(entries, list) or not entries:
         refuse("levels", "a list of levels, at least one", entries)
-    return [level_from(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
+    return [level_from(f"levels[{i}]", entry) for i, entry in enumerate(entries)]
 
 
-def level_from(prefix: str, entry: object) -> AnyLevel:
+def level_from(name: str, entry: object) -> AnyLevel:
     """The level of a dictionary of either kind.
 
     Raises:
-        ArgumentError: the text is not a level, of a later version, or refused; `prefix` is put before the names of
+        ArgumentError: the text is not a level, of a later version, or refused; `name` is put before the names of
             fields.
     """
     cls = _class_of(entry)
     if cls is None:
         kind = entry.get("doorstep") if isinstance(entry, dict) else None
-        refuse(f"{prefix}doorstep", "one of " + ", ".join(map(repr, _CLASSES)), kind)
-    try:
+        refuse(f"{name}.doorstep", "one of " + ", ".join(map(repr, _CLASSES)), kind)
+    with within(name):
         return cls.from_dict(entry)  # type: ignore[arg-type]
-    except ArgumentError as error:
-        raise prefixed(prefix, error) from None
 
 
 def _class_of(document: object) -> type[Level] | type[GeneratedLevel] | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, final, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias, final, get_args
 
-from doorstep._arguments import check_choice, check_integer, is_number, refuse
+from doorstep._configs import Choice, Document, Integer, Items, Number
 from doorstep._native._generated import LEVEL_GENERATED_ROOMS
-from doorstep.levels.document import Document
-from doorstep.levels.level import check_rules
+from doorstep.levels.level import EpisodeLength
 from doorstep.levels.parts import Goal
 from doorstep.levels.rules import REFERENCE_PHYSICS, REFERENCE_REWARDS, Physics, Rewards
 
@@ -47,36 +46,30 @@ class GeneratedLevel(Document):
         ArgumentError: a value is refused; the message names the field.
     """
 
-    room_types: Sequence[RoomTypeName] = ("double_button", "cube_blocking", "cube_buttons")
-    first_room: int = 0
-    cubes_near_buttons: float = 0.0
+    room_types: Annotated[
+        Sequence[RoomTypeName],
+        Items(Choice(ROOM_TYPES), "names of room types", LEVEL_GENERATED_ROOMS, LEVEL_GENERATED_ROOMS),
+    ] = ("double_button", "cube_blocking", "cube_buttons")
+    first_room: Annotated[int, Integer(0, LEVEL_GENERATED_ROOMS - 1)] = 0
+    cubes_near_buttons: Annotated[float, Number(0, 1)] = 0.0
     goal: Goal | None = None
     rewards: Rewards = REFERENCE_REWARDS
     physics: Physics = REFERENCE_PHYSICS
-    episode_length: int | tuple[int, int] | None = None
+    episode_length: EpisodeLength | None = None
     name: str = ""
     description: str = ""
 
-    _kind: ClassVar[str] = "generated level"
-    _values: ClassVar[Mapping[str, type]] = {"goal": Goal, "rewards": Rewards, "physics": Physics}
-
-    def __post_init__(self) -> None:
-        types = self.room_types
-        if not isinstance(types, Sequence) or isinstance(types, str) or len(types) != LEVEL_GENERATED_ROOMS:
-            refuse("room_types", f"{LEVEL_GENERATED_ROOMS} names of room types", types)
-        checked = tuple(check_choice(f"room_types[{i}]", name, ROOM_TYPES) for i, name in enumerate(types))
-        object.__setattr__(self, "room_types", checked)
-        first_room = check_integer("first_room", self.first_room, 0, LEVEL_GENERATED_ROOMS - 1)
-        object.__setattr__(self, "first_room", first_room)
-        if not is_number(self.cubes_near_buttons) or not 0 <= self.cubes_near_buttons <= 1:
-            refuse("cubes_near_buttons", "a probability, 0 to 1", self.cubes_near_buttons)
-        object.__setattr__(self, "cubes_near_buttons", float(self.cubes_near_buttons))
-        check_rules(self)
+    kind: ClassVar[str] = "generated level"
 
     @property
     def room_ends(self) -> tuple[float, ...]:
         """Where each room ends, metres along y."""
         return ROOM_ENDS
+
+    @property
+    def exit(self) -> float:
+        """The y beyond its last door, metres."""
+        return ROOM_ENDS[-1]
 
 
 def reference() -> GeneratedLevel:

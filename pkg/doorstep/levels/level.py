@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, TypeAlias, final
 
-from doorstep._arguments import check_text, refuse
+from doorstep._arguments import refuse
+from doorstep._configs import Document, Integer, Items, Part, Range
 from doorstep._native._generated import (
     LEVEL_MAX_BUTTONS,
     LEVEL_MAX_CUBES,
@@ -18,12 +19,14 @@ from doorstep._native._generated import (
 )
 from doorstep.errors import ArgumentError
 from doorstep.levels.ascii_map import read_map
-from doorstep.levels.document import Document, check_capacity
-from doorstep.levels.numbers import NumberOrRange, check_integer_range
+from doorstep.levels.map_text import map_of
+from doorstep.levels.numbers import NumberOrRange
 from doorstep.levels.overlap import check_overlaps
 from doorstep.levels.parts import WALL_HEIGHT, Button, Cube, Door, Goal, GoalAgentsName, Room, Spawn, Wall
-from doorstep.levels.rooms import Part, check_rooms, derive_rooms
+from doorstep.levels.rooms import check_rooms, derive_rooms
 from doorstep.levels.rules import REFERENCE_PHYSICS, REFERENCE_REWARDS, Physics, Rewards
+
+EpisodeLength: TypeAlias = Annotated["int | tuple[int, int]", Range(Integer(1, MAX_EPISODE_LENGTH))]
 
 
 @final
@@ -45,6 +48,16 @@ class Level(Document):
     (Room(start=1.0, end=10.5, door=0), Room(start=10.5, end=16.0, door=None))
     >>> doorstep.Level.from_json(level.to_json()) == level
     True
+    >>> level
+    Level '', a character is 1 x 2 m:
+    XXXXXXXXXXXXXXXXXXXX
+    XXXXXXXXXXXXXXXXXXXX
+    ....................
+    ########AAAA########
+    ....................
+    .....a.........O....
+    ....................
+    ..1111111...2222222.
 
     Attributes:
         walls: at most 32 together with the doors.
@@ -52,7 +65,7 @@ class Level(Document):
         buttons: at most 12. They may be below cubes.
         cubes: at most 24.
         spawns: of agents 0, 1, ..., 1 to 8 of them: at least as many as the simulators that use the level have agents.
-        rooms: at most 8, in the order of y. None or empty: a room ends at the far side of each row of doors.
+        rooms: at most 8, in the order of y. Empty: a room ends at the far side of each row of doors.
         goal: ends the episode; None: only the step limit does.
         rewards: what agents are rewarded for.
         physics: constants of the physics.
@@ -65,45 +78,34 @@ class Level(Document):
             or a cube or an agent would start inside something; the message names the field, as in `walls[3]`.
     """
 
-    walls: Sequence[Wall] = ()
-    doors: Sequence[Door] = ()
-    buttons: Sequence[Button] = ()
-    cubes: Sequence[Cube] = ()
-    spawns: Sequence[Spawn]
-    rooms: Sequence[Room] = ()
+    walls: Annotated[Sequence[Wall], Items(Part(Wall), "walls", most=LEVEL_MAX_STATICS)] = ()
+    doors: Annotated[Sequence[Door], Items(Part(Door), "doors", most=LEVEL_MAX_DOORS)] = ()
+    buttons: Annotated[Sequence[Button], Items(Part(Button), "buttons", most=LEVEL_MAX_BUTTONS)] = ()
+    cubes: Annotated[Sequence[Cube], Items(Part(Cube), "cubes", most=LEVEL_MAX_CUBES)] = ()
+    spawns: Annotated[Sequence[Spawn], Items(Part(Spawn), "spawns", least=1, most=MAX_AGENTS)]
+    rooms: Annotated[Sequence[Room], Items(Part(Room), "rooms", most=LEVEL_MAX_ROOMS)] = ()
     goal: Goal | None = None
     rewards: Rewards = REFERENCE_REWARDS
     physics: Physics = REFERENCE_PHYSICS
-    episode_length: int | tuple[int, int] | None = None
+    episode_length: EpisodeLength | None = None
     name: str = ""
     description: str = ""
 
-    _kind: ClassVar[str] = "level"
-    _lists: ClassVar[Mapping[str, type]] = {
-        "walls": Wall,
-        "doors": Door,
-        "buttons": Button,
-        "cubes": Cube,
-        "spawns": Spawn,
-        "rooms": Room,
-    }
-    _capacities: ClassVar[Mapping[str, int]] = {
-        "walls": LEVEL_MAX_STATICS,  # together with the doors
-        "doors": LEVEL_MAX_DOORS,
-        "buttons": LEVEL_MAX_BUTTONS,
-        "cubes": LEVEL_MAX_CUBES,
-        "spawns": MAX_AGENTS,
-        "rooms": LEVEL_MAX_ROOMS,
-    }
-    _values: ClassVar[Mapping[str, type]] = {"goal": Goal, "rewards": Rewards, "physics": Physics}
+    kind: ClassVar[str] = "level"
 
-    def __post_init__(self) -> None:
-        self._check_parts()
-        check_rules(self)
-        self._check_capacities()
+    def _check(self) -> None:
+        if len(self.walls) + len(self.doors) > LEVEL_MAX_STATICS:
+            what = f"walls and doors together are {len(self.walls) + len(self.doors)}"
+            message = f"{what}; a level has at most {LEVEL_MAX_STATICS}"
+            raise ArgumentError(message, argument="walls", hint="use fewer and longer walls")
         self._check_buttons()
         self._settle_rooms()
         check_overlaps(self.walls, self.doors, self.cubes, self.spawns)
+
+    def __repr__(self) -> str:
+        """The level's map, in the characters of `from_ascii()`; see `map_of()` for what has no place on the grid."""
+        text, (cell_x, cell_y) = map_of(self)
+        return f"Level {self.name!r}, a character is {cell_x:g} x {cell_y:g} m:\n{text}"
 
     @classmethod
     def from_ascii(
@@ -186,22 +188,15 @@ class Level(Document):
             changes["rooms"] = ()
         return super().replace(**changes)
 
-    def _check_parts(self) -> None:
-        for name, part in self._lists.items():
-            object.__setattr__(self, name, _checked_parts(name, getattr(self, name), part))
-
     @property
     def room_ends(self) -> tuple[float, ...]:
         """Where each room ends, metres along y."""
         return tuple(room.end for room in self.rooms)
 
-    def _check_capacities(self) -> None:
-        for name, capacity in self._capacities.items():
-            check_capacity(name, len(getattr(self, name)), capacity)
-        hint = "use fewer and longer walls"
-        check_capacity("walls", len(self.walls) + len(self.doors), LEVEL_MAX_STATICS, "walls and doors together", hint)
-        if not self.spawns:
-            raise ArgumentError("spawns is empty; a level has a Spawn for each agent", argument="spawns")
+    @property
+    def exit(self) -> float | None:
+        """The y beyond its last door, metres; None in a level without one."""
+        return max((room.end for room in self.rooms if room.door is not None), default=None)
 
     def _check_buttons(self) -> None:
         for i, button in enumerate(self.buttons):
@@ -219,38 +214,15 @@ class Level(Document):
         if self.rooms:
             check_rooms(self.rooms, len(self.doors))
             return
-        object.__setattr__(self, "rooms", self._derived_rooms())
-        hint = "doors in rows end rooms; pass rooms="
-        check_capacity("rooms", len(self.rooms), LEVEL_MAX_ROOMS, hint=hint)
+        rooms = self._derived_rooms()
+        if len(rooms) > LEVEL_MAX_ROOMS:
+            message = f"rooms are {len(rooms)}; a level has at most {LEVEL_MAX_ROOMS}"
+            raise ArgumentError(message, argument="rooms", hint="doors in rows end rooms; pass rooms=")
+        object.__setattr__(self, "rooms", rooms)
 
     def _derived_rooms(self) -> tuple[Room, ...]:
-        parts: tuple[Part, ...] = (*self.walls, *self.doors, *self.buttons, *self.cubes, *self.spawns)
+        parts: tuple[Any, ...] = (*self.walls, *self.doors, *self.buttons, *self.cubes, *self.spawns)
         return derive_rooms(parts, self.doors, self.goal)
-
-
-def check_rules(level: Any) -> None:
-    """Checks the fields that all kinds of levels have."""
-    for name, cls in (("rewards", Rewards), ("physics", Physics)):
-        if not isinstance(getattr(level, name), cls):
-            refuse(name, f"a doorstep.levels.{cls.__name__}", getattr(level, name))
-    if level.goal is not None and not isinstance(level.goal, Goal):
-        refuse("goal", "a doorstep.levels.Goal or None", level.goal)
-    for name in ("name", "description"):
-        check_text(name, getattr(level, name))
-    if level.episode_length is not None:
-        length = check_integer_range("episode_length", level.episode_length, 1, MAX_EPISODE_LENGTH)
-        object.__setattr__(level, "episode_length", length)
-
-
-def _checked_parts(name: str, parts: object, cls: type) -> tuple[Any, ...]:
-    if parts is None and name == "rooms":
-        return ()
-    if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
-        refuse(name, f"a sequence of doorstep.levels.{cls.__name__}", parts)
-    for i, part in enumerate(parts):
-        if not isinstance(part, cls):
-            refuse(f"{name}[{i}]", f"a doorstep.levels.{cls.__name__}", part)
-    return tuple(parts)
 
 
 def _is_inside(button: Button, wall: Wall) -> bool:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from doorstep._arguments import check_choice, check_flag, check_integer, refuse, to_single
+from doorstep._arguments import refuse, to_single
+from doorstep._configs import Checked, Integer, Number
 from doorstep._native._generated import LEVEL_MAX_DOORS
-from doorstep.levels.numbers import (
-    MAX_COORDINATE,
-    NumberOrRange,
-    check_coordinate,
-    check_number,
-    check_range,
-    check_size,
-    check_yaw,
-)
+from doorstep.levels.numbers import MAX_COORDINATE, Coordinate, DrawnCoordinate, DrawnYaw, Size, Yaw
 
 GoalAgentsName: TypeAlias = Literal["all", "any"]
 
-GOAL_AGENTS = ("all", "any")
+DoorIndex: TypeAlias = Annotated[int, Integer(0, LEVEL_MAX_DOORS - 1)]
 
 AGENT_SIZE, CUBE_SIZE = 2.0, 3.0  # metres, in x, y and z
 BUTTON_SIZE = 1.3  # metres, in x and y
@@ -30,7 +23,7 @@ REFERENCE_END = 40.0  # metres; y at which the reference's last room ends
 
 
 @dataclass(frozen=True)
-class Wall:
+class Wall(Checked):
     """A box that nothing moves, with its sides along the axes.
 
     >>> from doorstep.levels import Wall
@@ -49,20 +42,16 @@ class Wall:
         ArgumentError: a number is not finite or out of range; the message names the field.
     """
 
-    x: float
-    y: float
-    size_x: float
-    size_y: float
-    height: float = WALL_HEIGHT
-    z: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_box(self)
-        _set(self, z=check_number("z", self.z, 0, MAX_COORDINATE, "metres"))
+    x: Coordinate
+    y: Coordinate
+    size_x: Size
+    size_y: Size
+    height: Size = WALL_HEIGHT
+    z: Annotated[float, Number(0, MAX_COORDINATE, unit="metres")] = 0.0
 
 
 @dataclass(frozen=True)
-class Door:
+class Door(Checked):
     """A box that stands on the floor and sinks into it while all of its buttons are pressed.
 
     Attributes:
@@ -77,20 +66,16 @@ class Door:
         ArgumentError: a number is not finite or out of range; the message names the field.
     """
 
-    x: float
-    y: float
-    size_x: float = DOOR_WIDTH
-    size_y: float = 1.0
-    height: float = WALL_HEIGHT
+    x: Coordinate
+    y: Coordinate
+    size_x: Size = DOOR_WIDTH
+    size_y: Size = 1.0
+    height: Size = WALL_HEIGHT
     persistent: bool = True
-
-    def __post_init__(self) -> None:
-        _check_box(self)
-        _set(self, persistent=check_flag("persistent", self.persistent))
 
 
 @dataclass(frozen=True)
-class Button:
+class Button(Checked):
     """A plate of 1.3 x 1.3 m on the floor, pressed while an agent or a cube is on it.
 
     Attributes:
@@ -102,17 +87,13 @@ class Button:
         ArgumentError: a number is not finite or out of range; the message names the field.
     """
 
-    x: float
-    y: float
-    door: int
-
-    def __post_init__(self) -> None:
-        door = check_integer("door", self.door, 0, LEVEL_MAX_DOORS - 1)
-        _set(self, x=check_coordinate("x", self.x), y=check_coordinate("y", self.y), door=door)
+    x: Coordinate
+    y: Coordinate
+    door: DoorIndex
 
 
 @dataclass(frozen=True)
-class Cube:
+class Cube(Checked):
     """A cube of 3 x 3 x 3 m on the floor, which agents push, grab and carry.
 
     Attributes:
@@ -124,19 +105,13 @@ class Cube:
         ArgumentError: a number is not finite or out of range; the message names the field.
     """
 
-    x: float
-    y: float
-    yaw: float = 0.0
-
-    def __post_init__(self) -> None:
-        yaw = check_yaw("yaw", self.yaw)
-        if isinstance(yaw, tuple):
-            refuse("yaw", "a number", self.yaw, "only those of spawns are drawn")
-        _set(self, x=check_coordinate("x", self.x), y=check_coordinate("y", self.y), yaw=yaw)
+    x: Coordinate
+    y: Coordinate
+    yaw: Yaw = 0.0
 
 
 @dataclass(frozen=True)
-class Spawn:
+class Spawn(Checked):
     """Where an agent starts: each a number, or a range (low, high) from which it is drawn at every reset.
 
     >>> from doorstep.levels import Spawn
@@ -152,21 +127,13 @@ class Spawn:
         ArgumentError: a number is not finite or out of range, or a range is reversed; the message names the field.
     """
 
-    x: NumberOrRange
-    y: NumberOrRange
-    yaw: NumberOrRange = 0.0
-
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            x=check_range("x", self.x, -MAX_COORDINATE, MAX_COORDINATE, "metres"),
-            y=check_range("y", self.y, -MAX_COORDINATE, MAX_COORDINATE, "metres"),
-            yaw=check_yaw("yaw", self.yaw),
-        )
+    x: DrawnCoordinate
+    y: DrawnCoordinate
+    yaw: DrawnYaw = 0.0
 
 
 @dataclass(frozen=True)
-class Room:
+class Room(Checked):
     """A stretch along y. It decides what agents observe: the door, and the first six buttons and cubes of their room.
 
     Attributes:
@@ -178,21 +145,17 @@ class Room:
         ArgumentError: a number is out of range, or the end is not beyond the start; the message names the field.
     """
 
-    start: float
-    end: float
-    door: int | None = None
+    start: Coordinate
+    end: Coordinate
+    door: DoorIndex | None = None
 
-    def __post_init__(self) -> None:
-        start = check_coordinate("start", self.start)
-        end = check_coordinate("end", self.end)
-        if end < start + MIN_LENGTH:
-            refuse("end", f"at least {MIN_LENGTH:g} m beyond start, {start:g}", self.end)
-        door = None if self.door is None else check_integer("door", self.door, 0, LEVEL_MAX_DOORS - 1)
-        _set(self, start=start, end=end, door=door)
+    def _check(self) -> None:
+        if self.end < self.start + MIN_LENGTH:
+            refuse("end", f"at least {MIN_LENGTH:g} m beyond start, {self.start:g}", self.end)
 
 
 @dataclass(frozen=True)
-class Goal:
+class Goal(Checked):
     """A rectangle on the floor that ends the episode; an agent is in it when its centre is.
 
     Attributes:
@@ -206,20 +169,17 @@ class Goal:
         ArgumentError: a number is out of range, or the rectangle has no area; the message names the field.
     """
 
-    min_x: float
-    max_x: float
-    min_y: float
-    max_y: float
+    min_x: Coordinate
+    max_x: Coordinate
+    min_y: Coordinate
+    max_y: Coordinate
     agents: GoalAgentsName = "all"
 
-    def __post_init__(self) -> None:
-        numbers = {name: check_coordinate(name, getattr(self, name)) for name in ("min_x", "max_x", "min_y", "max_y")}
-        for axis in "xy":
-            low, high = numbers[f"min_{axis}"], numbers[f"max_{axis}"]
+    def _check(self) -> None:
+        for axis, low, high in (("x", self.min_x, self.max_x), ("y", self.min_y, self.max_y)):
             if to_single(high) <= to_single(low):  # which simulators compare
                 hint = "a goal without area is never reached"
                 refuse(f"max_{axis}", f"more than min_{axis}, {low:g}, in single precision", high, hint)
-        _set(self, **numbers, agents=check_choice("agents", self.agents, GOAL_AGENTS))
 
     @classmethod
     def all_out(cls, end: float = REFERENCE_END) -> Goal:
@@ -236,18 +196,3 @@ class Goal:
         """
         return cls(-MAX_COORDINATE, MAX_COORDINATE, end, MAX_COORDINATE)
 
-
-def _check_box(box: Wall | Door) -> None:
-    _set(
-        box,
-        x=check_coordinate("x", box.x),
-        y=check_coordinate("y", box.y),
-        size_x=check_size("size_x", box.size_x),
-        size_y=check_size("size_y", box.size_y),
-        height=check_size("height", box.height),
-    )
-
-
-def _set(part: object, **fields: Any) -> None:
-    for name, value in fields.items():
-        object.__setattr__(part, name, value)

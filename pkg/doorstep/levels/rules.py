@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 from doorstep._arguments import refuse
-from doorstep.levels.numbers import NumberOrRange, check_number, check_range
+from doorstep._configs import Checked, Number, Range
+from doorstep.levels.numbers import NumberOrRange
 
 LARGEST_REWARD = 1e6  # either sign; returns are sums in single precision
 
+Reward: TypeAlias = Annotated[float, Number(-LARGEST_REWARD, LARGEST_REWARD, unit="reward")]
+
 
 @dataclass(frozen=True)
-class Rewards:
+class Rewards(Checked):
     """The reward of an agent per step. The defaults are the reference's.
 
     >>> from doorstep.levels import Rewards
@@ -36,22 +39,15 @@ class Rewards:
         ArgumentError: a number is not within +-1e6, or the distance is negative; the message names the field.
     """
 
-    progress: float = 0.05
-    idle: float = -0.005
-    bonus_factor: float = 1.25
-    bonus_distance: float = 2.0
-    room: float = 0.0
-    exit: float = 0.0
-    cube_approach: float = 0.0
-    goal: float = 0.0
-    max_y: float = 80.0
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            unit = "metres" if field.name in ("bonus_distance", "max_y") else "reward"
-            low = 0.0 if field.name == "bonus_distance" else -LARGEST_REWARD
-            value = check_number(field.name, getattr(self, field.name), low, LARGEST_REWARD, unit)
-            object.__setattr__(self, field.name, value)
+    progress: Reward = 0.05
+    idle: Reward = -0.005
+    bonus_factor: Reward = 1.25
+    bonus_distance: Annotated[float, Number(0, LARGEST_REWARD, unit="metres")] = 2.0
+    room: Reward = 0.0
+    exit: Reward = 0.0
+    cube_approach: Reward = 0.0
+    goal: Reward = 0.0
+    max_y: Annotated[float, Number(-LARGEST_REWARD, LARGEST_REWARD, unit="metres")] = 80.0
 
     @classmethod
     def sparse(cls, goal: float = 1.0) -> Rewards:
@@ -59,26 +55,16 @@ class Rewards:
         return cls(progress=0.0, idle=0.0, bonus_factor=1.0, goal=goal)
 
 
-def check_reward(reward: object) -> Rewards | None:
-    """The argument `reward` of what makes worlds."""
+def check_reward(reward: object, instead: str = "environments and train() take functions") -> Rewards | None:
+    """The argument `reward` of what makes worlds; instead: what to do with a function."""
     if reward is not None and not isinstance(reward, Rewards):
-        hint = "environments and train() take functions" if callable(reward) else ""
+        hint = instead if callable(reward) else ""
         refuse("reward", "doorstep.levels.Rewards, or None for the rewards of the levels", reward, hint)
     return reward
 
 
-# Least, largest and unit of each constant.
-PHYSICS_LIMITS = {
-    "cube_mass": (1.0, 1000.0, "kilograms"),
-    "friction": (0.0, 2.0, "times the usual friction"),
-    "walking_force": (0.0, 2000.0, "newtons"),
-    "turning_torque": (0.0, 640.0, "newton metres"),
-    "door_speed": (0.1, 100.0, "metres per second"),
-}
-
-
 @dataclass(frozen=True)
-class Physics:
+class Physics(Checked):
     """Constants of the physics: each a number, or a range (low, high) from which it is drawn at every reset.
 
     The defaults are the reference's.
@@ -98,15 +84,11 @@ class Physics:
         ArgumentError: a number is out of range, or a range is reversed; the message names the field.
     """
 
-    cube_mass: NumberOrRange = 40 / 3
-    friction: NumberOrRange = 1.0
-    walking_force: NumberOrRange = 1000.0
-    turning_torque: NumberOrRange = 320.0
-    door_speed: NumberOrRange = 30.0
-
-    def __post_init__(self) -> None:
-        for name, (low, high, unit) in PHYSICS_LIMITS.items():
-            object.__setattr__(self, name, check_range(name, getattr(self, name), low, high, unit))
+    cube_mass: Annotated[NumberOrRange, Range(Number(1, 1000, unit="kilograms"))] = 40 / 3
+    friction: Annotated[NumberOrRange, Range(Number(0, 2, unit="times the usual friction"))] = 1.0
+    walking_force: Annotated[NumberOrRange, Range(Number(0, 2000, unit="newtons"))] = 1000.0
+    turning_torque: Annotated[NumberOrRange, Range(Number(0, 640, unit="newton metres"))] = 320.0
+    door_speed: Annotated[NumberOrRange, Range(Number(0.1, 100, unit="metres per second"))] = 30.0
 
 
 # What a level has unless it says otherwise.

@@ -1,16 +1,15 @@
 """What engines measure: counters, time series and quantiles by name and labels, and traces.
 
-    with doorstep.RolloutEngine(doorstep.SimulatorConfig(1024)) as engine:
-        engine.submit_batch(range(10_000))
-        engine.drain()
-        print(engine.metrics.total("latency_seconds").quantile(0.99))
-        print(engine.metrics.to_prometheus())
+with doorstep.RolloutEngine(doorstep.SimulatorConfig(1024)) as engine:
+    engine.submit_batch(range(10_000))
+    engine.drain()
+    print(engine.metrics.total("latency_seconds").quantile(0.99))
+    print(engine.metrics.to_prometheus())
 """
 
 from __future__ import annotations
 
 from doorstep.metrics.config import MetricsConfig
-from doorstep.metrics.series import AnySeries, Counter, Sketch, TimeSeries
 from doorstep.metrics.store import MetricsStore
 
-__all__ = ["AnySeries", "Counter", "MetricsConfig", "MetricsStore", "Sketch", "TimeSeries"]
+__all__ = ["MetricsConfig", "MetricsStore"]

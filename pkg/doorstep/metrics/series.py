@@ -106,7 +106,7 @@ class Sketch(_Values):
         return float(self.quantiles([fraction])[0])
 
     def quantiles(self, fractions: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [n], those of n fractions, of one moment."""
+        """The quantiles of n fractions, float64 [n], at one moment."""
         return self._handle.quantiles(np.asarray(fractions, np.float64).reshape(-1))
 
 

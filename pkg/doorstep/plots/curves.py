@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from doorstep._arguments import check_choice, refuse
 from doorstep._files import check_ending
 from doorstep.levels.generated import ROOM_ENDS
-from doorstep.plots.figures import ENDINGS, colours, load_matplotlib, save_figure
-from doorstep.plots.runs import X_AXES, Floats, Run, grouped, read_run
+from doorstep.plots import figures
+from doorstep.plots.figures import ENDINGS, Floats, in_percent, in_short, save_figure
+from doorstep.plots.level_maps import Groups, by_levels, draw_level_maps, level_map_inches
+from doorstep.plots.runs import X_AXES, Run, grouped, read_run
 
 _POINTS = 400  # of a curve over several runs
-_SMOOTHED = 50  # a point is a mean over this part of the longest run's updates
-_LABELS = {"steps": "steps of worlds", "seconds": "time, s", "updates": "updates"}
-_INCHES = (12.0, 7.0)
-_LEGEND_INCHES, _MOST_COLUMNS, _LETTERS_OF_A_ROW = 0.22, 5, 110
+_SMOOTHED = 20  # a point is a mean over this part of the longest run's updates
+_ROW_INCHES = 2.0
 _BAND = 0.2  # opacity
+_DASHES = (0, (3, 1.5))
 
-# Titles of panels.
-_RETURNS, _SPEED, _NOTES = "mean return of an episode", "world-steps per second", "notes"
-_DOORS = tuple(f"episodes past door {door}" for door in range(1, len(ROOM_ENDS) + 1))
-_SUCCESS, _LEVELS = "success, mean over all levels", "success in each level at the end"
+_SPEED = "world-steps per second"
+
+ValueOf: TypeAlias = Callable[[Run], Floats]
+
+
+class _Panel(NamedTuple):
+    """Curves of a value, and dashed ones of another."""
+
+    title: str
+    value_of: ValueOf
+    dashed: ValueOf | None = None
+    is_share: bool = True
 
 
 class _Curve(NamedTuple):
@@ -39,12 +48,12 @@ class _Curve(NamedTuple):
 def plot_runs(
     runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *, x: str = "steps"
 ) -> None:
-    """Draws learning curves of training runs: the return, the speed, and the share of episodes in which agents passed
-    each door, or the success of runs with a table of levels, in each level.
+    """Draws learning curves of training runs: the return, the speed, the share of episodes in which agents passed each
+    door, and the success of runs with a table of levels, over all levels and in each one.
 
     Runs whose configs differ only in seeds and `num_updates` are one curve: their mean, in a band from the least to the
     largest of them. A curve goes on as long as one of its runs does. Each point is a mean over the episodes of the last
-    2% of the updates of the longest run, which the picture says.
+    5% of the updates of the longest run, which the picture says.
 
     >>> import os, tempfile
     >>> from doorstep.plots import plot_runs
@@ -72,50 +81,52 @@ def plot_runs(
     check_choice("x", x, tuple(X_AXES))
     if not isinstance(runs, Sequence) or isinstance(runs, (str, bytes)) or not runs:
         refuse("runs", "a sequence of folders of runs, at least one", runs)
-    curves = grouped([read_run(folder) for folder in runs])
-    save_figure(_figure(curves, x, load_matplotlib()), path)
+    save_figure(_figure(grouped([read_run(folder) for folder in runs]), x), path)
 
 
-def _figure(groups: dict[str, list[Run]], x: str, matplotlib: Any) -> Any:
-    columns = max(min(_LETTERS_OF_A_ROW // (max(map(len, groups)) + 6), _MOST_COLUMNS, len(groups)), 1)
-    height = _INCHES[1] + _LEGEND_INCHES * -(-len(groups) // columns)
-    figure = matplotlib.Figure(figsize=(_INCHES[0], height), layout="constrained")
-    axes = figure.subplot_mosaic(_panels(groups))
+@figures.styled()
+def _figure(groups: Groups, x: str) -> Any:
+    rows, maps = _rows(groups), by_levels(groups)
+    heights = [_ROW_INCHES] * len(rows) + [level_map_inches(part) for part in maps]
+    figure = figures.new_figure(0.7 + sum(heights))
+    parts = np.atleast_1d(figure.subfigures(len(heights), 1, height_ratios=heights))
     window = max(max(len(run.updates) for run in _all(groups)) // _SMOOTHED, 1)
-    for (label, runs), colour in zip(groups.items(), colours(len(groups)), strict=True):
-        _draw(axes[_RETURNS], runs, x, window, lambda run: run.returns, colour, label=label)
-        _draw(axes[_SPEED], runs, x, window, lambda run: run.speed, colour)
-        if _DOORS[0] in axes:
-            for door, title in enumerate(_DOORS):
-                _draw(axes[title], runs, x, window, _of_door("rooms_all", door), colour)
-                _draw(axes[title], runs, x, window, _of_door("rooms_one", door), colour, linestyle="--", band=False)
-        if _SUCCESS in axes:
-            _draw(axes[_SUCCESS], runs, x, window, lambda run: run.success, colour)
-    if _LEVELS in axes:
-        _draw_levels(axes[_LEVELS], groups, window)
     last = max(run.along(x)[-1] for run in _all(groups))
-    _describe({title: axis for title, axis in axes.items() if title not in (_NOTES, _LEVELS)}, x, last)
-    has_bands = any(len(runs) > 1 for runs in groups.values())
-    _explain(axes[_NOTES], window, has_bands, has_doors=_DOORS[0] in axes)
-    handles, labels = axes[_RETURNS].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+    for part, panels in zip(parts, rows, strict=False):
+        axes = part.subplots(1, len(panels), squeeze=False, sharey=panels[0].is_share)[0]
+        for panel, axis in zip(panels, axes, strict=True):
+            _draw_panel(axis, panel, groups, x, window)
+            _describe(axis, panel, x, last)
+            axis.set_xlabel(figures.AXES[x] if panels is rows[-1] else "")
+    colour_of = dict(zip(groups, figures.colours(len(groups)), strict=True))
+    for part, members in zip(parts[len(rows) :], maps, strict=True):
+        draw_level_maps(part, members, colour_of, x, last)
+    figures.add_legend(figure, list(groups))
+    figures.add_caption(figure, _notes(groups, window, bool(maps)))
     return figure
 
 
-def _panels(groups: dict[str, list[Run]]) -> list[list[str]]:
-    """Titles by row. Runs with a table of levels have success in place of doors."""
-    has_levels = [np.isfinite(run.success).any() for run in _all(groups)]
-    rows = [[_RETURNS, _SPEED, _NOTES]]
-    rows += [list(_DOORS)] * (not all(has_levels))
-    rows += [[_SUCCESS, _LEVELS, _LEVELS]] * any(has_levels)
-    return rows
+def _rows(groups: Groups) -> list[list[_Panel]]:
+    """Panels side by side. None of a value that no run has, but for the return."""
+    panels = [_Panel("return of an episode", lambda run: run.returns, is_share=False)]
+    panels += [_Panel("success, mean over levels", lambda run: run.success)] * _have(groups, lambda run: run.success)
+    panels += [_Panel(_SPEED, lambda run: run.speed, is_share=False)]
+    doors = [
+        _Panel(f"episodes past door {door + 1}", _of_door("rooms_all", door), _of_door("rooms_one", door))
+        for door in range(len(ROOM_ENDS))
+    ]
+    return [panels] + [doors] * _have(groups, lambda run: run.rooms_all)
 
 
-def _all(groups: dict[str, list[Run]]) -> list[Run]:
+def _all(groups: Groups) -> list[Run]:
     return [run for runs in groups.values() for run in runs]
 
 
-def _of_door(name: str, door: int) -> Callable[[Run], Floats]:
+def _have(groups: Groups, value_of: ValueOf) -> bool:
+    return any(bool(np.isfinite(value_of(run)).any()) for run in _all(groups))
+
+
+def _of_door(name: str, door: int) -> ValueOf:
     def values(run: Run) -> Floats:
         return getattr(run, name)[door]  # type: ignore[no-any-return]
 
@@ -125,24 +136,20 @@ def _of_door(name: str, door: int) -> Callable[[Run], Floats]:
 # ---- Curves
 
 
-def _draw(
-    axis: Any,
-    runs: Sequence[Run],
-    x: str,
-    window: int,
-    value_of: Callable[[Run], Floats],
-    colour: Any,
-    *,
-    label: str | None = None,
-    linestyle: str = "-",
-    band: bool = True,
-) -> None:
-    curve = _curve([(run.along(x), _smoothed(value_of(run), run.episodes, window)) for run in runs])
-    is_point = np.isfinite(curve.mean).sum() == 1  # which a line would not show
-    style = {"color": colour, "linestyle": linestyle, "linewidth": 1.5, "marker": "o" if is_point else None}
-    axis.plot(curve.x, curve.mean, label=label, **style)
-    if band and len(runs) > 1:
-        axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=_BAND, linewidth=0)
+def _draw_panel(axis: Any, panel: _Panel, groups: Groups, x: str, window: int) -> None:
+    for runs, colour in zip(groups.values(), figures.colours(len(groups)), strict=True):
+        if panel.dashed is not None:
+            dashed = _curve_of(runs, x, window, panel.dashed)
+            axis.plot(dashed.x, dashed.mean, color=colour, linestyle=_DASHES, linewidth=0.9)
+        curve = _curve_of(runs, x, window, panel.value_of)
+        is_point = len(curve.x) == 1  # which a line would not show
+        axis.plot(curve.x, curve.mean, color=colour, marker="o" if is_point else None)
+        if len(runs) > 1:
+            axis.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=_BAND, linewidth=0)
+
+
+def _curve_of(runs: Sequence[Run], x: str, window: int, value_of: ValueOf) -> _Curve:
+    return _curve([(run.along(x), _smoothed(value_of(run), run.episodes, window)) for run in runs])
 
 
 def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
@@ -177,69 +184,30 @@ def _curve(runs: Sequence[tuple[Floats, Floats]]) -> _Curve:
     return _Curve(x, np.nanmean(table, axis=0), np.nanmin(table, axis=0), np.nanmax(table, axis=0))
 
 
-def _draw_levels(axis: Any, groups: dict[str, list[Run]], window: int) -> None:
-    """A row of points per level, a point per curve: the share of successful episodes in the last `window` updates."""
-    names = list(dict.fromkeys(name for run in _all(groups) for name in run.levels))
-    for runs, colour in zip(groups.values(), colours(len(groups)), strict=True):
-        axis.plot([_last_success(runs, name, window) for name in names], range(len(names)), "o", color=colour)
-    axis.set_yticks(range(len(names)), names, fontsize="small")
-    axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.set_xlim(-0.02, 1.02)
-    axis.xaxis.set_major_formatter(_in_percent)
-    axis.set_title(_LEVELS, fontsize="medium")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(axis="y", linewidth=0.3)
-
-
-def _last_success(runs: Sequence[Run], name: str, window: int) -> float:
-    """Over all runs; NaN if no episode has ended in the level."""
-    ended = sum(run.levels[name][:, -window:].sum(axis=1) for run in runs if name in run.levels)
-    episodes, successes = np.broadcast_to(ended, 2)
-    return float(successes / episodes) if episodes else float("nan")
-
-
 # ---- What is written with them
 
 
-def _describe(axes: dict[str, Any], x: str, last: float) -> None:
-    for title, axis in axes.items():
-        axis.set_title(title, fontsize="medium")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.set_xlabel(_LABELS[x])
-        axis.locator_params(axis="x", nbins=5)
-        axis.set_xlim(0, 1.02 * last)
-        if x == "steps":
-            axis.xaxis.set_major_formatter(_in_short)
-        if not any(len(line.get_xdata()) for line in axis.lines):
-            axis.text(0.5, 0.5, "no episode has ended", transform=axis.transAxes, ha="center", color="grey")
-    axes[_SPEED].set_ylim(bottom=0)
-    axes[_SPEED].yaxis.set_major_formatter(_in_short)
-    for title in axes.keys() - {_RETURNS, _SPEED}:
-        axes[title].set_ylim(-0.02, 1.02)
-        axes[title].yaxis.set_major_formatter(_in_percent)
+def _describe(axis: Any, panel: _Panel, x: str, last: float) -> None:
+    axis.set_title(panel.title)
+    axis.locator_params(nbins=5)
+    axis.set_xlim(0, 1.02 * last)
+    axis.xaxis.set_major_formatter(in_short)
+    axis.yaxis.set_major_formatter(in_percent if panel.is_share else in_short)
+    if panel.is_share:
+        axis.set_ylim(-0.02, 1.02)
+    elif panel.title == _SPEED:
+        axis.set_ylim(bottom=0)
+    if not any(len(line.get_xdata()) for line in axis.lines):
+        axis.text(0.5, 0.5, "no episode has ended", transform=axis.transAxes, ha="center", color=figures.GREY)
 
 
-def _in_percent(value: float, _: object = None) -> str:
-    return f"{value:.0%}"
-
-
-def _explain(axis: Any, window: int, has_bands: bool, has_doors: bool) -> None:
-    """What lines and bands are, in the place of a panel."""
-    axis.set_axis_off()
-    texts = [("-", "all agents passed the door"), ("--", "at least one agent did")] if has_doors else []
-    for linestyle, text in texts:
-        axis.plot([], [], color="black", linestyle=linestyle, label=text)
-    notes = ["lines: means over runs; bands: from the least to the largest run"] if has_bands else []
+def _notes(groups: Groups, window: int, has_levels: bool) -> list[str]:
     updates = "the last update" if window == 1 else f"the last {window} updates"
-    notes.append(f"each point: mean over the episodes of {updates}")
-    if texts:
-        axis.legend(loc="upper left", frameon=False, fontsize="small")
-    axis.text(0, 0.72, "\n".join(notes), transform=axis.transAxes, va="top", fontsize="small")
-
-
-def _in_short(value: float, _: object = None) -> str:
-    """1,200,000 as 1.2M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{value / size:g}{letter}"
-    return f"{value:g}"
+    notes = [f"Points: means over the episodes of {updates}."]
+    if any(len(runs) > 1 for runs in groups.values()):
+        notes.append("Lines: means over runs; bands: from the least to the largest run.")
+    if _have(groups, lambda run: run.rooms_all):
+        notes.append("Doors: all agents passed (solid), at least one did (dashed).")
+    if has_levels:
+        notes.append("Levels: success from pale (0%) to dark (100%), and over the last tenth of the updates.")
+    return notes

@@ -8,17 +8,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from doorstep._files import checked_path, printable
 from doorstep._run_log import read_log
 from doorstep.errors import ArgumentError
 from doorstep.levels.generated import ROOM_ENDS
-
-Floats: TypeAlias = NDArray[np.float64]
+from doorstep.plots.figures import Floats
 
 LOG, CONFIG = "log.jsonl", "config.json"
 X_AXES = {"steps": "world_steps", "seconds": "seconds", "updates": "update"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from doorstep._optional import missing
 from doorstep.policy.loading import load_policy
 from doorstep.policy.policy import Policy, PolicyLayer
 from doorstep.policy.sampling import SamplingParams
@@ -16,7 +17,9 @@ __all__ = ["Heads", "Policy", "PolicyLayer", "SamplingParams", "load_policy"]
 
 def __getattr__(name: str) -> Any:
     if name == "Heads":  # it is a module of PyTorch, which nothing else here needs
-        from doorstep.policy.heads import Heads
-
+        try:
+            from doorstep.policy.heads import Heads
+        except ImportError as error:
+            raise missing("doorstep.policy.Heads needs PyTorch", "torch", error) from error
         return Heads
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

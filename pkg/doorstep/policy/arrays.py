@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from doorstep._native.policies import address_of
+from doorstep._optional import missing
 from doorstep._streams import CurrentStream
 from doorstep._tensors.checks import ReadRules, refuse_tensor
 from doorstep._tensors.reader import read_memory
@@ -97,8 +98,10 @@ class TorchArrays:
     """Tensors of PyTorch on a GPU, on PyTorch's current stream."""
 
     def __init__(self, device_index: int) -> None:
-        import torch
-
+        try:
+            import torch
+        except ImportError as error:
+            raise missing("policies on a GPU need PyTorch", "torch", error) from error
         self.device = f"cuda:{device_index}"
         self._torch = torch
         self._stream = CurrentStream(device_index)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from doorstep._files import read_regular
 from doorstep._native._generated import LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
+from doorstep._observations import Parts, PartsRule
 from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.policy import Policy
@@ -25,6 +26,7 @@ from doorstep.policy.shapes import array_shapes, is_optional
 FORMAT = 1
 METADATA_KEY = "doorstep_policy"
 CHECKPOINT = "checkpoint.safetensors"  # in the folder of a run
+_PARTS = PartsRule()
 
 
 @final
@@ -45,15 +47,24 @@ class StoredLayer:
         return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, weights)
 
 
-def write_policy(
-    path: str | os.PathLike[str], layers: Sequence[StoredLayer], sampling: SamplingParams, about: Mapping[str, Any]
-) -> None:
-    """Writes a policy, whole or not at all. about: for people, in values that JSON can hold.
+@final
+class StoredPolicy(NamedTuple):
+    """What a file holds of a policy. observations: that it was trained with; None: not known. about: for people, in
+    values that JSON can hold."""
+
+    layers: Sequence[StoredLayer]
+    sampling: SamplingParams
+    observations: Parts | None
+    about: Mapping[str, Any]
+
+
+def write_policy(path: str | os.PathLike[str], policy: StoredPolicy) -> None:
+    """Writes a policy, whole or not at all.
 
     Raises:
         OSError: the file cannot be written.
     """
-    write_arrays(path, arrays_of(layers), {METADATA_KEY: description_of(layers, sampling, about)})
+    write_arrays(path, arrays_of(policy.layers), {METADATA_KEY: description_of(policy)})
 
 
 def arrays_of(layers: Sequence[StoredLayer]) -> dict[str, NDArray[np.float32]]:
@@ -70,15 +81,16 @@ def is_array_of_policy(name: str) -> bool:
     return name[:1].isdigit()
 
 
-def description_of(layers: Sequence[StoredLayer], sampling: SamplingParams, about: Mapping[str, Any]) -> str:
+def description_of(policy: StoredPolicy) -> str:
     """The entry METADATA_KEY of a file's metadata."""
-    policy = {
+    described = {
         "format": FORMAT,
-        "layers": [[layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter] for layer in layers],
-        "sampling": sampling.to_dict(),
-        "about": about,
+        "layers": [[one.kind.name.lower(), one.num_inputs, one.num_outputs, one.parameter] for one in policy.layers],
+        "observations": None if policy.observations is None else _PARTS.to_plain(policy.observations),
+        "sampling": policy.sampling.to_dict(),
+        "about": policy.about,
     }
-    return json.dumps(policy)
+    return json.dumps(described)
 
 
 def read_policy(path: str | os.PathLike[str], sampling: SamplingParams | None = None) -> Policy:
@@ -93,16 +105,7 @@ def read_policy(path: str | os.PathLike[str], sampling: SamplingParams | None = 
         handle = PolicyHandle.create([layer.create() for layer in stored.layers], 0)
     except ArgumentError as error:
         raise _unreadable(path, error) from error
-    return Policy(handle, stored.sampling if sampling is None else sampling)
-
-
-@final
-class StoredPolicy(NamedTuple):
-    """What a file holds of a policy."""
-
-    layers: list[StoredLayer]
-    sampling: SamplingParams
-    about: Mapping[str, Any]
+    return Policy(handle, stored.sampling if sampling is None else sampling, observations=stored.observations)
 
 
 def read_stored(path: str | os.PathLike[str]) -> StoredPolicy:
@@ -134,7 +137,9 @@ def _parse(data: bytes) -> StoredPolicy:
         _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", arrays)
         for index, (kind, *numbers) in enumerate(policy["layers"])
     ]
-    return StoredPolicy(layers, SamplingParams.from_dict(policy["sampling"]), policy["about"])
+    given = policy.get("observations")
+    observations = None if given is None else _PARTS.check("observations", given)
+    return StoredPolicy(layers, SamplingParams.from_dict(policy["sampling"]), observations, policy["about"])
 
 
 def _layer(layer: StoredLayer, prefix: str, stored: Mapping[str, NDArray[Any]]) -> StoredLayer:

@@ -1,13 +1,15 @@
-"""Policies that a text names as a member of a module or of a Python file."""
+"""Policies and rewards that a text names as a member of a module or of a Python file."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
 import sys
 import traceback
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -18,23 +20,27 @@ from doorstep.errors import ArgumentError
 _folders: set[Path] = set()  # of the files that were imported
 
 
-def import_member(text: str) -> Any:
+def import_member(text: str, argument: str = "policy") -> Any:
     """What "package.module:name" or "path/to/file.py:name" names.
+
+    Args:
+        argument: the name of the argument that the text is of, for messages.
 
     Raises:
         ArgumentError: the module or the name does not exist, or importing the module raises.
     """
     source, _, name = text.rpartition(":")
-    module = _import(text, source)
+    fail = functools.partial(_fail, argument, text)
+    module = _import(source, fail)
     if not hasattr(module, name):
-        _fail(text, f"{source!r} has no {name!r}", nearest(name, vars(module)))
+        fail(f"{source!r} has no {name!r}", nearest(name, vars(module)))
     return getattr(module, name)
 
 
-def _import(text: str, source: str) -> ModuleType:
+def _import(source: str, fail: Callable[..., NoReturn]) -> ModuleType:
     is_file = source.endswith(".py")
     if is_file and not Path(source).is_file():
-        _fail(text, f"there is no file {source!r}", f"give a path that exists; the current folder is {os.getcwd()}")
+        fail(f"there is no file {source!r}", f"give a path that exists; the current folder is {os.getcwd()}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -42,8 +48,8 @@ def _import(text: str, source: str) -> ModuleType:
     except Exception as error:
         if not is_file and _is_missing(source, error):
             hint = "run from the folder that holds it, or give its path: path/to/file.py:function"
-            _fail(text, f"there is no module {source!r}", hint)
-        _fail(text, f"importing {source!r} raised {type(error).__name__}: {error}{_line_of(error)}", cause=error)
+            fail(f"there is no module {source!r}", hint)
+        fail(f"importing {source!r} raised {type(error).__name__}: {error}{_line_of(error)}", cause=error)
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -100,5 +106,5 @@ def _line_of(error: Exception) -> str:
     return f" ({Path(frame.filename).name}, line {frame.lineno})"
 
 
-def _fail(text: str, problem: str, hint: str = "", cause: Exception | None = None) -> NoReturn:
-    raise ArgumentError(f"policy is {text!r}; {problem}", argument="policy", hint=hint) from cause
+def _fail(argument: str, text: str, problem: str, hint: str = "", cause: Exception | None = None) -> NoReturn:
+    raise ArgumentError(f"{argument} is {text!r}; {problem}", argument=argument, hint=hint) from cause

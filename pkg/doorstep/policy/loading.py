@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from doorstep._arguments import nearest, refuse
+from doorstep._observations import OBSERVATIONS, AnyObservations, shown_parts
 from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 from doorstep.policy.files import CHECKPOINT, read_policy
@@ -29,7 +30,10 @@ OBSERVES = ("flat", "tensors", "simulator")
 _WEIGHTS = ".safetensors"
 _TRAINED = Path(__file__).with_name("trained.safetensors")
 _NAMES = ("random", "idle", "scripted", "trained")
-_FORMS = f"{', '.join(map(repr, _NAMES))}, 'module:function', 'path/to/file.py:function', or a run, checkpoint or file"
+_FORMS = (
+    f"{', '.join(map(repr, _NAMES))}, 'module:function', 'path/to/file.py:function', the folder of a run, a checkpoint "
+    "or a policy file"
+)
 
 
 def load_policy(policy: AnyPolicy, *, sampling: SamplingParams | None = None) -> Any:
@@ -49,8 +53,10 @@ def load_policy(policy: AnyPolicy, *, sampling: SamplingParams | None = None) ->
 
     Observations are float32 [..., F], an agent in each row: [N, A, F] of N worlds with A agents in loops, [R, F] of R
     agents in a rollout engine. Actions are integers [..., 4], as in `doorstep.ACTIONS`. Both are on the device of the
-    worlds: numpy arrays on the CPU, `doorstep.Tensor` and what CUDA libraries make on a GPU. A policy that needs more
-    says so by an attribute `observes`: "tensors", the simulator's tensors by name (`policy(sim.tensors)`), or
+    worlds: numpy arrays on the CPU, `doorstep.Tensor` and what CUDA libraries make on a GPU. A policy that was trained
+    with other `observations` than the default ones says so by an attribute of that name, as those of files do: commands
+    and `evaluate()` then make them, and simulators and engines with others refuse it. A policy that needs more says so
+    by an attribute `observes`: "tensors", the simulator's tensors by name (`policy(sim.tensors)`), or
     "simulator" (`policy(sim)`), as the scripted one.
 
     >>> def walk_ahead(tensors):
@@ -162,3 +168,23 @@ def _is_network(policy: Any) -> bool:
 def observed_by(policy: Any) -> Any:
     """What a policy is called with, one of OBSERVES."""
     return getattr(policy, "observes", "flat")
+
+
+def observations_for(policy: Any) -> AnyObservations:
+    """The observations of a simulator in which a policy acts: those that it was trained with, or the default ones."""
+    return getattr(policy, "observations", None) or OBSERVATIONS
+
+
+def check_observations(policy: Any, name: str, given: AnyObservations) -> None:
+    """Refuses to let a policy act on other observations than those that it was trained with, if it says which.
+
+    Raises:
+        ArgumentError: they differ.
+    """
+    known = getattr(policy, "observations", None)
+    if known is not None and known != given:
+        raise ArgumentError(
+            f"policy {name!r} was trained with observations {shown_parts(known)}; here they are {shown_parts(given)}",
+            argument="policy",
+            hint="make the simulator with observations=policy.observations",
+        )

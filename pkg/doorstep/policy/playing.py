@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import nearest
 from doorstep._beginnings import Beginnings
+from doorstep._native._generated import MAX_AGENTS
+from doorstep._observations import BY_NAME, AnyObservations, flat_size, part_names, part_size
 from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
-from doorstep.policy.loading import observed_by
+from doorstep.policy.loading import check_observations, observed_by
 from doorstep.policy.policy import Policy
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
+PARTNERS = "partner_observations"
 NATIVE = (Policy, RandomPolicy, IdlePolicy)  # they keep nothing of what they observe, and return actions
 
 
@@ -30,12 +33,16 @@ class Player:
         policy: what `load_policy()` returned.
         sim: on any device.
         name: of the policy in messages.
+
+    Raises:
+        ArgumentError: a network was made for another number of agents, or other observations.
     """
 
     def __init__(self, policy: Any, sim: Simulator, name: str = "") -> None:
         self._sim = sim
         self._policy: Any = policy.seeded(sim.seed) if isinstance(policy, (Policy, RandomPolicy)) else policy
         self._name = name or getattr(policy, "__name__", type(policy).__name__)
+        check_inputs(policy, sim.config.observations, sim.num_agents, self._name)
         self._state: Any = None
         self._began = Beginnings(sim)
 
@@ -107,6 +114,24 @@ class Player:
         hint = "" if error is None else f"{type(error).__name__}: {error}"
         message = f"policy {self._name!r} returned {returned}; it must return {required}"
         raise ArgumentError(message, argument="policy", hint=hint) from error
+
+
+def check_inputs(policy: Any, observations: AnyObservations, num_agents: int, name: str) -> None:
+    """Refuses before the first step what every step would refuse.
+
+    Raises:
+        ArgumentError: the network was made for another number of agents, or other observations.
+    """
+    check_observations(policy, name, observations)
+    width = flat_size(observations, num_agents)
+    if not isinstance(policy, Policy) or policy.num_inputs == width or observations == BY_NAME:
+        return
+    of_partner = part_size(PARTNERS, 2) if PARTNERS in part_names(observations) else policy.num_inputs
+    more_agents, rest = divmod(policy.num_inputs - width, of_partner)
+    made_for = num_agents + more_agents
+    hint = f"it was made for worlds with num_agents={made_for}" if not rest and 1 <= made_for <= MAX_AGENTS else ""
+    message = f"policy {name!r} reads {policy.num_inputs} numbers; agents observe {width}"
+    raise ArgumentError(message, argument="policy", hint=hint)
 
 
 def _as_actions(returned: Any, sim: Simulator) -> Any:

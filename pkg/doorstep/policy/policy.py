@@ -16,6 +16,7 @@ from doorstep._arguments import check_integer, refuse
 from doorstep._native import ACTIONS, MAX_SEED
 from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind
 from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows
+from doorstep._observations import Parts
 from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays
 from doorstep.policy.sampling import SamplingParams, check_sampling
 
@@ -83,6 +84,12 @@ class Policy:
     ...     sim.step()
     >>> policy.forward(sim.observations).shape
     (16, 2, 19)
+
+    Attributes:
+        num_inputs: numbers of an agent's observation.
+        observations: the parts of the simulator that it was trained with, as `SimulatorConfig.observations`; None: it
+            was not told, as for a module of PyTorch.
+        state_size: numbers of an agent's state; 0: it has no memory.
     """
 
     __slots__ = (
@@ -96,6 +103,7 @@ class Policy:
         "_steps",
         "_weights",
         "num_inputs",
+        "observations",
         "state_size",
     )
 
@@ -105,8 +113,10 @@ class Policy:
         sampling: SamplingParams,
         arrays: Arrays | None = None,
         weights: ModuleWeights | None = None,
+        observations: Parts | None = None,
     ) -> None:
-        """Policies are made by `load_policy()`. weights: of a module; None: the policy's own."""
+        """Policies are made by `load_policy()`. weights: of a module; None: the policy's own. observations: that it was
+        trained with; None: not known."""
         if not isinstance(handle, PolicyHandle):
             raise TypeError("policies are made by doorstep.load_policy()")
         info = handle.info()
@@ -120,6 +130,7 @@ class Policy:
         self._steps = itertools.count()
         self._weights = weights
         self.num_inputs: int = info.num_inputs
+        self.observations = observations
         self.state_size: int = info.state_size
 
     def freeze(self) -> Policy:
@@ -131,12 +142,13 @@ class Policy:
         weights = self._weights
         if weights is None or weights.device != "cpu":
             self._check_weights()
-            return Policy(self._handle.freeze(), self._sampling, self._arrays)
-        return Policy(weights.policy_of(weights.copy()), self._sampling, self._arrays)
+            return Policy(self._handle.freeze(), self._sampling, self._arrays, observations=self.observations)
+        copy = weights.policy_of(weights.copy())
+        return Policy(copy, self._sampling, self._arrays, observations=self.observations)
 
     def with_sampling(self, sampling: SamplingParams) -> Policy:
         """The policy of the same weights that chooses in another way, from the first step on."""
-        return Policy(self._handle, sampling, self._arrays, self._weights)
+        return Policy(self._handle, sampling, self._arrays, self._weights, self.observations)
 
     def seeded(self, seed: int) -> Policy:
         """A policy of the same weights whose random numbers follow from a seed, unless `sampling.seed` is given.

@@ -94,7 +94,7 @@ def read_module(path: str, module: object) -> Iterator[LayerSpec]:
     if module._forward_hooks or module._forward_pre_hooks:
         _refuse_module(path, "has hooks, which a policy cannot call")
     if "forward" in vars(module):
-        _refuse_module(path, f"has a forward() of its own beside that of {type(module).__name__}")
+        _refuse_module(path, f"has a forward() of its own in addition to that of {type(module).__name__}")
     try:
         yield from READERS[type(module)](path, module)
     except (AttributeError, TypeError, ValueError) as error:  # of attributes that were changed by hand

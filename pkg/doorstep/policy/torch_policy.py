@@ -34,5 +34,6 @@ def _parts_that_act(module: Any) -> Any:
         return module
     extractor = type(module.features_extractor).__name__
     if extractor != "FlattenExtractor":
-        refuse("module", "a policy of flat observations", f"one with a {extractor}", 'train with observations="flat"')
+        hint = "train with observations=doorstep.OBSERVATIONS"
+        refuse("module", "a policy of flat observations", f"one with a {extractor}", hint)
     return [body.policy_net, head]

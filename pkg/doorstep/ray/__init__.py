@@ -1,10 +1,10 @@
 """Episodes on request, played by actors of Ray on all machines of a cluster; needs Ray: pip install "doorstep[ray]".
 
-    ray.init()
-    with RayRolloutEngine(doorstep.SimulatorConfig(1024), RayConfig(num_actors=8)) as engine:
-        engine.submit([doorstep.EpisodeRequest(seed=seed) for seed in range(10_000)])
-        for result in engine:
-            print(result.request.seed, result.returns)
+ray.init()
+with RayRolloutEngine(doorstep.SimulatorConfig(1024), RayConfig(num_actors=8)) as engine:
+    engine.submit([doorstep.EpisodeRequest(seed=seed) for seed in range(10_000)])
+    for result in engine:
+        print(result.request.seed, result.returns)
 """
 
 from __future__ import annotations
@@ -12,6 +12,5 @@ from __future__ import annotations
 from doorstep.ray.config import RayConfig
 from doorstep.ray.engine import RayRolloutEngine
 from doorstep.ray.errors import ActorsLostError
-from doorstep.ray.policy import RayPolicy
 
-__all__ = ["ActorsLostError", "RayConfig", "RayPolicy", "RayRolloutEngine"]
+__all__ = ["ActorsLostError", "RayConfig", "RayRolloutEngine"]

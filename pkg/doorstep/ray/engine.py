@@ -12,6 +12,7 @@ from doorstep._arguments import check_choice, check_flag, check_integer, check_t
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
+from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
 from doorstep.ray.config import RayConfig
 from doorstep.ray.errors import ActorsLostError
@@ -19,7 +20,7 @@ from doorstep.ray.policy import RayPolicy, publish
 from doorstep.ray.pool import Pool
 from doorstep.ray.requests import Requests
 from doorstep.rollouts.checks import as_list, check_all_submitted
-from doorstep.rollouts.config import PullController, RolloutConfig, RoundRobinController
+from doorstep.rollouts.config import PullController, RolloutConfig, RoundRobinController, with_reward
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
@@ -42,6 +43,7 @@ class RayRolloutEngine:
             defaults. Devices are those of the actor's machine. Threads that are not given follow from
             `cpus_per_actor`.
         actors: None: `RayConfig()`, one actor.
+        reward: as for a `RolloutEngine`.
         on_error: as for a `RolloutEngine`: "raise": reading the result of an episode that failed raises a StateError;
             "return": it is a result like others.
 
@@ -56,6 +58,7 @@ class RayRolloutEngine:
         config: RolloutConfig | SimulatorConfig,
         actors: RayConfig | None = None,
         *,
+        reward: Rewards | None = None,
         on_error: Literal["raise", "return"] = "raise",
     ) -> None:
         if isinstance(config, SimulatorConfig):
@@ -68,8 +71,8 @@ class RayRolloutEngine:
         if not isinstance(actors, RayConfig):
             refuse("actors", "a doorstep.ray.RayConfig or None", actors)
         raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
-        self._config = config
-        self._ray = import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"')
+        self._config = config = with_reward(config, reward)
+        self._ray = import_optional("ray", "actors need Ray", "ray")
         self._check_initialized()
         self._process = os.getpid()
         self._all_requests = Requests(config, raises=raises)

@@ -26,7 +26,7 @@ class Player:
         """config: of the engine, in JSON."""
         self._config = RolloutConfig.from_json(config)
         self._engine: RolloutEngine | None = None
-        self._policies = MadePolicies(import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"').get)
+        self._policies = MadePolicies(import_optional("ray", "actors need Ray", "ray").get)
 
     def ready(self) -> str:
         """Makes the engine, if it is not made yet. Called before all others, and again to see whether this lives.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -19,7 +20,7 @@ from doorstep.rollouts.failures import describe
 
 MOST_CALLS = 2  # chunks that an actor has: while it plays the end of one, the other keeps its worlds busy
 MOST_LOSSES = 3  # of actors that had the same chunk, which then fails
-_SLICE_SECONDS = 0.05  # of a wait for actors, after which new requests and the end are seen
+_SLICE_SECONDS = 0.05  # of a wait, after which the end is seen
 
 
 @final
@@ -29,13 +30,13 @@ class _Actor:
 
     Attributes:
         handle: Ray's.
-        ready: the reference of a call that the actor has to answer before it gets work; None: it has answered.
-        calls: the chunks that it plays, by the reference of their results.
+        ready: of a call that the actor has to answer before it gets work; None: it has answered.
+        calls: the chunks that it plays, by what gets their results.
     """
 
     handle: Any
-    ready: Any = None
-    calls: dict[Any, Chunk] = field(default_factory=dict)
+    ready: Future[Any] | None = None
+    calls: dict[Future[Any], Chunk] = field(default_factory=dict)
 
     @property
     def is_idle(self) -> bool:
@@ -52,6 +53,9 @@ class Pool:
     """Gives requests to actors, and starts others in place of those that are lost. It does not know its engine, which
     ends when nobody refers to it any more.
 
+    Its thread never waits within Ray: `ray.wait()` and `ray.get()` do not return if another thread calls
+    `ray.shutdown()` meanwhile. Ray's own threads complete the futures of calls.
+
     Attributes:
         ending: set it, and the thread ends soon.
     """
@@ -59,6 +63,7 @@ class Pool:
     def __init__(self, ray: Any, config: RolloutConfig, settings: RayConfig, requests: Requests) -> None:
         self._ray, self._settings, self._requests = ray, settings, requests
         self._config = _config_of_actors(config, settings).to_json()
+        self._context = ray.get_runtime_context()
         self._session = self._current_session()
         self._class = ray.remote(Player).options(
             num_cpus=settings.cpus_per_actor,
@@ -76,10 +81,13 @@ class Pool:
         end = ClosedError("this engine was closed", hint="make a new one")
         try:
             while not self.ending:
+                before = self._requests.changes.count
                 self._check_session()
                 self._send()
-                self._receive()
+                has_received = self._receive()
                 self._check_start()
+                if not has_received:
+                    self._requests.changes.wait(before, _SLICE_SECONDS)
         except BaseException as error:  # whatever it is, callers wait for results
             end = self._failure(error)
         self._requests.end(end)
@@ -106,8 +114,8 @@ class Pool:
             if chunk is None:
                 return
             try:
-                actor.calls[actor.handle.play.remote(chunk.requests)] = chunk
-            except self._ray.exceptions.RayError:
+                actor.calls[self._called(actor.handle.play, chunk.requests)] = chunk
+            except (self._ray.exceptions.RayError, ActorsLostError):
                 self._requests.put_back(chunk)
                 raise
             except Exception as error:  # such as one of pickle
@@ -115,43 +123,39 @@ class Pool:
 
     # ---- Receiving
 
-    def _receive(self) -> None:
-        """Waits until an actor has answered, or there is something else to do."""
-        answering = dict(self._awaited())
-        if not answering:
-            self._requests.wait_for_work(_SLICE_SECONDS)
-            return
-        done, _ = self._ray.wait(list(answering), num_returns=1, timeout=_SLICE_SECONDS)
-        for reference in done:
-            actor = answering[reference]
-            self._check_session()
-            try:
-                answer = self._ray.get(reference)
-            except Exception as error:
-                self._failed(actor, reference, error)
-            else:
-                self._answered(actor, reference, answer)
+    def _receive(self) -> bool:
+        """What one call of an actor has given; False if none has ended."""
+        call, actor = next(((call, actor) for call, actor in self._awaited() if call.done()), (None, None))
+        if call is None or actor is None:
+            return False
+        try:
+            answer = call.result()
+        except Exception as error:
+            self._failed(actor, call, error)
+        else:
+            self._answered(actor, call, answer)
+        return True
 
-    def _awaited(self) -> Iterator[tuple[Any, _Actor]]:
+    def _awaited(self) -> Iterator[tuple[Future[Any], _Actor]]:
         for actor in self._actors:
             if actor.ready is not None:
                 yield actor.ready, actor
-            for reference in actor.calls:
-                yield reference, actor
+            for call in actor.calls:
+                yield call, actor
 
-    def _answered(self, actor: _Actor, reference: Any, answer: Any) -> None:
-        if reference == actor.ready:
+    def _answered(self, actor: _Actor, call: Future[Any], answer: Any) -> None:
+        if call is actor.ready:
             _check_version(answer)
             actor.ready = None
         else:
-            self._requests.answer(actor.calls.pop(reference), answer)
+            self._requests.answer(actor.calls.pop(call), answer)
             self._losses = 0
 
-    def _failed(self, actor: _Actor, reference: Any, error: Any) -> None:
+    def _failed(self, actor: _Actor, call: Future[Any], error: Any) -> None:
         self._check_session()
         is_raised_there = isinstance(error, self._ray.exceptions.RayTaskError)
-        if is_raised_there and reference in actor.calls and not isinstance(error.cause, ClosedError):
-            self._requests.fail(actor.calls.pop(reference), self._describe(error))
+        if is_raised_there and call in actor.calls and not isinstance(error.cause, ClosedError):
+            self._requests.fail(actor.calls.pop(call), self._describe(error))
         else:
             self._replace(actor, error)
 
@@ -185,11 +189,20 @@ class Pool:
         """They may have been lost along with another one, and shall not cost chunks their attempts."""
         for actor in self._actors:
             if actor.is_idle:
-                actor.ready = actor.handle.ready.remote()
+                actor.ready = self._called(actor.handle.ready)
 
     def _start_actor(self) -> _Actor:
+        self._check_session()
         handle = self._class.remote(self._config)
-        return _Actor(handle, handle.ready.remote())
+        return _Actor(handle, self._called(handle.ready))
+
+    def _called(self, method: Any, *arguments: Any) -> Future[Any]:
+        """A call of an actor, whose end wakes the thread. Ray may keep the future of a call that has no end."""
+        self._check_session()
+        future: Future[Any] = method.remote(*arguments).future()
+        changes = self._requests.changes
+        future.add_done_callback(lambda _: changes.tell())
+        return future
 
     def _kill(self, actor: _Actor) -> None:
         """Also one that is lost, as it may live where it cannot be reached."""
@@ -215,9 +228,10 @@ class Pool:
 
     def _current_session(self) -> str | None:
         """What is different each time that Ray is initialised; None while it is not."""
-        if not self._ray.is_initialized():
+        try:
+            session: str = self._context.get_worker_id()
+        except Exception:  # of several kinds where another thread ends Ray
             return None
-        session: str = self._ray.get_runtime_context().get_worker_id()
         return session
 
 

@@ -68,7 +68,11 @@ class _Answered:
 @final
 class Requests:
     """All requests of an engine, each of which gets one result. Any thread may use it. Ctrl-C may end calls anywhere;
-    the next call does what is left to do, see `Outbox`."""
+    the next call does what is left to do, see `Outbox`.
+
+    Attributes:
+        changes: told of what the threads that use this do.
+    """
 
     def __init__(self, config: RolloutConfig, *, raises: bool) -> None:
         """raises: whether taking the result of an episode that failed raises, and does not return it."""
@@ -78,12 +82,13 @@ class Requests:
         self._engine = (1 << _ENGINE_BITS) - 1 - next(_engines) % ((1 << _ENGINE_BITS) - 1)
         self._submissions = Submissions(self._engine << (64 - _ENGINE_BITS - INDEX_BITS))
         in_use = self._submissions.policies_in_use
-        most, num_agents = config.max_policies, self._num_agents
-        self._policies = PolicyTable(most, num_agents, in_use, lambda number: None, load_for_ray)
+        self._policies = PolicyTable(
+            config.max_policies, config.simulator, in_use, lambda number: None, load_for_ray
+        )
         self._checks = RequestChecks(config, self._policies)
         self._lock = threading.RLock()
         self._outbox: Outbox[list[EpisodeResult]] = Outbox(lambda parts: list(itertools.chain(*parts)), len)
-        self._changes = self._outbox.changes
+        self.changes = self._outbox.changes
         self._waiting: collections.deque[int] = collections.deque()  # their ids
         self._lost: collections.deque[Chunk] = collections.deque()  # by an actor; they wait too
         self._playing: set[Chunk] = set()
@@ -103,12 +108,12 @@ class Requests:
             with self._lock:
                 self._check_open([])
                 self._open(submission, requests)
-            self._changes.wait_until(lambda: self._accept(ids, accepted), limit, _SLICE_SECONDS)
+            self.changes.wait_until(lambda: self._accept(ids, accepted), limit, _SLICE_SECONDS)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
             with self._lock:
                 self._settle()
-            self._changes.tell()
+            self.changes.tell()
         return ids[: accepted.num_accepted]
 
     def cancel(self, request_id: int) -> bool:
@@ -131,7 +136,7 @@ class Requests:
             self._outbox.incoming = answered
             self._waiting.remove(request_id)  # right after the assignment: Ctrl-C cannot come between
             self._settle()
-        self._changes.tell()
+        self.changes.tell()
         return True
 
     @property
@@ -152,7 +157,7 @@ class Requests:
 
     def _take(self, most: int, timeout: float | None, read: Callable[[list[EpisodeResult]], Any]) -> Any:
         fill = functools.partial(self._fill, most)
-        return self._outbox.hand_out(fill, self._changes.wait, functools.partial(self._read, read), timeout)
+        return self._outbox.hand_out(fill, self.changes.wait, functools.partial(self._read, read), timeout)
 
     def _read(
         self, read: Callable[[list[EpisodeResult]], Any], results: list[EpisodeResult]
@@ -177,7 +182,7 @@ class Requests:
 
     def drain(self, timeout: float | None) -> bool:
         """Waits until every request has its result."""
-        drained = self._changes.wait_until(self._is_drained, TimeLimit(timeout), _SLICE_SECONDS)
+        drained = self.changes.wait_until(self._is_drained, TimeLimit(timeout), _SLICE_SECONDS)
         if isinstance(self._end, ActorsLostError):
             self._check_open([])
         return drained
@@ -188,11 +193,6 @@ class Requests:
             return not self._submissions.unanswered
 
     # ---- For the thread that serves the actors
-
-    def wait_for_work(self, timeout: float) -> None:
-        before = self._changes.count
-        if not self._waiting and not self._lost:
-            self._changes.wait(before, timeout)
 
     def take_chunk(self, most: int, *, is_idle: bool) -> Chunk | None:
         """The next requests for an actor; None if it is to get none now. A chunk that was lost comes before all others,
@@ -209,7 +209,7 @@ class Requests:
             else:
                 return None
             self._playing.add(chunk)
-        self._changes.tell()  # there is room
+        self.changes.tell()  # there is room
         return chunk
 
     def put_back(self, chunk: Chunk) -> None:
@@ -225,7 +225,7 @@ class Requests:
             self._settle()
             self._playing.remove(chunk)
             self._answer(results)
-        self._changes.tell()
+        self.changes.tell()
 
     def fail(self, chunk: Chunk, error: str) -> None:
         """All requests of a chunk."""
@@ -243,7 +243,7 @@ class Requests:
             self._waiting.clear()
             text = str(error.args[0]) if isinstance(error, ActorsLostError) else CLOSED_TEXT
             self._answer([self._unplayed(number, self._request(number), "failed", text) for number in unanswered])
-        self._changes.tell()
+        self.changes.tell()
 
     # ---- With the lock held
 
@@ -265,7 +265,7 @@ class Requests:
             more = ids[before:end]
             accepted.num_accepted = end
             self._waiting.extend(more)  # right after the assignment: Ctrl-C cannot come between
-        self._changes.tell()
+        self.changes.tell()
         return end == len(ids)
 
     def _check_open(self, ids: list[int]) -> None:

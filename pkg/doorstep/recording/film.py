@@ -7,31 +7,48 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from doorstep._arguments import check_slots, refuse
+from doorstep._arguments import check_choice, check_flag, check_slots, refuse
 from doorstep._files import check_ending
+from doorstep.recording.panel import Image, Panel, with_border
 from doorstep.recording.replay_page import ReplayPage
-from doorstep.render import write_png
+from doorstep.render import look, write_png
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
+from doorstep.render.lettering import put_text, text_width
 from doorstep.simulator import Simulator
 from doorstep.video import FRAMES_PER_SECOND, VIDEO_ENDINGS, load_av, write_video
 
-Image: TypeAlias = NDArray[np.uint8]  # [H, W, 3]
 Moments: TypeAlias = Iterator[int]  # the number of steps taken; the next step is taken when the next one is asked for
 
 _GAP = 4  # pixels between worlds side by side
-_GAP_COLOUR = (16, 21, 29)
+_GAP_COLOUR = tuple(round(255 * part) for part in look.rgb(look.BORDER))
+_HEADER = 1 / 18  # height of the counter above worlds, in parts of theirs
+_LEAST_HEADER = 28  # pixels
+
+Until: TypeAlias = Literal["out", "end"]
+UNTIL: tuple[Until, ...] = ("out", "end")
 
 
 @final
 @dataclass(frozen=True)
 class Film:
-    """What is drawn of worlds, and how; see `Recording.render()`."""
+    """What is drawn of worlds, and how; see `Recording.render()`.
+
+    Args:
+        worlds: slots of the worlds, side by side.
+        camera, agent, width, height, samples, shadows: of the picture of each world, as for `Simulator.render()`.
+        fps: moments shown per second.
+        caption: write in each picture which world it is, its step, its return and its open doors.
+        until: "out": each world stops when all of its agents are out, or its episode ends, and the film when all have;
+            "end": no world does.
+        skip: moments that come before the first one that is shown.
+        columns: of worlds; None: as many as make the whole about as wide as high.
+        counter: write above the worlds how many have all agents out, which then have a border.
+    """
 
     worlds: Sequence[int] = (0,)
     camera: str | CameraPose = "top"
@@ -41,6 +58,11 @@ class Film:
     samples: int = 2
     shadows: bool = True
     fps: float = FRAMES_PER_SECOND
+    caption: bool = True
+    until: Until = "end"
+    skip: int = 0
+    columns: int | None = None
+    counter: bool = False
 
     def check(self, path: str | os.PathLike[str], sim: Simulator) -> None:
         """Refuses what `write()` would refuse after the steps.
@@ -54,7 +76,9 @@ class Film:
         slots = check_slots(self.worlds, sim.num_worlds).tolist()
         if not slots or len(set(slots)) < len(slots) or slots != list(self.worlds):
             refuse("worlds", "distinct slots of worlds, at least one", self.worlds)
-        Drawing(num_agents=sim.num_agents, **self._view())
+        check_flag("caption", self.caption)
+        check_choice("until", self.until, UNTIL)
+        self._drawing(sim)
 
     def write(self, path: str | os.PathLike[str], sim: Simulator, moments: Moments, title: str) -> str:
         """Takes the steps, writes the file and returns a description of it. title: of a page.
@@ -63,36 +87,84 @@ class Film:
             RendererError: the renderer or the encoder cannot be used.
             OSError: the file cannot be written; an older one is unchanged.
         """
-        return _WRITERS[check_ending(path, ENDINGS)](self, path, sim, moments, title)
+        shooting = _Shooting(self, sim, self._drawing(sim))
+        return _WRITERS[check_ending(path, ENDINGS)](self, path, shooting, moments, title)
 
-    def _view(self) -> dict[str, Any]:
-        """The arguments of `Simulator.render()` but the world."""
-        return {name: getattr(self, name) for name in ("camera", "agent", "width", "height", "samples", "shadows")}
+    def _drawing(self, sim: Simulator) -> Drawing:
+        names = ("camera", "agent", "width", "height", "samples", "shadows")
+        return Drawing(num_agents=sim.num_agents, **{name: getattr(self, name) for name in names})
 
-    def _draw(self, sim: Simulator) -> Image:
-        return side_by_side([sim.render(world, **self._view()) for world in self.worlds])
-
-    def _write_picture(self, path: str | os.PathLike[str], sim: Simulator, moments: Moments, _: str) -> str:
-        for step in moments:
+    def _write_picture(self, path: str | os.PathLike[str], shooting: _Shooting, moments: Moments, _: str) -> str:
+        for step in shooting.shown(moments):
             last = step
-        image = self._draw(sim)
+        image = shooting.image()
         write_png(path, image)
         return f"{image.shape[1]} x {image.shape[0]} pixels, after step {last:,}"
 
-    def _write_video(self, path: str | os.PathLike[str], sim: Simulator, moments: Moments, _: str) -> str:
-        written = write_video(path, (self._draw(sim) for _ in moments), self.fps)
+    def _write_video(self, path: str | os.PathLike[str], shooting: _Shooting, moments: Moments, _: str) -> str:
+        written = write_video(path, (shooting.image() for _ in shooting.shown(moments)), self.fps)
         return f"{_count(written, 'frame')}, {self.fps:g} a second"
 
-    def _write_page(self, path: str | os.PathLike[str], sim: Simulator, moments: Moments, title: str) -> str:
-        next(moments)
-        page = ReplayPage(sim, self.worlds, title)
-        for _ in moments:
-            page.record()
+    def _write_page(self, path: str | os.PathLike[str], shooting: _Shooting, moments: Moments, title: str) -> str:
+        page: ReplayPage | None = None
+        for _ in shooting.shown(moments):
+            if page is None:
+                page = ReplayPage(shooting.sim, self.worlds, title)
+            else:
+                page.record()
+        assert page is not None, "there is a moment before the first step"
         page.save(path)
         return f"{_count(len(page), 'moment')} of {_count(len(self.worlds), 'world')}"
 
 
-_WRITERS: dict[str, Callable[[Film, str | os.PathLike[str], Simulator, Moments, str], str]] = {
+class _Shooting:
+    """The worlds of a film while it is made."""
+
+    def __init__(self, film: Film, sim: Simulator, drawing: Drawing) -> None:
+        self.sim = sim
+        self._film = film
+        self._drawing = drawing
+        until_out = film.until == "out"
+        self._panels = [Panel(str(sim.world_offset + slot), until_out) for slot in film.worlds]
+
+    def shown(self, moments: Moments) -> Iterator[int]:
+        """The moments that are shown, by the number of steps taken."""
+        for step in moments:
+            self._see()
+            if step >= self._film.skip:
+                yield step
+            if all(panel.stopped for panel in self._panels):
+                return
+
+    def image(self) -> Image:
+        """All worlds as they are now."""
+        images = [panel.image(self._drawing, self._film.caption) for panel in self._panels]
+        if not self._film.counter:
+            return side_by_side(images, self._film.columns)
+        out = [panel.is_out for panel in self._panels]
+        framed = [with_border(image) if is_out else image for image, is_out in zip(images, out, strict=True)]
+        step = max(panel.step for panel in self._panels)
+        return _under_header(side_by_side(framed, self._film.columns), f"{sum(out)} of {len(out)} out", f"step {step}")
+
+    def _see(self) -> None:
+        slots = list(self._film.worlds)
+        rewards = self.sim.rewards.copy_to_host()[:, :, 0].mean(axis=1)
+        terminations = self.sim.terminations.copy_to_host().any(axis=(1, 2))
+        for slot, panel, snapshot in zip(slots, self._panels, self.sim._snapshots(slots), strict=True):
+            agent = self._drawing.agent_of(snapshot)
+            panel.see(snapshot, float(rewards[slot]), bool(terminations[slot]), agent)
+
+
+def _under_header(worlds: Image, text: str, more: str) -> Image:
+    height = max(_LEAST_HEADER, round(worlds.shape[0] * _HEADER))
+    header: Image = np.full((height, worlds.shape[1], 3), 255, np.uint8)
+    size = height * 0.4
+    put_text(header, text, size, size, height * 0.3, look.OPEN)
+    put_text(header, more, size, header.shape[1] - text_width(more, size) - size, height * 0.3, look.MUTED)
+    return np.concatenate([header, worlds])
+
+
+_WRITERS: dict[str, Callable[[Film, str | os.PathLike[str], _Shooting, Moments, str], str]] = {
     ".png": Film._write_picture,
     ".html": Film._write_page,
     **dict.fromkeys(VIDEO_ENDINGS, Film._write_video),
@@ -104,10 +176,10 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def side_by_side(images: list[Image]) -> Image:
-    """Images of one size in rows, so that the whole is about as wide as high."""
+def side_by_side(images: list[Image], columns: int | None = None) -> Image:
+    """Images of one size in rows; without `columns` the whole is about as wide as high."""
     height, width = images[0].shape[:2]
-    columns = min(len(images), math.ceil(math.sqrt(len(images) * height / width)))
+    columns = columns or min(len(images), math.ceil(math.sqrt(len(images) * height / width)))
     rows = math.ceil(len(images) / columns)
     shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
     whole: Image = np.full(shape, _GAP_COLOUR, np.uint8)

@@ -15,7 +15,8 @@ from doorstep._arguments import check_flag, check_integer, refuse
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError, StateError
-from doorstep.levels import AnyLevel
+from doorstep.levels import Rewards
+from doorstep.levels.files import AnyLevel
 from doorstep.recording import layout
 from doorstep.recording.layout import Chunk, ChunkFile, PackedSteps
 from doorstep.recording.rules import config_of, parse_config_text, parse_levels_text
@@ -56,6 +57,11 @@ class RecordingFile:
         """The rules of the recorded simulator. What does not change results (device, threads, cameras, strictness, flat
         observations) is not recorded and has its default."""
         return self._config
+
+    @property
+    def reward(self) -> Rewards | None:
+        """What replaced the rewards of the levels, as `Simulator.reward`; None: nothing did."""
+        return self._reward
 
     @property
     def num_steps(self) -> int:
@@ -136,7 +142,7 @@ class RecordingFile:
             raise self._truncated()
         if first.kind != layout.CONFIG or first.position:
             self._file.damaged(first.offset, f"it begins with a chunk {first.name} instead of CONF")
-        self._version, self._config = self._read_config(first)
+        self._version, self._config, self._reward = self._read_config(first)
         self._complete = False
         for count, chunk in enumerate(chunks, 1):
             if chunk.kind == layout.END:
@@ -210,14 +216,14 @@ class RecordingFile:
             + ("Recording(path, incomplete=True) reads these steps." if readable else "record it again."),
         )
 
-    def _read_config(self, chunk: Chunk) -> tuple[str, SimulatorConfig]:
+    def _read_config(self, chunk: Chunk) -> tuple[str, SimulatorConfig, Rewards | None]:
         self._check_length(chunk, 2, _MOST_CONFIG_BYTES)
         try:
             version, rules = parse_config_text(self._file.payload(chunk))
         except ValueError as error:
             self._file.damaged(chunk.offset, f"its configuration cannot be read: {error}")
         try:
-            return version, config_of(rules)
+            return version, *config_of(rules)
         except ArgumentError as error:
             raise StateError(
                 f"{self.path} has rules of doorstep {version} that doorstep {VERSION_STRING} does not have: {error}.",

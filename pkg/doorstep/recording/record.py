@@ -10,8 +10,9 @@ import numpy as np
 
 from doorstep._arguments import check_integer
 from doorstep.levels.choice import AnyLevels, table_levels
+from doorstep.levels.rules import Rewards
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording.recording import Recording
 from doorstep.recording.writer import RecordingWriter
@@ -24,6 +25,7 @@ def record(
     policy: AnyPolicy = "random",
     sampling: SamplingParams | None = None,
     levels: AnyLevels = "reference",
+    reward: Rewards | None = None,
     steps: int | None = None,
     num_worlds: int = 1,
     num_agents: int = 2,
@@ -43,7 +45,7 @@ def record(
         path: the file; one that exists is replaced.
         policy: what chooses the actions: whatever `doorstep.load_policy()` takes.
         sampling: how a network chooses, as in `load_policy()`.
-        levels: what is played, as in `Simulator`.
+        levels, reward: what is played, and what agents are rewarded for, as in `Simulator`.
         steps: how many are recorded, over as many episodes as they take; None: one episode of each world, at whose end
             the world stands still.
         num_worlds, num_agents, seed, device, episode_length: as in `Simulator`.
@@ -64,6 +66,8 @@ def record(
         device=device,
         episode_length=episode_length,
         auto_reset=num_steps is not None,
+        reward=reward,
+        observations=observations_for(found),
         max_levels=len(table),
     ) as sim:
         if table:

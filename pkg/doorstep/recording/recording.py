@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import final
 
 from doorstep.errors import ArgumentError
-from doorstep.recording.film import Film
+from doorstep.recording.film import Film, Until
 from doorstep.recording.reader import RecordingFile
 from doorstep.recording.replay_page import ReplayPage
 from doorstep.recording.replaying import Replay, check_version
@@ -74,7 +74,7 @@ class Recording(RecordingFile):
         Raises:
             ReplayError: the worlds differ; its attributes say between which steps, and which worlds.
             StateError: the file is damaged, or has saved worlds or levels of a version of doorstep that does not fit.
-            ArgumentError: the simulator has other rules, or both a simulator and its device or threads are given.
+            ArgumentError: the simulator has other rules or another reward, or its device or threads are given too.
             DeviceError: the device cannot be used.
         """
         if sim is not None:
@@ -98,17 +98,21 @@ class Recording(RecordingFile):
         samples: int = 2,
         shadows: bool = True,
         fps: float = FRAMES_PER_SECOND,
+        caption: bool = True,
+        until: Until = "end",
         device: str | None = None,
         num_threads: int | None = None,
     ) -> None:
-        """Replays to the end and draws: a picture of the last moment (.png), a video of all moments (.mp4, .gif), or a
-        page that plays them in a browser without a network (.html), which has all cameras.
+        """Replays and draws: a picture of the last moment (.png), a video of all moments (.mp4, .gif, .webp), or a page
+        that plays them in a browser without a network (.html), which has all cameras.
 
         Args:
             path: the file; one that exists is replaced.
             worlds: slots of the worlds to show, side by side.
             camera, agent, width, height, samples, shadows: of the picture of each world, as for `Simulator.render()`.
             fps: moments shown per second; 25 is real time.
+            caption: write into each picture which world it is, its step, return, open doors and level.
+            until: "end": of the recording; "out": each world stops when all of its agents are out or its episode ends.
             device, num_threads: as for `replay()`.
 
         Raises:
@@ -118,7 +122,7 @@ class Recording(RecordingFile):
             RendererError: the renderer or the encoder cannot be used.
             OSError: the file cannot be written; an older one is unchanged.
         """
-        film = Film(worlds, camera, agent, width, height, samples, shadows, fps)
+        film = Film(worlds, camera, agent, width, height, samples, shadows, fps, caption, until)
         with self._simulator(device, num_threads) as sim:
             film.check(path, sim)
             film.write(path, sim, self._moments(sim), self._title())
@@ -139,7 +143,8 @@ class Recording(RecordingFile):
         self._check_open()
         check_version(self)  # before memory is allocated
         device = "cpu" if device is None else device
-        return Simulator.from_config(self.config.replace(device=device, num_threads=num_threads))
+        config = self.config.replace(device=device, num_threads=num_threads)
+        return Simulator.from_config(config, reward=self.reward)
 
     def _moments(self, sim: Simulator) -> Iterator[int]:
         """The number of steps taken; the next step is taken when the next one is asked for."""

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from doorstep._files import printable, replaced_file
 from doorstep._native import VERSION_STRING
-from doorstep.render.objects import AGENT_TINTS, Objects, Snapshot, objects_of
+from doorstep.render import look
+from doorstep.render.objects import Objects, Snapshot, objects_of
 from doorstep.simulator import Simulator
 
 _PAGE = Path(__file__).parent / "page"
-_SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "renderer.js", "page.js")
+_SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "marks.js", "renderer.js", "page.js")
+_STYLE = " ".join(f"--{name}: {look.table()[name]};" for name in ("text", "muted", "panel", "ground", "border"))
 _LARGEST = 32767  # of the integers that poses are written in
 _FINEST_UNIT = 0.001  # metres
 _FRAME_HEIGHT = 560  # pixels, in notebooks
@@ -92,7 +94,7 @@ class ReplayPage:
         """The HTML file as text."""
         parts = {
             "title": html.escape(f"doorstep: {printable(self._title)}"),
-            "style": _read("page.css"),
+            "style": f":root {{ {_STYLE} }}\n{_read('page.css')}",
             "recording": self._recording(),
             "script": "\n".join(_read(name) for name in _SCRIPTS),
         }
@@ -122,7 +124,9 @@ class ReplayPage:
             "version": VERSION_STRING,
             "unit": unit,
             "bounds": self._bounds(),
-            "tints": AGENT_TINTS[: self._sim.num_agents],
+            "agents": self._sim.num_agents,
+            "colours": look.OBJECTS,
+            "look": look.table(),
             "worlds": [
                 {"world": self._sim.world_offset + slot, "moments": len(moments), "objects": len(moments[0].objects)}
                 for slot, moments in zip(self._slots, self._moments, strict=True)
@@ -132,8 +136,8 @@ class ReplayPage:
         return json.dumps(recording).replace("<", "\\u003c")
 
     def _bounds(self) -> list[float]:
-        """The rectangle around all levels: its low and its high (x, y), metres."""
-        corners = np.array([moment.snapshot.floor_bounds() for moments in self._moments for moment in moments])
+        """The rectangle around all levels and their goals: its low and its high (x, y), metres."""
+        corners = np.array([moment.snapshot.level_bounds() for moments in self._moments for moment in moments])
         finite = np.nan_to_num(corners, posinf=0.0, neginf=0.0)
         return [*finite[:, 0].min(axis=0).tolist(), *finite[:, 1].max(axis=0).tolist()]
 
@@ -152,8 +156,8 @@ def _arrays(moments: list[_Moment], unit: float) -> list[bytes]:
     """Arrays of a world, little-endian, over M moments, A agents, O objects; the last is filled up to 4 bytes.
 
     rewards float32 [M, A], returns float32 [M, A], episodes int32 [M], episode steps int32 [M],
-    held bodies int32 [M, A] (-1: none), leading agent int32 [M],
-    columns of objects int16 [11, O, M] as differences along M: kind, centre, rotation, size.
+    held bodies int32 [M, A] (-1: none), leading agent int32 [M], goals float32 [M, 4]: low x and y, high x and y,
+    columns of objects int16 [12, O, M] as differences along M: kind, index in `colours`, centre, rotation, size.
     """
     snapshots = [moment.snapshot for moment in moments]
     columns = _columns(np.stack([moment.objects for moment in moments]), unit)
@@ -165,14 +169,16 @@ def _arrays(moments: list[_Moment], unit: float) -> list[bytes]:
         np.array([moment.episode_step for moment in moments], "<i4").tobytes(),
         np.stack([snapshot.agent_grabs for snapshot in snapshots]).astype("<i4").tobytes(),
         np.array([snapshot.leading_agent for snapshot in snapshots], "<i4").tobytes(),
+        np.stack([np.concatenate(snapshot.goal_bounds()) for snapshot in snapshots]).astype("<f4").tobytes(),
         differences + bytes(-len(differences) % 4),
     ]
 
 
 def _columns(objects: Objects, unit: float) -> NDArray[np.int16]:
-    """int16 [11, O, M] of objects [M, O]; differences between such numbers wrap around."""
+    """int16 [12, O, M] of objects [M, O]; differences between such numbers wrap around."""
     parts = [
         objects["kind"][..., None].astype(np.float64),
+        objects["colour"][..., None].astype(np.float64),
         objects["centre"] / unit,
         objects["rotation"] * np.float64(_LARGEST),
         objects["size"] / unit,

@@ -41,11 +41,12 @@ class Replay:
 
     Args:
         recording: an open recording.
-        sim: a new simulator with the rules of `recording.config`, on any device. Cameras and everything else that does
-            not change results are free. If the recording begins with saved worlds, they are restored.
+        sim: a new simulator with the rules of `recording.config` and with `recording.reward`, on any device. Cameras
+            and everything else that does not change results are free. If the recording begins with saved worlds, they
+            are restored.
 
     Raises:
-        ArgumentError: the simulator has other rules.
+        ArgumentError: the simulator has other rules, or another reward.
         StateError: the recording has saved worlds and was written by another version of doorstep, or it has levels that
             this version does not take.
         ReplayError: the worlds differ from those at the beginning of the recording.
@@ -164,13 +165,13 @@ class Replay:
 
 
 def _check_rules(recording: RecordingFile, sim: Simulator) -> None:
-    for name in RULES:
-        recorded, given = getattr(recording.config, name), getattr(sim.config, name)
+    rules = [(name, getattr(recording.config, name), getattr(sim.config, name)) for name in RULES]
+    for name, recorded, given in (*rules, ("reward", recording.reward, sim.reward)):  # hashes contain returns
         if recorded != given:
             raise ArgumentError(
                 f"sim has {name} {given!r}, but {recording.path} was recorded with {recorded!r}.",
                 argument="sim",
-                hint="Make it with Simulator.from_config(recording.config).",
+                hint="Make it with Simulator.from_config(recording.config, reward=recording.reward).",
             )
 
 

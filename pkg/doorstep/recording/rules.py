@@ -1,15 +1,16 @@
-"""The rules and levels of a simulator as they stand in a recording."""
+"""The rules, reward and levels of a simulator as they stand in a recording."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
+from doorstep._configs import Part
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel
-from doorstep.levels.files import level_from
+from doorstep.levels import Rewards
+from doorstep.levels.files import AnyLevel, level_from
 
 # The fields of a configuration that change results; the others do not, and are not recorded.
 RULES = (
@@ -24,9 +25,14 @@ RULES = (
 )
 
 
-def config_text(config: SimulatorConfig) -> bytes:
+_REWARD = "reward"  # only where there is one
+
+
+def config_text(config: SimulatorConfig, reward: Rewards | None) -> bytes:
     """The payload of CONF."""
     rules = {name: getattr(config, name) for name in RULES}
+    if reward is not None:
+        rules[_REWARD] = vars(reward)
     return json.dumps({"doorstep": VERSION_STRING, "config": rules}).encode()
 
 
@@ -43,21 +49,23 @@ def parse_config_text(payload: bytes) -> tuple[str, dict[str, object]]:
         raise ValueError(str(error)) from error
 
 
-def config_of(rules: dict[str, object]) -> SimulatorConfig:
+def config_of(rules: dict[str, object]) -> tuple[SimulatorConfig, Rewards | None]:
     """All rules must be there and no others: one that is unknown would change the results.
 
     A rule that is added to RULES needs the value that files without it had.
 
     Raises:
-        ArgumentError: a rule is absent, unknown or out of range.
+        ArgumentError: a rule is absent, unknown or out of range, or a term of the reward is unknown or out of range.
     """
+    reward = Part(Rewards).from_plain(_REWARD, rules[_REWARD]) if _REWARD in rules else None
+    rules = {name: value for name, value in rules.items() if name != _REWARD}
     for name in RULES:
         if name not in rules:
             raise ArgumentError(f"{name} is absent", argument=name)
     for name in rules:
         if name not in RULES:
             raise ArgumentError(f"{name!r} is unknown", argument=name)
-    return SimulatorConfig.from_dict(rules)
+    return SimulatorConfig.from_dict(rules), reward
 
 
 def levels_text(levels: Sequence[AnyLevel]) -> bytes:
@@ -76,4 +84,4 @@ def parse_levels_text(text: bytes) -> list[AnyLevel]:
         documents = [dict(document) for document in json.loads(text.decode())]
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    return [level_from(f"levels[{index}]: ", document) for index, document in enumerate(documents)]
+    return [level_from(f"levels[{index}]", document) for index, document in enumerate(documents)]

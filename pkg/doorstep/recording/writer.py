@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, SimulationError, StateError
-from doorstep.levels import AnyLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.recording import layout
 from doorstep.recording.rules import config_text, levels_text
 from doorstep.simulator import Simulator
@@ -43,9 +43,9 @@ class _Table(NamedTuple):
 class RecordingWriter:
     """Records the steps of a simulator into a new file.
 
-    The file begins with the rules of the simulator and, if it has `max_levels`, its levels and their weights. If a new
-    simulator with these rules would not have the same worlds (this one has been stepped, reset, restored or edited),
-    they are followed by a save of the worlds.
+    The file begins with the rules and the reward of the simulator and, if it has `max_levels`, its levels and their
+    weights. If a new simulator with these rules would not have the same worlds (this one has been stepped, reset,
+    restored or edited), they are followed by a save of the worlds.
 
     >>> import doorstep, os, tempfile
     >>> from doorstep.recording import Recording, RecordingWriter
@@ -67,8 +67,6 @@ class RecordingWriter:
     `append()`, `step()` and `reset()` notice and record what `sim.set_levels()` and edits of `sim.level_weights` have
     changed. Levels that were set through the C API are not noticed.
 
-    A simulator with `reward` cannot be recorded; one whose levels have these rewards can.
-
     On a GPU each step waits for the actions. Steps of a CUDA graph cannot be recorded.
 
     Args:
@@ -78,16 +76,13 @@ class RecordingWriter:
             them. The hashes of the first and of the last moment are always written.
 
     Raises:
-        ArgumentError: an argument is out of range, or the simulator has a `reward`.
+        ArgumentError: an argument is out of range.
         OSError: the file cannot be created or written. What was written before stays readable.
     """
 
     def __init__(self, path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64) -> None:
         if not isinstance(sim, Simulator):
             refuse("sim", "a doorstep.Simulator", sim)
-        if sim.reward is not None:  # sums of rewards are a part of the hashes
-            hint = "give the rewards to the levels that it plays: levels.reference().replace(rewards=...)"
-            refuse("sim", "a simulator without `reward`, which recordings do not hold", sim, hint)
         self._hash_interval = check_integer("hash_interval", hash_interval, 1, 2**31)
         self._sim = sim
         self._first_step = sim.step_count
@@ -100,7 +95,7 @@ class RecordingWriter:
         self._table: _Table | None = None
         self._file = layout.create(path)
         self._write_at(0, layout.head())
-        self._write_chunk(layout.CONFIG, config_text(sim.config))
+        self._write_chunk(layout.CONFIG, config_text(sim.config, sim.reward))
         self._write_changed_levels()
         if saved:
             self._write_chunk(layout.SAVE, saved)

@@ -23,9 +23,12 @@ _POINT = "3 finite numbers (x, y, z)"
 _MARGIN = 1.04  # of views of the whole level
 _TOP_ALTITUDE = 200.0  # metres: above every body, also above cubes that were thrown up
 # From the middle of the level to the eye: beside the level, for wide pictures, or before its start.
-_OVERVIEW_DIRECTIONS = (np.array([0.75, -0.3, 1.0]), np.array([0.25, -0.75, 1.0]))
+_OVERVIEW_DIRECTIONS = (np.array([0.66, -0.36, 1.2]), np.array([0.25, -0.75, 1.1]))
 _OVERVIEW_FOV = 40.0
-_OVERVIEW_HEIGHT = 5.0  # of the highest walls, metres
+_OVERVIEW_HEIGHT = 5.0  # of the highest walls that must be in the picture, metres
+_AGENT_HEIGHT = 2.0
+_OVERVIEW_REACH = 12.0  # agents farther from the level are left out, metres
+_AGENT_HALF = 1.4  # metres, with its disc
 _FOLLOW_OFFSET = np.array([0.0, -9.0, 10.0])  # from the agent to the eye: behind it along the level, and above
 _FOLLOW_AHEAD = np.array([0.0, 2.5, 0.0])  # from the agent to the middle of the picture
 _FOLLOW_FOV = 55.0
@@ -102,19 +105,35 @@ def check_camera(camera: object, agent: object, num_agents: int) -> tuple[str | 
     return camera, check_integer("agent", agent, 0, num_agents - 1)
 
 
-def pose_of(camera: str | CameraPose, snapshot: Snapshot, agent: int, aspect: float) -> CameraPose:
-    """The pose of a camera at this moment. aspect: width of the picture over its height.
+def pose_of(
+    camera: str | CameraPose, snapshot: Snapshot, agent: int, aspect: float, anchor: Vector | None = None
+) -> CameraPose:
+    """The pose of a camera at this moment.
+
+    Args:
+        camera: checked.
+        snapshot: the world.
+        agent: of the cameras "follow" and "agent".
+        aspect: width of the picture over its height.
+        anchor: where "follow" takes its agent to be; None: where it is.
 
     Raises:
         SimulationError: what the camera looks at has no finite place.
     """
+    if camera == "follow" and anchor is not None:
+        return following(anchor)
     return camera if isinstance(camera, CameraPose) else _POSES[camera](snapshot, agent, aspect)
+
+
+def following(place: Vector) -> CameraPose:
+    """From behind a place, along the level, and above."""
+    return CameraPose.look_at(place + _FOLLOW_OFFSET, place + _FOLLOW_AHEAD, fov=_FOLLOW_FOV)
 
 
 def _top(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
     """Straight down on the whole level, which lies along the picture's longer side."""
     _check_level("top", snapshot)
-    low, high = snapshot.floor_bounds()
+    low, high = snapshot.level_bounds()
     extent_x, extent_y = (high - low).tolist()
     upright, lying = max(extent_y, extent_x / aspect), max(extent_x, extent_y / aspect)
     up = (0.0, 1.0, 0.0) if upright <= lying else (-1.0, 0.0, 0.0)
@@ -124,18 +143,22 @@ def _top(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
 
 
 def _overview(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
-    """Obliquely on the whole level, from the smallest distance that shows all of it."""
+    """Obliquely on the whole level with its goal and its agents, as large as the picture allows."""
     _check_level("overview", snapshot)
-    low, high = (np.append(corner, z) for corner, z in zip(snapshot.floor_bounds(), (0, _OVERVIEW_HEIGHT), strict=True))
-    middle, half = (low + high) / 2, (high - low) / 2
-    eyes = [_MARGIN * _distance(direction, half, aspect) * direction for direction in _OVERVIEW_DIRECTIONS]
-    return CameraPose.look_at(middle + min(eyes, key=np.linalg.norm), middle, fov=_OVERVIEW_FOV)
+    low, high = snapshot.level_bounds()
+    agents = snapshot.body_positions[: snapshot.num_agents, :2]
+    near = agents[(np.abs(agents - (low + high) / 2) < (high - low) / 2 + _OVERVIEW_REACH).all(axis=1)]
+    places = np.concatenate([np.stack([low, high]), near - _AGENT_HALF, near + _AGENT_HALF])
+    tops = (snapshot.static_positions + snapshot.static_sizes)[snapshot.static_kinds != EntityKind.NONE, 2]
+    height = min(float(tops.max(initial=_AGENT_HEIGHT)), _OVERVIEW_HEIGHT)
+    box = np.stack([np.append(places.min(axis=0), 0), np.append(places.max(axis=0), height)])
+    poses = [_showing(box, direction, aspect) for direction in _OVERVIEW_DIRECTIONS]
+    return min(poses, key=lambda pose: float(np.linalg.norm(np.asarray(pose.position) - box.mean(axis=0))))
 
 
 def _follow(snapshot: Snapshot, agent: int, _: float) -> CameraPose:
     """From behind the agent, along the level, and above."""
-    position = _agent_position("follow", snapshot, agent)
-    return CameraPose.look_at(position + _FOLLOW_OFFSET, position + _FOLLOW_AHEAD, fov=_FOLLOW_FOV)
+    return following(_agent_position("follow", snapshot, agent))
 
 
 def _through_eyes(snapshot: Snapshot, agent: int, _: float) -> CameraPose:
@@ -155,16 +178,22 @@ _POSES: dict[str, Callable[[Snapshot, int, float], CameraPose]] = {
 NAMED_CAMERAS = tuple(_POSES)
 
 
-def _distance(direction: Vector, half: Vector, aspect: float) -> float:
-    """How many times `direction` an eye must be away to see all corners of a box around the origin.
+def _showing(box: Vector, direction: Vector, aspect: float) -> CameraPose:
+    """The nearest pose, in a direction from a box given by two of its corners, that has all of it in the picture.
 
-    It sees a corner whose distance to the side, and up, is at most its distance along the view times the tangent.
+    With a corner's components r, u and f along the camera's right, up and forward axes, it is in the picture if
+    |r - eye_r| <= tangent (f - eye_f), and likewise for u: the eye lies in the middle of what those allow.
     """
-    corners = np.stack(np.meshgrid((-1, 1), (-1, 1), (-1, 1)), axis=-1).reshape(-1, 3) * half
+    corners = np.stack(np.meshgrid(*box.T.astype(np.float64)), axis=-1).reshape(-1, 3)
     right, ahead, up = _camera_axes(-direction, (0.0, 0.0, 1.0))
-    tangent = math.tan(math.radians(_OVERVIEW_FOV / 2))
-    needed = np.maximum(np.abs(corners @ right) / (tangent * aspect), np.abs(corners @ up) / tangent) - corners @ ahead
-    return float(needed.max() / np.linalg.norm(direction))
+    tangent = math.tan(math.radians(_OVERVIEW_FOV / 2)) / _MARGIN
+    eye, forward = np.zeros(3), math.inf
+    for axis, slope in ((right, tangent * aspect), (up, tangent)):
+        least = float((corners @ axis - slope * (corners @ ahead)).max())
+        most = float((corners @ axis + slope * (corners @ ahead)).min())
+        eye += axis * (least + most) / 2
+        forward = min(forward, (most - least) / (2 * slope))
+    return CameraPose(eye + ahead * forward, _quaternion_of(right, ahead, up), _OVERVIEW_FOV)
 
 
 # ---- Worlds that a camera cannot show: their state was edited, or the simulation met trouble

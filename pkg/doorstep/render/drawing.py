@@ -9,10 +9,18 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_flag, check_integer
 from doorstep._native import MAX_RESOLUTION, MAX_SAMPLES, EntityKind, draw_picture
+from doorstep.render import look
 from doorstep.render.camera import UNIT_TOLERANCE, Vector, check_camera, pose_of
 from doorstep.render.objects import Objects, Snapshot, objects_of
+from doorstep.render.shapes import shapes_of
 
 _NEAR_CORNERS = 0.9  # of a box's half extents
+_STUB = 0.2  # height of what remains of a wall that is cut down, metres
+_LOOK = {
+    **{name: look.rgb(getattr(look, name.upper())) for name in ("ground", "background", "eye", "pupil")},
+    **{name: getattr(look, name.upper()) for name in ("sun", "sun_radius", "sky", "bounce", "corner_reach")},
+    "to_sun": tuple(np.array(look.TO_SUN) / np.linalg.norm(look.TO_SUN)),
+}
 
 
 class Drawing:
@@ -35,18 +43,22 @@ class Drawing:
         self._samples = check_integer("samples", samples, 1, MAX_SAMPLES)
         self._shadows = check_flag("shadows", shadows)
 
-    def draw(self, snapshot: Snapshot) -> NDArray[np.uint8]:
-        """The picture, uint8 [height, width, 3]."""
-        agent = snapshot.leading_agent if self._agent is None else self._agent
-        pose = pose_of(self._camera, snapshot, agent, self._width / self._height)
+    def agent_of(self, snapshot: Snapshot) -> int:
+        """The agent of the cameras "follow" and "agent"."""
+        return snapshot.leading_agent if self._agent is None else self._agent
+
+    def draw(self, snapshot: Snapshot, anchor: Vector | None = None) -> NDArray[np.uint8]:
+        """The picture, uint8 [height, width, 3]. anchor: where "follow" takes its agent to be, if not where it is."""
+        agent = self.agent_of(snapshot)
+        pose = pose_of(self._camera, snapshot, agent, self._width / self._height, anchor)
         objects = objects_of(snapshot)
-        objects["hidden"] = ~_can_be_drawn(objects)
+        drawn = _can_be_drawn(objects)
         if self._camera == "agent":
-            objects["hidden"][agent] = 1
+            drawn[agent] = False
         if self._camera == "follow":
-            _hide_walls_between(objects, np.array(pose.position), _points_of(objects[agent]))
+            _cut_walls_between(objects, drawn, np.array(pose.position), _points_of(objects[agent]))
         return draw_picture(
-            objects,
+            shapes_of(snapshot, objects, drawn),
             width=self._width,
             height=self._height,
             samples=self._samples,
@@ -55,14 +67,15 @@ class Drawing:
             vertical_fov=pose.fov if pose.view_height is None else pose.view_height,
             position=pose.position,
             rotation=pose.rotation,
+            **_LOOK,
         )
 
 
 def _can_be_drawn(objects: Objects) -> NDArray[np.bool_]:
-    """Edits of the state may have given a world any values."""
+    """Which are there; edits of the state may have given a world any values."""
     finite = np.isfinite(objects["centre"]).all(axis=1) & np.isfinite(objects["size"]).all(axis=1)
     lengths = np.linalg.norm(objects["rotation"].astype(np.float64), axis=1)
-    return finite & (np.abs(lengths - 1) < UNIT_TOLERANCE)  # type: ignore[no-any-return]
+    return (objects["kind"] != EntityKind.NONE) & finite & (np.abs(lengths - 1) < UNIT_TOLERANCE)  # type: ignore[no-any-return]
 
 
 def _points_of(box: Any) -> Vector:
@@ -74,14 +87,17 @@ def _points_of(box: Any) -> Vector:
     return turned + box["centre"]  # type: ignore[no-any-return]
 
 
-def _hide_walls_between(objects: Objects, eye: Vector, targets: Vector) -> None:
-    """Hides walls and doors, whose sides are parallel to the axes, that a line of sight meets: slab test."""
+def _cut_walls_between(objects: Objects, drawn: NDArray[np.bool_], eye: Vector, targets: Vector) -> None:
+    """Cuts down walls and doors, whose sides are parallel to the axes, that a line of sight meets: slab test."""
     is_static = (objects["kind"] == EntityKind.WALL) | (objects["kind"] == EntityKind.DOOR)
-    statics = np.flatnonzero(is_static & (objects["hidden"] == 0))
+    statics = np.flatnonzero(is_static & drawn)
     directions = targets[:, None] - eye  # [T, 1, 3]; with the statics [T, S, 3]
     slopes = np.where(directions == 0, 1e-12, directions)
     centres, halves = objects["centre"][statics].astype(np.float64), objects["size"][statics] / 2.0
     first, second = (centres - halves - eye) / slopes, (centres + halves - eye) / slopes
     enters = np.minimum(first, second).max(axis=2)
     leaves = np.maximum(first, second).min(axis=2)
-    objects["hidden"][statics] = ((enters <= leaves) & (leaves > 0) & (enters < 1)).any(axis=0)
+    between = statics[((enters <= leaves) & (leaves > 0) & (enters < 1)).any(axis=0)]
+    bottoms = objects["centre"][between, 2] - objects["size"][between, 2] / 2
+    objects["size"][between, 2] = _STUB
+    objects["centre"][between, 2] = bottoms + _STUB / 2

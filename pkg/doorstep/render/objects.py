@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,43 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native import EntityKind, Session, WorldFields
+from doorstep.render import look
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int32]
 
-# ds_picture_object
+Corner = tuple[float, float]
+
+# A box of a world.
 OBJECT = np.dtype(
     [
         ("kind", np.int32),
-        ("hidden", np.int32),
+        ("colour", np.int32),  # index in look.OBJECTS
         ("centre", np.float32, 3),
         ("rotation", np.float32, 4),
         ("size", np.float32, 3),
-        ("tint", np.float32, 3),
     ]
 )
 Objects = NDArray[Any]  # of OBJECT
 
-# Metres. Buttons are not bodies: the state does not hold their size.
-BUTTON_SIDE = 1.3
-BUTTON_HEIGHT = 0.12
-PRESSED_BUTTON_HEIGHT = 0.03
-
 # Metres. Slots of buttons that a level does not use are farther out.
 _OUTSIDE = 1e6
 
-# Light colours: agents are the brightest objects of a picture, and no other object has such a colour.
-AGENT_TINTS = (
-    (0.97, 0.97, 0.97),
-    (0.55, 0.78, 1.00),
-    (1.00, 0.68, 0.86),
-    (0.66, 0.95, 0.70),
-    (0.80, 0.72, 1.00),
-    (1.00, 0.86, 0.60),
-    (0.58, 0.94, 0.94),
-    (0.86, 0.80, 0.74),
-)
-_OWN_COLOUR = -1.0
+_CUBE, _WALL, _AGENT, _DOOR = (look.OBJECTS.index(c) for c in (look.CUBE, look.WALL, look.AGENTS[0], look.DOORS[0]))
 
 
 # ---- Snapshots
@@ -57,6 +43,8 @@ class Snapshot:
     """One world at one moment. The arrays are copies: later steps do not change them."""
 
     world: int  # its slot
+    level: str  # its name
+    goal: tuple[Corner, Corner] | None  # its low and high (x, y), metres, if the level has one of finite size
     episode_index: int
     body_positions: FloatArray  # [B, 3], agents first: bottom centre; cubes: centre
     body_rotations: FloatArray  # [B, 4] (w, x, y, z)
@@ -67,6 +55,9 @@ class Snapshot:
     static_kinds: IntArray  # [S]
     button_positions: FloatArray  # [K, 3]
     button_pressed: IntArray  # [K]
+    button_doors: IntArray  # [K]
+    door_open: IntArray  # [D]
+    door_static: IntArray  # [D]
     agent_grabs: IntArray  # [A]
     agent_max_y: FloatArray  # [A]
 
@@ -83,6 +74,26 @@ class Snapshot:
         """
         return int(np.argmax(self.agent_max_y))
 
+    def agents_are_out(self) -> bool:
+        """Whether every agent is in the goal or beyond the end of the level."""
+        (low, high), (_, end) = self.goal_bounds(), self.floor_bounds()
+        places = self.body_positions[: self.num_agents, :2]
+        in_goal = ((places >= low) & (places <= high)).all(axis=1)
+        return bool((in_goal | ((places[:, 1] > end[1]) & (self.goal is None))).all())
+
+    def level_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The rectangle around the level and its goal: its low and its high (x, y), metres."""
+        (low, high), (goal_low, goal_high) = self.floor_bounds(), self.goal_bounds()
+        return np.minimum(low, goal_low), np.maximum(high, goal_high)
+
+    def goal_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The goal's low and high (x, y), metres; without one, a strip beyond the walls, of no size without walls."""
+        low, high = self.floor_bounds()
+        if self.goal is not None:
+            return np.array(self.goal[0], np.float32), np.array(self.goal[1], np.float32)
+        depth = look.EXIT_DEPTH if self.static_kinds.any() else 0.0
+        return np.array((low[0], high[1])), np.array((high[0], high[1] + depth))
+
     def floor_bounds(self) -> tuple[FloatArray, FloatArray]:
         """The rectangle around all walls and doors, or around all bodies if the level has neither: its low and its
         high (x, y), metres."""
@@ -94,17 +105,22 @@ class Snapshot:
         return (centres - halves).min(axis=0), (centres + halves).max(axis=0)
 
 
-_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name != "world")
+_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", "level", "goal"))
 
 
-def take_snapshots(session: Session, worlds: Iterable[int]) -> list[Snapshot]:
-    """Copies worlds as they are after everything begun on the simulator; each copy is of one moment."""
+def take_snapshots(
+    session: Session, worlds: Iterable[int], level_of: Callable[[int], tuple[str, tuple[Corner, Corner] | None]]
+) -> list[Snapshot]:
+    """Copies worlds as they are after everything begun on the simulator; each copy is of one moment.
+
+    level_of: the name and the goal of the level of a world.
+    """
     fields = WorldFields(session, _FIELDS)
     snapshots = []
     for world in worlds:
         values = fields.read(world)
         episode_index = int(values.pop("episode_index"))
-        snapshots.append(Snapshot(world=world, episode_index=episode_index, **values))
+        snapshots.append(Snapshot(world, *level_of(world), episode_index=episode_index, **values))
     return snapshots
 
 
@@ -129,27 +145,33 @@ def _bodies(snapshot: Snapshot) -> Objects:
     rows["rotation"] = snapshot.body_rotations
     agents = rows[: snapshot.num_agents]
     agents["centre"][:, 2] += agents["size"][:, 2] / 2
-    agents["tint"] = AGENT_TINTS[: len(agents)]
+    rows["colour"] = _CUBE
+    agents["colour"] = _AGENT + np.arange(len(agents))
     return rows
 
 
 def _statics(snapshot: Snapshot) -> Objects:
     rows = _rows(snapshot.static_kinds, snapshot.static_positions, snapshot.static_sizes)
     rows["centre"][:, 2] += rows["size"][:, 2] / 2
+    rows["colour"] = _WALL
+    for door, slot in enumerate(snapshot.door_static):
+        if rows["kind"][slot] == EntityKind.DOOR:
+            rows["colour"][slot] = _DOOR + door
     return rows
 
 
 def _buttons(snapshot: Snapshot) -> Objects:
-    heights = np.where(snapshot.button_pressed != 0, PRESSED_BUTTON_HEIGHT, BUTTON_HEIGHT)
-    sides = np.full(len(heights), BUTTON_SIDE)
+    heights = np.where(snapshot.button_pressed != 0, look.PRESSED_BUTTON_HEIGHT, look.BUTTON_HEIGHT)
+    sides = np.full(len(heights), look.BUTTON_SIDE)
     kinds = np.where(used_buttons(snapshot.button_positions), EntityKind.BUTTON, EntityKind.NONE)
     rows = _rows(kinds, snapshot.button_positions, np.stack([sides, sides, heights], axis=1))
     rows["centre"][:, 2] += rows["size"][:, 2] / 2
+    rows["colour"] = _DOOR + snapshot.button_doors.clip(0, len(look.DOORS) - 1)
     return rows
 
 
 def _rows(kinds: Any, centres: NDArray[Any], sizes: NDArray[Any]) -> Objects:
     rows = np.zeros(len(centres), OBJECT)
     rows["kind"], rows["centre"], rows["size"] = kinds, centres, sizes
-    rows["rotation"], rows["tint"] = (1, 0, 0, 0), _OWN_COLOUR
+    rows["rotation"] = (1, 0, 0, 0)
     return rows

@@ -1,15 +1,16 @@
 """Episodes as requests: submit them from any thread, and get their results when they have been played.
 
-    with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1024))) as engine:
-        engine.submit([doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000)])
-        for result in engine:
-            print(result.seed, result.returns)
+with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1024))) as engine:
+    engine.submit([doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000)])
+    for result in engine:
+        print(result.seed, result.returns)
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doorstep._optional import missing
 from doorstep.rollouts.asynchronous import AsyncEpisodes
 from doorstep.rollouts.config import (
     ControllerConfig,
@@ -22,38 +23,31 @@ from doorstep.rollouts.config import (
     PullController,
     RolloutConfig,
     RoundRobinController,
-    SchedulerConfig,
 )
-from doorstep.rollouts.controllers import Controller, register_controller
+from doorstep.rollouts.controllers import register_controller
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.minari import write_minari
-from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult, EpisodeStep
+from doorstep.rollouts.result import EpisodeResult
 
 if TYPE_CHECKING:
     from doorstep.rollouts.dataset import TrajectoryDataset, pad_trajectories
 
 __all__ = [
     "AsyncEpisodes",
-    "Controller",
     "ControllerConfig",
     "DynamicChunkScheduler",
     "EarliestDeadlineScheduler",
     "EpisodeRequest",
     "EpisodeResult",
-    "EpisodeStep",
     "FairShareScheduler",
     "FixedChunkScheduler",
     "LeastRemainingStepsScheduler",
-    "OutputQueue",
     "PriorityScheduler",
     "PullController",
-    "RequestQueue",
     "RolloutConfig",
     "RolloutEngine",
     "RoundRobinController",
-    "SchedulerConfig",
     "TrajectoryDataset",
     "pad_trajectories",
     "register_controller",
@@ -65,7 +59,9 @@ _NEED_TORCH = ("TrajectoryDataset", "pad_trajectories")
 
 def __getattr__(name: str) -> object:
     if name in _NEED_TORCH:
-        from doorstep.rollouts import dataset
-
+        try:
+            from doorstep.rollouts import dataset
+        except ImportError as error:
+            raise missing(f"doorstep.rollouts.{name} needs PyTorch", "torch", error) from error
         return getattr(dataset, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

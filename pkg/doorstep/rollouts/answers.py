@@ -42,7 +42,7 @@ class Answers:
     Args:
         queue: what replicas have pushed.
         lock: guards policies and submissions.
-        threads: those of the engine, in which nothing waits.
+        threads: the engine's, in which nothing waits.
         raises: whether reading the result of an episode that failed raises, and does not return it.
     """
 

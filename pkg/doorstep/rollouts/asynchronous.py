@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_integer, check_timeout, refuse
-from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS, DeviceKind, batch_info
+from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS
+from doorstep._observations import flat_size, or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.rollouts.changes import SLICE_SECONDS, TimeLimit
@@ -90,8 +91,7 @@ class AsyncEpisodes:
         if request is not None and not callable(request):
             refuse("request", "None, or a callable: number of the environment, of the episode -> request", request)
         rules = config.simulator
-        info = batch_info(DeviceKind.CPU, 0, 1, rules.num_agents, rules.max_levels)
-        self._num_inputs = int(info.flat_observation_size)
+        self._num_inputs = flat_size(or_default(rules.observations), rules.num_agents)
         self._request = request or functools.partial(_request_of_seed, self.num_envs)
         self._exchange = Exchange(len(self._agents))
         self._raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"

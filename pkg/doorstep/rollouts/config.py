@@ -10,6 +10,8 @@ from doorstep._arguments import refuse
 from doorstep._configs import Device, Integer, NativeConfig, Number, PolymorphicConfig, Registry, registered
 from doorstep._native._generated import MAX_REPLICAS, ConfigKind
 from doorstep.config import SimulatorConfig
+from doorstep.levels.reward_terms import RewardTerms
+from doorstep.levels.rules import Rewards, check_reward
 from doorstep.metrics.config import MetricsConfig
 
 
@@ -149,8 +151,8 @@ class RolloutConfig(NativeConfig):
     >>> config.scheduler
     DynamicChunkScheduler(max_chunk=None, begin_fraction=1.0)
 
-    Of the simulator `seed`, `world_offset`, `auto_reset` and `flat_observations` are not used, and it has no `cameras`.
-    In `devices` "cpu" may be there more than once.
+    Of the simulator `seed`, `world_offset` and `auto_reset` are not used, and it has no `cameras`. With
+    `observations="by_name"` it has the default ones. In `devices` "cpu" may be there more than once.
 
     Raises:
         ArgumentError: a value is out of range; the message names the field, its value and the range.
@@ -171,6 +173,9 @@ class RolloutConfig(NativeConfig):
     queue_capacity: Annotated[int, Integer(1, 16777216), "Requests that wait at most."] = 1048576
     max_policies: Annotated[int, Integer(1, 1024), "Different policies that unanswered requests may have."] = 64
     # end
+    reward: Annotated[
+        Rewards | None, RewardTerms(), "What agents are rewarded for, in place of the rewards of the levels."
+    ] = None
 
     def _check(self) -> None:
         if self.simulator.cameras is not None:
@@ -189,3 +194,14 @@ class RolloutConfig(NativeConfig):
     def replica_devices(self) -> tuple[str, ...]:
         """The device of each replica."""
         return self.devices or (self.simulator.device,)
+
+
+def with_reward(config: RolloutConfig, reward: Rewards | None) -> RolloutConfig:
+    """The config with a reward, if there is one.
+
+    Raises:
+        ArgumentError: it is something else than `Rewards`.
+    """
+    instead = "let requests record observations, and compute rewards of the results; train() takes functions"
+    given = check_reward(reward, instead)
+    return config if given is None else config.replace(reward=given)

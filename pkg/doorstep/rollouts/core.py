@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Core:
         in_use = self.answers.policies_in_use
         self.replicas: list[Replica] = []
         self._native = NativePolicies(in_use, functools.partial(_ask_again, self.replicas))
-        self._policies = PolicyTable(config.max_policies, num_agents, in_use, self._native.forget)
+        self._policies = PolicyTable(config.max_policies, config.simulator, in_use, self._native.forget)
         self._writer = RequestWriter(num_agents, self._policies)
         self.ending = False
         self.is_copy = False  # in a forked child
@@ -101,6 +101,7 @@ class Core:
             self.outputs,
             self._failures,
             self.threads,
+            self.config.reward,
         )
 
     def _discard(self) -> None:
@@ -174,7 +175,7 @@ class Core:
             raise
 
     def submit_futures(self, requests: Sequence[EpisodeRequest], timeout: float | None) -> list[Future[EpisodeResult]]:
-        """Those of the requests that found room in time, which are the first ones."""
+        """The futures of the requests that found room in time, which are the first ones."""
         _check_have_no_steps(requests)
         futures = [_EpisodeFuture(self.waiting, self.threads) for _ in requests]
         ids = self.submit(requests, timeout, futures).tolist()
@@ -255,6 +256,25 @@ def _ask_again(replicas: list[Replica], number: int) -> None:
         replica.forget_policy(number)
 
 
+@final
+class AwaitedEpisode:
+    """A request that is submitted, and awaited as `run()` awaits many: Ctrl-C leaves no lock behind, as it may within
+    a future."""
+
+    def __init__(self, core: Core, request: EpisodeRequest) -> None:
+        core.threads.check_wait(None)
+        self._core, self._awaited = core, AwaitedResult()
+        (self._id,) = core.submit([request], None, [self._awaited]).tolist()
+
+    def result(self) -> EpisodeResult:
+        """Waits for it; raises where the episode failed."""
+        self._core.threads.check_wait(None)
+        return self._core.answers.wait_for([self._awaited])[0]
+
+    def cancel(self) -> None:
+        native.cancel_request(self._core.waiting.native_handle, self._id)
+
+
 class _EpisodeFuture(Future[EpisodeResult]):
     """Cancelling it cancels its request. It needs no callback for that: adding one takes the lock of the future, which
     Ctrl-C may leave locked, and then the thread that gives all futures their results would wait for ever."""
@@ -265,16 +285,17 @@ class _EpisodeFuture(Future[EpisodeResult]):
     def __init__(self, queue: RequestQueue, threads: OwnThreads) -> None:
         super().__init__()
         self._queue, self._threads = queue, threads
+        self._waiters = _Waiters(self)
 
     def result(self, timeout: float | None = None) -> EpisodeResult:
-        self._check_wait(timeout)
+        self.check_wait(timeout)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self._check_wait(timeout)
+        self.check_wait(timeout)
         return super().exception(timeout)
 
-    def _check_wait(self, timeout: float | None) -> None:
+    def check_wait(self, timeout: float | None) -> None:
         if self._threads.calls and not self.done():
             self._threads.check_wait(timeout)
 
@@ -286,6 +307,21 @@ class _EpisodeFuture(Future[EpisodeResult]):
         if is_cancelled and self.request_id is not None:
             native.cancel_request(self._queue.native_handle, self.request_id)
         return is_cancelled
+
+
+class _Waiters(list[Any]):
+    """To which `concurrent.futures.wait()` and `as_completed()` append before they wait; with which timeout, they do
+    not say."""
+
+    def __init__(self, future: _EpisodeFuture) -> None:
+        super().__init__()
+        self._future = weakref.ref(future)
+
+    def append(self, waiter: Any) -> None:
+        future = self._future()
+        if future is not None:
+            future.check_wait(None)
+        super().append(waiter)
 
 
 def _check_have_no_steps(requests: Sequence[EpisodeRequest]) -> None:

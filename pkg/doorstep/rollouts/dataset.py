@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeAlias, final
 
@@ -17,6 +16,7 @@ from doorstep._arguments import check_integer, refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.core import AwaitedEpisode
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
@@ -54,8 +54,9 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     [torch.Size([4, 23, 2, 94]), torch.Size([4, 27, 2, 94])]
 
     Args:
-        engine: plays; its results go to futures from then on (`engine.future()`). Or the config of one that is made
-            for each iteration: in the worker processes of a DataLoader, each of which plays its part of the requests.
+        engine: plays; a thread of it takes all its results from then on, as with `engine.future()`. Or the config of
+            one that is made for each iteration: in the worker processes of a DataLoader, each of which plays its part
+            of the requests.
         requests: are iterated over anew for each iteration over the dataset; what they record does not matter.
         ahead: episodes that are requested before they are used, at most; None: twice as many as the engine has worlds.
         shuffle_seed: the order of the requests, a sequence, is drawn from it and the epoch; None: as they are.
@@ -107,17 +108,17 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     def _play(self, engine: RolloutEngine) -> Iterator[Trajectory]:
         worlds = engine.config.simulator.num_worlds * len(engine.config.replica_devices)
         ahead = self._ahead or min(2 * worlds, _MOST_AHEAD)
-        pending: collections.deque[Future[EpisodeResult]] = collections.deque()
+        pending: collections.deque[AwaitedEpisode] = collections.deque()
         try:
             for request in self._own_requests():
-                pending.append(_submit(engine, request))
+                pending.append(AwaitedEpisode(engine._core, _recorded(request)))
                 if len(pending) > ahead:
                     yield _trajectory(pending.popleft().result())
             while pending:
                 yield _trajectory(pending.popleft().result())
         finally:
-            for future in pending:
-                future.cancel()
+            for episode in pending:
+                episode.cancel()
 
     def _own_requests(self) -> Iterator[EpisodeRequest]:
         """This worker's part of the requests of the epoch: every n-th of n workers."""
@@ -130,10 +131,10 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
         return itertools.islice(requests, worker.id, None, worker.num_workers) if worker else iter(requests)
 
 
-def _submit(engine: RolloutEngine, request: Any) -> Future[EpisodeResult]:
+def _recorded(request: Any) -> EpisodeRequest:
     if not isinstance(request, EpisodeRequest):
         refuse("requests", "an iterable of doorstep.EpisodeRequest", request)
-    return engine.future(replace(request, record=("observations",)))
+    return replace(request, record=("observations",))
 
 
 def _trajectory(result: EpisodeResult) -> Trajectory:

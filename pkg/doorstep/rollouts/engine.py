@@ -19,10 +19,11 @@ from doorstep.errors import ClosedError, StateError
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns
+from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.batch import make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted
-from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, watch_process
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.request import EpisodeRequest
@@ -57,6 +58,7 @@ class RolloutEngine:
         config: a `RolloutConfig`, or a `SimulatorConfig` for one replica with the defaults.
         levels: as for `Simulator`. A request without a level plays the one of number `seed % len(levels)`, which is
             then its level: `result.request.level`. Several do not need a larger `max_levels`.
+        reward: what agents are rewarded for, as for `Simulator`; None: as the config says.
         metrics: a store to record in, which other engines may have too; None: one of its own, as `config.metrics` says.
         on_error: "raise"; or "return": failed episodes are results like others, whose `reason` is "failed".
         rules: fields of a `SimulatorConfig` in place of `config`: `RolloutEngine(num_worlds=256)`.
@@ -70,12 +72,13 @@ class RolloutEngine:
         config: RolloutConfig | SimulatorConfig | None = None,
         *,
         levels: AnyLevels = REFERENCE,
+        reward: Rewards | None = None,
         metrics: MetricsStore | None = None,
         on_error: Literal["raise", "return"] = "raise",
         **rules: Any,
     ) -> None:
         table = table_levels(levels)
-        self._config = _with_room(_config_of(config, rules), table)
+        self._config = with_reward(_with_room(_config_of(config, rules), table), reward)
         check_spawns(table, self._config.simulator.num_agents)
         if metrics is not None and not isinstance(metrics, MetricsStore):
             refuse("metrics", "a doorstep.metrics.MetricsStore", metrics)
@@ -246,7 +249,8 @@ class RolloutEngine:
     def future(self, request: EpisodeRequest) -> Future[EpisodeResult]:
         """Submits a request; its result goes to the future instead of `get_outputs()`. Waits while the queue is full.
         Cancelling the future cancels the request. Callbacks of futures run in one thread, and cannot wait for other
-        futures.
+        futures. In them and in policies `concurrent.futures.wait()` is refused, whatever its timeout, unless all have
+        ended.
 
         Raises:
             ArgumentError, StateError, ClosedError: as `submit()`; steps of futures cannot be streamed.

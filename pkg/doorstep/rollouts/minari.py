@@ -48,7 +48,7 @@ def write_minari(dataset_id: str, results: Iterable[EpisodeResult], **about: str
         ValueError: Minari refuses `dataset_id`.
     """
     minari, buffers, spaces, *_ = (
-        import_optional(name, "datasets need Minari", 'pip install "doorstep[minari]"')
+        import_optional(name, "datasets need Minari", "minari")
         for name in ("minari", "minari.data_collector.episode_buffer", "gymnasium.spaces", "h5py", "PIL")
     )
     episodes = _checked(results)

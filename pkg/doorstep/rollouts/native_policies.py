@@ -51,7 +51,7 @@ class NativePolicies:
         """Replicas read the weights of these, by their numbers, as they are now.
 
         Raises:
-            StateError: those of a module are elsewhere.
+            StateError: the weights of a module are elsewhere.
         """
         with self._lock:
             for number, policy in policies.items():

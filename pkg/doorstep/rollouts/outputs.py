@@ -109,7 +109,7 @@ class OutputBatch:
         return make_result(record, request, rows, error)
 
     def futures(self) -> list[Promise]:
-        """Those of all, where all have some."""
+        """The futures of all requests, where all have one."""
         tags = self._arrays.records["tag"][self._start : self._stop].tolist()
         return [self._arrays.submissions[number_of(tag)].future(index_of(tag)) for tag in tags]
 
@@ -121,8 +121,8 @@ class Incoming:
 
     Attributes:
         answers: how many requests of each submission have been answered with these.
-        batch: those of callers.
-        of_futures: those of futures.
+        batch: outputs for callers.
+        of_futures: outputs for futures.
     """
 
     def __init__(self, call: TakeCall) -> None:

@@ -10,9 +10,12 @@ from typing import Any, final
 
 from doorstep._arguments import refuse
 from doorstep._native._generated import PolicyKind
+from doorstep._observations import or_default
+from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
 from doorstep.policy import load_policy
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
+from doorstep.policy.loading import check_observations
 from doorstep.rollouts.request import check_policy
 
 BUILT_IN = {RandomPolicy: PolicyKind.RANDOM, IdlePolicy: PolicyKind.IDLE}
@@ -27,7 +30,7 @@ class PolicyTable:
 
     Args:
         most: how many there may be.
-        num_agents: of an episode.
+        simulator: the rules of the engine's simulators.
         in_use: the numbers that unanswered requests have.
         passed_on: told a number that its policy has no longer.
         load: makes a policy of what requests have; None: `load_policy()`.
@@ -36,12 +39,13 @@ class PolicyTable:
     def __init__(
         self,
         most: int,
-        num_agents: int,
+        simulator: SimulatorConfig,
         in_use: Callable[[], AbstractSet[int]],
         passed_on: Callable[[int], None],
         load: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._num_agents, self._in_use, self._passed_on = num_agents, in_use, passed_on
+        self._num_agents, self._in_use, self._passed_on = simulator.num_agents, in_use, passed_on
+        self._observations = or_default(simulator.observations)
         self._load = load or _load
         self._policies: list[Any] = [_UNUSED] * most
         self._given: list[Any] = [_UNUSED] * most  # what requests have; kept, so that no other object has its identity
@@ -62,7 +66,9 @@ class PolicyTable:
         key = _identity(policy)
         number = self._numbers.get(key)
         if number is None:
-            number = self._give_number(key, policy, self._load(policy), held)
+            loaded = self._load(policy)
+            check_observations(loaded, str(policy), self._observations)
+            number = self._give_number(key, policy, loaded, held)
         held.add(number)
         return number
 

@@ -11,6 +11,7 @@ from doorstep._arguments import refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ReplayError
 from doorstep.recording import Recording, RecordingWriter
+from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.simulator import Simulator
 
@@ -20,21 +21,23 @@ def record_episode(
     request: EpisodeRequest,
     actions: NDArray[np.int32],
     state_hash: int,
-    config: SimulatorConfig,
+    config: RolloutConfig | SimulatorConfig,
 ) -> Recording:
     """Writes the recording of an episode that was played with these actions; see `EpisodeResult.record()`."""
-    if not isinstance(config, SimulatorConfig):
-        refuse("config", "a doorstep.SimulatorConfig", config)
-    _check_end(request, actions, state_hash, config)
-    with _new_world(request, config) as sim, RecordingWriter(path, sim) as writer:
+    if not isinstance(config, (RolloutConfig, SimulatorConfig)):
+        refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
+    played = config if isinstance(config, RolloutConfig) else RolloutConfig(config)
+    _check_end(request, actions, state_hash, played)
+    with _new_world(request, played) as sim, RecordingWriter(path, sim) as writer:
         for step_actions in actions:
             sim.actions = step_actions[None]
             writer.step()
     return Recording(path)
 
 
-def _new_world(request: EpisodeRequest, config: SimulatorConfig) -> Simulator:
+def _new_world(request: EpisodeRequest, played: RolloutConfig) -> Simulator:
     """A world at the beginning of the episode."""
+    config = played.simulator
     sim = Simulator(
         1,
         seed=request.seed,
@@ -43,6 +46,7 @@ def _new_world(request: EpisodeRequest, config: SimulatorConfig) -> Simulator:
         auto_reset=False,
         action_check=config.action_check,
         num_threads=1,
+        reward=played.reward,
         max_levels=min(config.max_levels, 1),  # hashes are those of worlds that can play levels, or not
     )
     if request.level is not None:
@@ -51,11 +55,9 @@ def _new_world(request: EpisodeRequest, config: SimulatorConfig) -> Simulator:
     return sim
 
 
-def _check_end(
-    request: EpisodeRequest, actions: NDArray[np.int32], state_hash: int, config: SimulatorConfig
-) -> None:
+def _check_end(request: EpisodeRequest, actions: NDArray[np.int32], state_hash: int, played: RolloutConfig) -> None:
     """Plays the episode again; nothing is written if it ends otherwise."""
-    with _new_world(request, config) as sim:
+    with _new_world(request, played) as sim:
         for step_actions in actions:
             sim.actions = step_actions[None]
             sim.step()
@@ -64,7 +66,7 @@ def _check_end(
     error = ReplayError(
         f"the episode of seed {request.seed} comes out differently; nothing was written",
         argument="config",
-        hint="pass engine.config.simulator of the engine that played it",
+        hint="pass engine.config of the engine that played it",
     )
     error.different_step, error.worlds = len(actions), (0,)
     raise error

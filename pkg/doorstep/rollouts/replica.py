@@ -15,6 +15,8 @@ from doorstep._native._generated import PolicyKind, ReplicaInfo, ReplicaNeed
 from doorstep._native.rollouts import ReplicaHandle, RowsToAct
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError
+from doorstep.levels.native import to_native_rewards
+from doorstep.levels.rules import Rewards
 from doorstep.policy import Policy
 from doorstep.rollouts.exchange import AskedRows, Exchange
 from doorstep.rollouts.failures import FailureTexts
@@ -38,6 +40,7 @@ class Replica:
         config: of its simulator.
         failures: gets what policies raise.
         threads: gets this one's.
+        reward: what agents are rewarded for; None: as the levels say.
     """
 
     def __init__(
@@ -48,19 +51,20 @@ class Replica:
         outputs: OutputQueue,
         failures: FailureTexts,
         threads: OwnThreads,
+        reward: Rewards | None,
     ) -> None:
         self.number = number
         self._requests, self._outputs = requests, outputs
         self._handle = ReplicaHandle(config.native_handle, requests.native_handle, outputs.native_handle, number)
+        if reward is not None:
+            self._handle.set_rewards(to_native_rewards(reward))
         self._failures, self._threads = failures, threads
         self._states = RowStates()
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._last_info = self._handle.info()
         self._thread: threading.Thread | None = None
 
-    def start(
-        self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended
-    ) -> None:
+    def start(self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended) -> None:
         """Only the thread refers to these, so that the parts of an engine are no cycle, and go when it does.
 
         Args:
@@ -101,9 +105,7 @@ class Replica:
 
     # ---- The thread
 
-    def _run(
-        self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended
-    ) -> None:
+    def _run(self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended) -> None:
         self._threads.enter("a policy")
         cause: BaseException | None = None
         try:

@@ -49,7 +49,7 @@ class EpisodeRequest:
         priority: for the priority scheduler; larger ones are played earlier.
         deadline: seconds from the submission, at most 1e9, after which the episode is not played, or is ended; None:
             none.
-        record: what comes back beside the result: "actions" of every step, "observations" (and rewards) of every step,
+        record: what comes back with the result: "actions" of every step, "observations" (and rewards) of every step,
             "stream": an output after each step; "trace": the way of the request is shown in the engine's trace.
         tag: a number of yours, 0 to 2**64 - 1, that comes back with the outputs.
 

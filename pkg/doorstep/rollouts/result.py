@@ -16,6 +16,7 @@ from doorstep._native.rollouts import output_data
 from doorstep.config import SimulatorConfig
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.recording import Recording
+from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.recorded import record_episode
 from doorstep.rollouts.request import EpisodeRequest
 
@@ -79,7 +80,7 @@ class EpisodeResult:
         ends = np.array(ROOM_ENDS if level is None else level.room_ends)
         return self.max_y > ends[:, None]
 
-    def record(self, path: str | os.PathLike[str], config: SimulatorConfig) -> Recording:
+    def record(self, path: str | os.PathLike[str], config: RolloutConfig | SimulatorConfig) -> Recording:
         """Writes the episode as a recording of one world, and opens it.
 
         The episode is stepped again with its actions, and must come out the same. A recording of an episode without a
@@ -95,7 +96,7 @@ class EpisodeResult:
 
         Args:
             path: the file; one that exists is replaced.
-            config: the engine's `config.simulator`.
+            config: the engine's `config`, or what it was made with.
 
         Raises:
             ArgumentError: the request records no actions, or an argument is of another kind.

@@ -9,13 +9,18 @@ The functions here call the operators, `torch.ops.doorstep.*`.
 
 from __future__ import annotations
 
+from doorstep._optional import missing
+
+try:
+    import torch  # noqa: F401  what follows imports it
+except ImportError as error:
+    raise missing("doorstep.torch needs PyTorch", "torch", error) from error
+
 from doorstep.torch.advantages import generalized_advantages, v_trace
-from doorstep.torch.batch import Batch, BatchState, make
+from doorstep.torch.batch import make
 from doorstep.torch.multi_discrete import multi_discrete_evaluate, multi_discrete_sample
 
 __all__ = [
-    "Batch",
-    "BatchState",
     "generalized_advantages",
     "make",
     "multi_discrete_evaluate",

@@ -41,22 +41,25 @@ def _access_of(name: str, inputs: OperandAccess) -> OperandAccess:
     return OperandAccess.READ_WRITE if name in OUTLIVING else OperandAccess.WRITE
 
 
-RULES = "int num_agents, int episode_length, bool auto_reset, int action_check, int max_levels, float[] reward"
+RULES = (
+    "int num_agents, int episode_length, bool auto_reset, int action_check, int max_levels, "
+    "float[] observation_parts, float[] reward"
+)
 CREATE = OperatorSpec("create_", _operands(OperandAccess.WRITE), (), f"{RULES}, int seed, int world_offset")
 STEP = OperatorSpec("step_", _operands(OperandAccess.READ_WRITE), (), f"{RULES}, Tensor[] values")
 COUNT = len(STEP.operands)
 READ_AT = [index for index, operand in enumerate(STEP.operands) if operand.access is OperandAccess.READ_WRITE]
 
 
-def extents_of(where: DeviceStream, num_worlds: int, num_agents: int, max_levels: int) -> dict[str, int]:
+def extents_of(where: DeviceStream, num_worlds: int, rules: BatchRules) -> dict[str, int]:
     """The extents of all tensors of a batch, by symbol."""
-    info = batch_info(where.device_kind, where.device_index, num_worlds, num_agents, max_levels)
+    info = batch_info(where.device_kind, where.device_index, num_worlds, *rules.kind)
     return {
         "N": num_worlds,
-        "A": num_agents,
-        "A-1": num_agents - 1,
+        "A": rules.num_agents,
+        "A-1": rules.num_agents - 1,
         "F": info.flat_observation_size,
-        "L": max_levels,
+        "L": rules.max_levels,
         "W": info.world_bytes // 4,
         "X": info.scratch_bytes,
     }
@@ -71,7 +74,7 @@ def _prepare(worlds: torch.Tensor, rules: BatchRules) -> None:
 @functools.cache
 def _extents(rules: BatchRules) -> dict[str, int]:
     """Those that the rules decide. Scratch memory may have any size that the library takes."""
-    extents = extents_of(DeviceStream(DeviceKind.CPU, 0, 0), 1, rules.num_agents, rules.max_levels)
+    extents = extents_of(DeviceStream(DeviceKind.CPU, 0, 0), 1, rules)
     return {symbol: extent for symbol, extent in extents.items() if symbol not in ("N", "X")}
 
 
@@ -83,7 +86,7 @@ def _call(rules: BatchRules) -> TensorCall:
 
 
 def _rules(arguments: Sequence[Any]) -> BatchRules:
-    return BatchRules._make([*arguments[:-1], tuple(arguments[-1])])  # PyTorch passes a list
+    return BatchRules._make([*arguments[:-2], *map(tuple, arguments[-2:])])  # PyTorch passes lists
 
 
 def _create(*arguments: Any) -> None:
@@ -124,7 +127,7 @@ def _check_values(pairs: Sequence[Pair]) -> None:
 
 
 def read_by_step(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-    """Those of a step's tensors that it reads."""
+    """The tensors of a step that it reads."""
     return [tensor for tensor in (tensors[index] for index in READ_AT) if tensor is not None]
 
 

@@ -26,14 +26,12 @@ ESTIMATED = (
     TensorSpec("advantages", "float", STEPS, OperandAccess.WRITE),
     TensorSpec("targets", "float", STEPS, OperandAccess.WRITE),
 )
-GENERALIZED_ADVANTAGES = OperatorSpec(
-    "generalized_advantages", ESTIMATES, ESTIMATED, "float discount, float trace_decay"
-)
+GENERALIZED_ADVANTAGES = OperatorSpec("generalized_advantages", ESTIMATES, ESTIMATED, "float gamma, float gae_lambda")
 V_TRACE = OperatorSpec(
     "v_trace",
     (TensorSpec("log_ratios", "float", STEPS), *ESTIMATES),
     ESTIMATED,
-    "float discount, float trace_decay, float rho_clip, float c_clip",
+    "float gamma, float gae_lambda, float rho_clip, float c_clip",
 )
 
 
@@ -44,13 +42,13 @@ def generalized_advantages(
     terminations: torch.Tensor,
     truncations: torch.Tensor,
     *,
-    discount: float = 0.99,
-    trace_decay: float = 0.95,
+    gamma: float = 0.99,
+    gae_lambda: float = 0.95,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Generalised advantage estimation (Schulman et al., 2016) over T steps of N agents.
 
-        error[t] = rewards[t] + discount * next_values[t] * (1 - terminations[t]) - values[t]
-        advantages[t] = error[t] + discount * trace_decay * (1 - ended[t]) * advantages[t + 1]
+        error[t] = rewards[t] + gamma * next_values[t] * (1 - terminations[t]) - values[t]
+        advantages[t] = error[t] + gamma * gae_lambda * (1 - ended[t]) * advantages[t + 1]
 
     where an episode has ended if it was terminated or truncated. Inputs are treated as constants: no gradient flows
     through them.
@@ -60,7 +58,7 @@ def generalized_advantages(
     >>> rewards, values = torch.ones(3, 1), torch.zeros(3, 1)
     >>> terminations, truncations = torch.tensor([[False], [False], [True]]), torch.zeros(3, 1, dtype=torch.bool)
     >>> advantages, targets = generalized_advantages(
-    ...     rewards, values, values, terminations, truncations, discount=1.0, trace_decay=1.0
+    ...     rewards, values, values, terminations, truncations, gamma=1.0, gae_lambda=1.0
     ... )
     >>> targets.ravel()
     tensor([3., 2., 1.])
@@ -72,8 +70,8 @@ def generalized_advantages(
             one of the next episode.
         terminations: bool or uint8 [T, ...]: the episode ended, and the value of what follows is 0.
         truncations: bool or uint8 [T, ...]: the episode was cut off; next_values estimate what would have followed.
-        discount: gamma, 0 to 1.
-        trace_decay: lambda, 0 to 1.
+        gamma: what a reward is worth a step earlier, 0 to 1.
+        gae_lambda: how much later errors count, 0 to 1: 0, only the next one; 1, all alike.
 
     Returns:
         The advantages, and the targets for the value function: advantages + values. Both like rewards.
@@ -88,7 +86,7 @@ def generalized_advantages(
         terminations=terminations,
         truncations=truncations,
     )
-    advantages, targets = torch.ops.doorstep.generalized_advantages(*tensors, discount, trace_decay)
+    advantages, targets = torch.ops.doorstep.generalized_advantages(*tensors, gamma, gae_lambda)
     return advantages.reshape(rewards.shape), targets.reshape(rewards.shape)
 
 
@@ -100,23 +98,23 @@ def v_trace(
     terminations: torch.Tensor,
     truncations: torch.Tensor,
     *,
-    discount: float = 0.99,
-    trace_decay: float = 1.0,
+    gamma: float = 0.99,
+    gae_lambda: float = 1.0,
     rho_clip: float = 1.0,
     c_clip: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """V-trace (Espeholt et al., 2018, equation 1) over T steps of N agents.
 
-        error[t] = rho[t] * (rewards[t] + discount * next_values[t] * (1 - terminations[t]) - values[t])
-        targets[t] = values[t] + error[t] + discount * c[t] * (1 - ended[t]) * (targets[t + 1] - values[t + 1])
+        error[t] = rho[t] * (rewards[t] + gamma * next_values[t] * (1 - terminations[t]) - values[t])
+        targets[t] = values[t] + error[t] + gamma * c[t] * (1 - ended[t]) * (targets[t + 1] - values[t + 1])
 
-    with rho = min(rho_clip, ratio) and c = trace_decay * min(c_clip, ratio). With ratios of 1 the targets
+    with rho = min(rho_clip, ratio) and c = gae_lambda * min(c_clip, ratio). With ratios of 1 the targets
     are those of `generalized_advantages()`. Inputs are treated as constants: no gradient flows through them.
 
     >>> import torch
     >>> from doorstep.torch import v_trace
     >>> zeros, flags = torch.zeros(2, 1), torch.tensor([[False], [True]])
-    >>> advantages, targets = v_trace(zeros, zeros + 1, zeros, zeros, flags, flags, discount=0.5)
+    >>> advantages, targets = v_trace(zeros, zeros + 1, zeros, zeros, flags, flags, gamma=0.5)
     >>> targets.ravel()
     tensor([1.5000, 1.0000])
 
@@ -124,11 +122,12 @@ def v_trace(
         log_ratios: float32 or float64 [T, ...]: log-probability of the action under the policy that learns, minus that
             under the policy that acted.
         rewards: this and the others as in `generalized_advantages()`.
+        gae_lambda: the lambda of V-trace, 0 to 1.
         rho_clip: limit of the ratios that scale errors, at least 0; it decides which value function is the fixed point.
         c_clip: limit of the ratios that scale later errors, at least 0; it decides the speed of convergence.
 
     Returns:
-        The advantages for the policy gradient: rho[t] * (rewards[t] + discount * target of what followed - values[t]).
+        The advantages for the policy gradient: rho[t] * (rewards[t] + gamma * target of what followed - values[t]).
         And the targets for the value function.
 
     Raises:
@@ -142,7 +141,7 @@ def v_trace(
         terminations=terminations,
         truncations=truncations,
     )
-    advantages, targets = torch.ops.doorstep.v_trace(*tensors, discount, trace_decay, rho_clip, c_clip)
+    advantages, targets = torch.ops.doorstep.v_trace(*tensors, gamma, gae_lambda, rho_clip, c_clip)
     return advantages.reshape(rewards.shape), targets.reshape(rewards.shape)
 
 

@@ -10,7 +10,6 @@ import torch
 
 from doorstep._arguments import check_integer, refuse
 from doorstep._batches import (
-    FLAT,
     LEVEL_WORDS,
     NAMES,
     batch_rules,
@@ -22,8 +21,9 @@ from doorstep._batches import (
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
 from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.levels import AnyLevel, Rewards
+from doorstep.levels import Rewards
 from doorstep.levels.choice import REFERENCE, AnyLevels
+from doorstep.levels.files import AnyLevel
 from doorstep.torch._batch_operators import STATE_DTYPES, extents_of, step_in_place
 from doorstep.torch._operators import device_stream
 
@@ -69,10 +69,8 @@ class Batch:
         self.device = torch.device("cpu") if kind == DeviceKind.CPU else torch.device("cuda", index)
         self.config = config.replace(device=str(self.device))
         self._rules = batch_rules(config, reward)
-        absent = () if config.flat_observations else FLAT
-        self._names = tuple(name for name in NAMES if name not in absent and self._rules.has(name))
-        sizes = config.num_worlds, config.num_agents, config.max_levels
-        self._extents = extents_of(device_stream(self.device), *sizes)
+        self._names = tuple(filter(self._rules.has, NAMES))
+        self._extents = extents_of(device_stream(self.device), config.num_worlds, self._rules)
         self._level_table: torch.Tensor | None = None
         self._count = len(levels)
         if config.max_levels:

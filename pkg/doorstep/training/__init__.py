@@ -6,6 +6,13 @@ plays the result. `doorstep train` is the command.
 
 from __future__ import annotations
 
+from doorstep._optional import missing
+
+try:
+    import torch  # noqa: F401  what follows imports it
+except ImportError as error:
+    raise missing("doorstep.training needs PyTorch", "train", error) from error
+
 from doorstep.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from doorstep.training.config import (
     CurriculumConfig,
@@ -13,7 +20,6 @@ from doorstep.training.config import (
     LearnabilityCurriculum,
     LSTMNetwork,
     MLPNetwork,
-    NetworkConfig,
     PPOConfig,
     TrainingConfig,
     UniformCurriculum,
@@ -21,9 +27,7 @@ from doorstep.training.config import (
 from doorstep.training.curriculum import Curriculum, register_curriculum
 from doorstep.training.distributed import Ranks
 from doorstep.training.errors import LostRankError, NonFiniteLossError, TrainingError
-from doorstep.training.level_sampler import LevelRecord
-from doorstep.training.levels import LevelOutcomes, SuccessRates
-from doorstep.training.logs import Record, read_log
+from doorstep.training.logs import read_log
 from doorstep.training.presets import preset
 from doorstep.training.run import resume, train
 from doorstep.training.trained import export_policy
@@ -36,16 +40,11 @@ __all__ = [
     "ExperienceConfig",
     "LSTMNetwork",
     "LearnabilityCurriculum",
-    "LevelOutcomes",
-    "LevelRecord",
     "LostRankError",
     "MLPNetwork",
-    "NetworkConfig",
     "NonFiniteLossError",
     "PPOConfig",
     "Ranks",
-    "Record",
-    "SuccessRates",
     "Trainer",
     "TrainingConfig",
     "TrainingError",

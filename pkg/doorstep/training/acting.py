@@ -61,8 +61,9 @@ class NativeActor:
         if self._policy.state_size:
             rollout.memory[step + 1] = rollout.memory[step].masked_fill(rollout.starts[step][:, None], 0)
             state = rollout.memory[step + 1].unflatten(0, by_world)
+        seen = rollout.observations[step, :, : self._policy.num_inputs].contiguous()
         actions = self._policy.act(
-            rollout.observations[step].unflatten(0, by_world),
+            seen.unflatten(0, by_world),
             state,
             step=step_of_run & MAX_STEP,
             first_world=self._first_world,

@@ -20,10 +20,9 @@ from doorstep._files import read_regular
 from doorstep._native import VERSION_STRING
 from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import DoorstepError, StateError
-from doorstep.policy import SamplingParams
 from doorstep.policy import files as policy_files
 from doorstep.training.config import CurriculumConfig, TrainingConfig, UniformCurriculum
-from doorstep.training.trained import policy_layers
+from doorstep.training.trained import stored_policy
 
 FORMAT = 1
 METADATA_KEY = "doorstep"
@@ -110,9 +109,9 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
     }
     tensors, metadata = dict(checkpoint.tensors), {}
     if not checkpoint.config.sees_pixels:  # which no policy can
-        layers, about = policy_layers(checkpoint), {"world_steps": checkpoint.world_steps, "config": header["config"]}
-        metadata[policy_files.METADATA_KEY] = policy_files.description_of(layers, SamplingParams(), about)
-        tensors.update({name: torch.from_numpy(array) for name, array in policy_files.arrays_of(layers).items()})
+        policy = stored_policy(checkpoint)
+        metadata[policy_files.METADATA_KEY] = policy_files.description_of(policy)
+        tensors.update({name: torch.from_numpy(array) for name, array in policy_files.arrays_of(policy.layers).items()})
     save_tensors(path, tensors, header, metadata)
 
 

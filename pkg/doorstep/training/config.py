@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal, final
 
 from doorstep._arguments import check_weights, refuse
 from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, registered
-from doorstep._configs.flags import apply_changes, split_changes
+from doorstep._configs.changes import apply_changes, split_changes
 from doorstep._native import MAX_SEED
+from doorstep._observations import BY_NAME, OBSERVATIONS, Parts, PartsRule, flat_size, part_names
 from doorstep.config import SimulatorConfig
 from doorstep.levels import GeneratedLevel, Level, Rewards
 from doorstep.levels.choice import find_levels, is_reference
@@ -172,16 +173,17 @@ class TrainingConfig(Config):
     >>> TrainingConfig.from_json(config.to_json()) == config
     True
 
-    The simulator always makes flat observations, unless it has cameras. Small networks gain little from more threads of
-    PyTorch than one, and threads that wait for each other are many times slower where other programs use the cores;
-    results depend on their number in the last bits.
+    Actors see the simulator's `observations`; with "by_name" and without cameras these are the default ones, and with
+    cameras they are pixels. Critics see `critic_observations` too, which policies do not need. Small networks gain
+    little from more threads of PyTorch than one, and threads that wait for each other are many times slower where other
+    programs use the cores; results depend on their number in the last bits.
 
     Raises:
         ArgumentError: a value is out of range, or parts contradict each other; the message names the field.
     """
 
     simulator: Annotated[
-        SimulatorConfig, "The worlds. With cameras the network sees their pixels, otherwise the flat observations."
+        SimulatorConfig, "The worlds. With cameras the network sees their pixels, otherwise its `observations`."
     ] = field(default_factory=lambda: SimulatorConfig(256))
     levels: Annotated[
         str | tuple[Level | GeneratedLevel, ...],
@@ -196,6 +198,11 @@ class TrainingConfig(Config):
     ] = None
     reward: Annotated[
         Rewards | None, RewardTerms(), "What agents are rewarded for, in place of the rewards of the levels."
+    ] = None
+    critic_observations: Annotated[
+        Parts | None,
+        PartsRule(),
+        "Parts that critics see beside what actors see, such as physics. Critics then have hidden layers of their own.",
     ] = None
     curriculum: Annotated[CurriculumConfig, "How likely worlds draw each level."] = field(
         default_factory=UniformCurriculum
@@ -220,8 +227,11 @@ class TrainingConfig(Config):
         simulator, experience = self.simulator, self.experience
         if not simulator.auto_reset:
             refuse("simulator.auto_reset", "True", False, "training steps worlds whose episodes follow each other")
-        if simulator.flat_observations == self.sees_pixels:
-            object.__setattr__(self, "simulator", simulator.replace(flat_observations=not self.sees_pixels))
+        if simulator.has_flat_observations == self.sees_pixels:
+            observations = BY_NAME if self.sees_pixels else OBSERVATIONS
+            object.__setattr__(self, "simulator", simulator.replace(observations=observations))
+        if self.critic_observations is not None:
+            self._check_critic(self.critic_observations)
         if self.sees_pixels and experience.time_limit == "bootstrap":
             refuse("experience.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
         if is_reference(self.levels) and not isinstance(self.curriculum, UniformCurriculum):
@@ -238,6 +248,29 @@ class TrainingConfig(Config):
             refuse("ppo.num_minibatches", requirement, self.ppo.num_minibatches)
         if experience.inference == "native" and (self.sees_pixels or simulator.device != "cpu"):
             refuse("experience.inference", "'torch' or 'auto' with cameras or on a GPU", "native")
+
+    def _check_critic(self, observations: Parts) -> None:
+        if self.sees_pixels:
+            refuse("critic_observations", "none with cameras", observations)
+        seen = [part for part in part_names(observations) if part in part_names(self.simulator.observations)]
+        if seen:
+            requirement = "parts that simulator.observations does not have"
+            refuse("critic_observations", requirement, observations, f"critics see {seen[0]!r} too, as actors do")
+        if not self.num_critic_inputs:
+            refuse("critic_observations", "parts that have values with simulator.num_agents=1", observations)
+
+    @property
+    def worlds(self) -> SimulatorConfig:
+        """The rules of the worlds that a run steps: what critics see comes last in their observations."""
+        if self.critic_observations is None:
+            return self.simulator
+        observations = (*self.simulator.observations, *self.critic_observations)
+        return self.simulator.replace(observations=observations)
+
+    @property
+    def num_critic_inputs(self) -> int:
+        """Numbers of an observation that only the critic sees, the last ones."""
+        return flat_size(self.critic_observations or (), self.simulator.num_agents)
 
     @property
     def sees_pixels(self) -> bool:

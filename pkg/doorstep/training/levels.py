@@ -11,7 +11,8 @@ from torch import nn
 
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena, find_arenas
-from doorstep.levels import AnyLevel, GeneratedLevel
+from doorstep.levels import GeneratedLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.training.config import TrainingConfig
 
 
@@ -35,7 +36,7 @@ class SuccessRates(nn.Module):  # type: ignore[misc]
 
     Attributes:
         episodes: float64 [L], that the estimates rest on: 0 before the first one, at most `window`.
-        successes: float64 [L], those of them that succeeded.
+        successes: float64 [L], how many of these succeeded.
     """
 
     episodes: torch.Tensor
@@ -83,7 +84,7 @@ class TrainingLevels:
         self.has_reference_rooms = torch.tensor(list(map(has_reference_rooms, arenas)), device=device)
 
     def succeeded(self, levels: torch.Tensor, terminations: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
-        """Whether episodes that ended succeeded, bool [W]; arguments as those of `outcomes()`."""
+        """Whether episodes that ended succeeded, bool [W]; arguments as of `outcomes()`."""
         return terminations | (largest_y > self._exits[levels][:, None]).all(1)
 
     def in_last_room(self, levels: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
@@ -154,14 +155,11 @@ def exit_of(arena: Arena) -> float:
     Raises:
         ArgumentError: it has no door.
     """
-    level = arena.level
-    if level is None or isinstance(level, GeneratedLevel):
-        return GeneratedLevel().room_ends[-1]
-    ends = [room.end for room in level.rooms if room.door is not None]
-    if not ends:
+    end = (arena.level or GeneratedLevel()).exit
+    if end is None:
         raise ArgumentError(
             f"level {arena.name!r} has neither a goal nor a room with a door, so that no episode in it can succeed",
             argument="levels",
             hint="give it a goal",
         )
-    return ends[-1]
+    return end

@@ -13,8 +13,8 @@ from typing import Any, final
 import torch
 
 from doorstep._files import replaced_file
+from doorstep._optional import missing
 from doorstep._run_log import read_log
-from doorstep.errors import LibraryError
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.training.distributed import Ranks
 from doorstep.training.level_sampler import LevelRecord
@@ -126,8 +126,7 @@ class TensorBoardLog:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            hint = 'pip install "doorstep[train]"'
-            raise LibraryError(f"TensorBoard cannot be imported: {error}", hint=hint) from error
+            raise missing("curves for TensorBoard need it", "train", error) from error
         self._writer = SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1 if resumed_at else None)
 
     def write(self, record: Record) -> None:

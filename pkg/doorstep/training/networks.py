@@ -41,19 +41,23 @@ class Outputs(NamedTuple):
 class ActorCritic(nn.Module):  # type: ignore[misc]
     """Policy and value function.
 
-    shape: of an agent's observation: (F,) numbers, or (H, W, C) pixels, uint8.
+    shape: of an agent's observation: (F,) numbers, or (H, W, C) pixels, uint8. critic_inputs: of the numbers, the last
+    ones that only the critic sees. It then has hidden layers of its own: over all numbers, or, in a network with
+    memory, over what the memory gives and these.
     """
 
-    def __init__(self, config: NetworkConfig, shape: Sequence[int]) -> None:
+    def __init__(self, config: NetworkConfig, shape: Sequence[int], critic_inputs: int = 0) -> None:
         super().__init__()
         width = config.widths[-1]
         memory = config.memory if isinstance(config, LSTMNetwork) else 0
-        has_two_encoders = isinstance(config, MLPNetwork) and config.separate_critic
-        self.encoder = make_encoder(config, shape)
+        has_two_encoders = bool(critic_inputs) or (isinstance(config, MLPNetwork) and config.separate_critic)
+        self.actor_inputs = shape[0] - critic_inputs if critic_inputs else None  # None: all, or pixels
+        self.encoder = make_encoder(config, shape if self.actor_inputs is None else (self.actor_inputs,))
         self.memory = nn.LSTMCell(width, memory) if memory else None
-        self.critic_encoder = make_encoder(config, shape) if has_two_encoders else None
+        judged = (memory + critic_inputs,) if memory else shape
+        self.critic_encoder = make_encoder(config, judged) if has_two_encoders else None
         self.actor = nn.Linear(memory or width, NUM_LOGITS)
-        self.critic = nn.Linear(memory or width, 1)
+        self.critic = nn.Linear(width if has_two_encoders else memory or width, 1)
         self.memory_size = 2 * memory
         initialize(self)
 
@@ -65,12 +69,16 @@ class ActorCritic(nn.Module):  # type: ignore[misc]
             memory: float [B, S]: hidden and cell state of the LSTM before the first step.
             starts: bool [L, B]: an episode begins with this step, whose memory is therefore zero.
         """
-        features = self.encoder(observations.flatten(0, 1)).unflatten(0, starts.shape)
+        seen = observations if self.actor_inputs is None else observations[..., : self.actor_inputs]
+        features = self.encoder(seen.flatten(0, 1)).unflatten(0, starts.shape)
         if self.memory is not None:
             features, memory = self._remember(features, memory, starts)
         judged = features
         if self.critic_encoder is not None:
-            judged = self.critic_encoder(observations.flatten(0, 1)).unflatten(0, starts.shape)
+            judged = observations
+            if self.memory is not None:
+                judged = torch.cat((features, observations[..., self.actor_inputs :]), -1)
+            judged = self.critic_encoder(judged.flatten(0, 1)).unflatten(0, starts.shape)
         return Outputs(self.actor(features).float(), self.critic(judged).squeeze(-1).float(), memory)
 
     def _remember(

@@ -23,7 +23,7 @@ PRESETS: dict[str, TrainingConfig] = {
     # For a few CPU cores. The task of the last room is practised: where agents failed, in levels that begin in it, with
     # cubes nearer to their buttons, and behind two easy rooms.
     "default": TrainingConfig(
-        simulator=SimulatorConfig(512, flat_observations=True),
+        simulator=SimulatorConfig(512),
         levels=(
             leading_outside("reference rooms", *REFERENCE_ROOMS),
             leading_outside("last room", *REFERENCE_ROOMS, first_room=2, cubes_near_buttons=0.75),

@@ -170,8 +170,8 @@ class Rollout:
             scale.restore(next_values),
             terminations,
             truncations,
-            discount=self._config.ppo.gamma,
-            trace_decay=self._config.ppo.gae_lambda,
+            gamma=self._config.ppo.gamma,
+            gae_lambda=self._config.ppo.gae_lambda,
         )
         self.explained_variance = explained_variance(self.advantages, targets, self._ranks)
         moments.update(targets, self._ranks)

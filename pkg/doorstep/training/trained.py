@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from doorstep._observations import or_default
 from doorstep.policy import SamplingParams
-from doorstep.policy.files import StoredLayer, read_stored, write_policy
+from doorstep.policy.files import StoredLayer, StoredPolicy, read_stored, write_policy
 from doorstep.policy.torch_modules import LayerSpec, read_layers
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import make_observation_moments
@@ -42,12 +43,14 @@ def export_policy(
         OSError: a file cannot be read or written.
     """
     stored = read_stored(path)
-    write_policy(output, stored.layers, sampling or stored.sampling, stored.about)
+    write_policy(output, stored if sampling is None else stored._replace(sampling=sampling))
 
 
-def policy_layers(checkpoint: Checkpoint) -> list[StoredLayer]:
+def stored_policy(checkpoint: Checkpoint) -> StoredPolicy:
     """The policy of a checkpoint of flat observations, which takes them as the simulator makes them."""
-    return [_stored(layer) for layer in read_layers(restored_network(checkpoint).actor_modules())]
+    layers = [_stored(layer) for layer in read_layers(restored_network(checkpoint).actor_modules())]
+    about = {"world_steps": checkpoint.world_steps, "config": checkpoint.config.to_dict()}
+    return StoredPolicy(layers, SamplingParams(), or_default(checkpoint.config.simulator.observations), about)
 
 
 def _stored(layer: LayerSpec) -> StoredLayer:
@@ -64,23 +67,27 @@ def restored_network(checkpoint: Checkpoint) -> ActorCritic:
     config = checkpoint.config
     first = checkpoint.tensors.get("network.encoder.0.weight")
     inputs = first.shape[1] if first is not None and first.ndim == 2 else 1
-    network = ActorCritic(config.network, (inputs,))
-    moments = make_observation_moments(config, (inputs,))
+    shape = (inputs + config.num_critic_inputs,)
+    network = ActorCritic(config.network, shape, config.num_critic_inputs)
+    moments = make_observation_moments(config, shape)
     parts = {"network": network.state_dict(), "observation_moments": {} if moments is None else moments.state_dict()}
     checkpoint.check(parts)
     network.load_state_dict(checkpoint.part("network"))
     if moments is not None:
         moments.load_state_dict(checkpoint.part("observation_moments"))
         mean, deviation = moments.scale()
-        for encoder in (network.encoder, network.critic_encoder):
-            if encoder is not None:
-                fold_scale(encoder[0], mean, deviation)
+        fold_scale(network.encoder[0], mean[:inputs], deviation[:inputs])
+        if network.critic_encoder is not None:
+            own = config.num_critic_inputs if network.memory is not None else len(mean)  # what it reads itself
+            fold_scale(network.critic_encoder[0], mean[-own:], deviation[-own:])
     return network
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
 def fold_scale(layer: nn.Module, mean: torch.Tensor, deviation: torch.Tensor) -> None:
-    """Makes a layer of (x - mean) / deviation one of x: W (x - m) / d + b = (W / d) x + (b - (W / d) m)."""
+    """Makes a layer whose last inputs are (x - mean) / deviation one of x:
+    W (x - m) / d + b = (W / d) x + (b - (W / d) m)."""
     assert isinstance(layer, nn.Linear)
-    layer.weight /= deviation
-    layer.bias -= layer.weight @ mean
+    weight = layer.weight[:, -len(mean) :]
+    weight /= deviation
+    layer.bias -= weight @ mean

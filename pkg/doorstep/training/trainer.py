@@ -84,7 +84,9 @@ class Trainer:
         self.reward_function = reward_function
         self.ranks = ranks = ranks or Ranks()
         arenas = arenas_of(config)
-        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.reward, reward_function)
+        self.worlds = worlds = Worlds(
+            config.worlds, ranks, levels_of(arenas), config.reward, reward_function, config.num_critic_inputs
+        )
         levels = self._levels = TrainingLevels(arenas, worlds.device)
         self._sampler = None if is_reference(config.levels) else LevelSampler(config, levels, worlds)
         self._retries = Retries(config, worlds, ranks) if config.experience.retries else None
@@ -273,4 +275,4 @@ def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:
     """The network before training; its weights follow from the config's seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return ActorCritic(config.network, shape)
+        return ActorCritic(config.network, shape, config.num_critic_inputs)

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 
 from doorstep._native import NEUTRAL_ACTION
+from doorstep._observations import BY_NAME
 from doorstep._reward import AppliedReward, RewardFunction
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
-from doorstep.levels import AnyLevel, Rewards
+from doorstep.levels import Rewards
 from doorstep.levels.choice import REFERENCE
+from doorstep.levels.files import AnyLevel
 from doorstep.simulator import Simulator
 from doorstep.training.distributed import Ranks
 from doorstep.training.normalization import Scale
@@ -31,6 +33,7 @@ class Worlds:
 
     levels: that worlds draw from; none: they play the reference's.
     reward: what agents are rewarded for; None: as the levels say. reward_function: gives other rewards, of a step.
+    critic_inputs: of an observation, the last numbers, which only the critic sees.
 
     Attributes:
         sim: the simulator.
@@ -49,6 +52,7 @@ class Worlds:
         levels: Sequence[AnyLevel] = (),
         reward: Rewards | None = None,
         reward_function: RewardFunction | None = None,
+        critic_inputs: int = 0,
     ) -> None:
         self._config = config
         self._ranks = ranks
@@ -72,6 +76,8 @@ class Worlds:
         self._apply: AppliedReward | None = None
         if reward_function is not None:
             tensors = {name: tensor.to_torch() for name, tensor in sim.tensors.items()}
+            for name in ("observations", "final_observations") if critic_inputs else ():
+                tensors[name] = tensors[name][..., :-critic_inputs]  # what agents observe
             self._apply = AppliedReward(reward_function, tensors)
         self.after_step: AfterStep | None = None
 
@@ -157,7 +163,7 @@ class Worlds:
         if not len(saves) or total % len(saves):
             raise StateError(f"{total} worlds cannot have been those of {len(saves)} processes")
         size = total // len(saves)
-        config = self._config.replace(num_worlds=size, device="cpu", cameras=None, flat_observations=False)
+        config = self._config.replace(num_worlds=size, device="cpu", cameras=None, observations=BY_NAME)
         with self._simulator_of(config) as saved:
             for index in range(own.start // size, -(-own.stop // size)):
                 saved.restore(saves[index].numpy().tobytes())

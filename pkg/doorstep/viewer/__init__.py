@@ -10,6 +10,7 @@ from typing import Any
 
 from doorstep._optional import import_optional
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
+from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
 from doorstep.policy.sampling import SamplingParams
 
@@ -20,6 +21,7 @@ def view(
     policy: AnyPolicy = "random",
     *,
     levels: AnyLevels = REFERENCE,
+    reward: Rewards | None = None,
     worlds: int = 1,
     num_agents: int = 2,
     seed: int = 0,
@@ -37,7 +39,7 @@ def view(
 
     Args:
         policy: what acts, as in `load_policy()`; people can take over an agent in the page.
-        levels: what is played, as in `Simulator`.
+        levels, reward: what is played, and what agents are rewarded for, as in `Simulator`.
         worlds: number of worlds; at most 64 are shown at once.
         num_agents, seed, device, episode_length: as in `Simulator`.
         sampling: how a network chooses actions, as in `load_policy()`.
@@ -56,6 +58,7 @@ def view(
         policy=policy,
         sampling=sampling,
         levels=tuple(table_levels(levels)),
+        reward=reward,
         worlds=worlds,
         agents=num_agents,
         seed=seed,
@@ -70,7 +73,7 @@ def view(
 
 def show(**settings: Any) -> None:
     """Serves the page with these `Settings`, if there is viser."""
-    import_optional("viser", "the viewer needs viser", 'pip install "viser>=1.1,<2"')
+    import_optional("viser", "the viewer needs viser", "view")
     from doorstep.viewer.server import Settings, serve  # here: it imports viser
 
     serve(Settings(**settings))

@@ -1,24 +1,22 @@
-"""What the page shows of one agent: its rewards, its observations as numbers and plots, and its camera's picture."""
+"""What the page shows of one agent: its rewards, its place, its observations, and its camera's picture."""
 
 from __future__ import annotations
 
 import itertools
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import viser
 from numpy.typing import NDArray
 
-from doorstep._native import EntityKind
 from doorstep.cameras import Cameras
 from doorstep.levels.generated import ROOM_LENGTH
 from doorstep.simulator import Simulator
-from doorstep.viewer.world_arrays import DISTANCE_UNIT, lidar_readings, read
+from doorstep.viewer.world_arrays import DISTANCE_UNIT, read
 
 STEPS_KEPT = 300  # in the history of rewards
 
-_OBSERVATIONS = ("self_observations", "partner_observations", "room_entity_observations", "door_observations")
 _IMAGE_WIDTH, _IMAGE_HEIGHT = 256, 192  # pixels
 
 
@@ -37,35 +35,30 @@ class RewardHistory:
     """The rewards of an agent in the last `STEPS_KEPT` steps."""
 
     def __init__(self) -> None:
-        self._rows = np.zeros((STEPS_KEPT, 2))  # rewards and totals, the last step at the end
-        self._count = 0
-        self._total = 0.0
+        self._steps: deque[tuple[StepReward, bool]] = deque(maxlen=STEPS_KEPT)  # and whether an episode ended
 
     def clear(self) -> None:
         """Forgets all steps: the page shows another agent or another time."""
-        self._rows[:] = 0
-        self._count = 0
-        self._total = 0.0
+        self._steps.clear()
 
     def add(self, reward: float, done: bool) -> None:
         """Adds a step. done: the episode ended with it."""
-        self._total += reward
-        self._rows[:-1] = self._rows[1:]
-        self._rows[-1] = reward, self._total
-        self._count = min(self._count + 1, STEPS_KEPT)
-        if done:
-            self._total = 0.0
+        before = self._steps[-1][0].total if self._steps and not self._steps[-1][1] else 0.0
+        self._steps.append((StepReward(reward, before + reward), done))
 
     @property
     def last(self) -> StepReward | None:
         """The last step, if there was one."""
-        return StepReward(*self._rows[-1].tolist()) if self._count else None
+        return self._steps[-1][0] if self._steps else None
 
-    def curves(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Steps counted back from the last one (..., -1, 0), rewards, totals. Without any step: one of zeros."""
-        count = max(self._count, 1)
-        rewards, totals = self._rows[-count:].T.copy()
-        return np.arange(1.0 - count, 1.0), rewards, totals
+    def returns(self) -> list[NDArray[np.float64]]:
+        """The sums of rewards after each step, an array for each episode, in the order of time."""
+        episodes: list[list[float]] = [[]]
+        for step, done in self._steps:
+            episodes[-1].append(step.total)
+            if done:
+                episodes.append([])
+        return [np.array(episode) for episode in episodes if episode]
 
 
 # ---- Numbers ----
@@ -118,86 +111,29 @@ def _cells(row: _Row) -> str:
     return f'<td>{row.name}</td><td align=right>{row.value}</td><td style="opacity: 0.6">{row.unit}</td>'
 
 
-# ---- Plots ----
-# Every x axis has a fixed range. Without one, the browser's plots take x for seconds since 1970, and a plot that is
-# created while data arrive may keep the range of its first points.
+# ---- Observations ----
 
-_HEIGHT = 130  # pixels
-_LIDAR_KINDS = (EntityKind.CUBE, EntityKind.WALL, EntityKind.AGENT, EntityKind.DOOR)
-_KIND_AXES = ({"ticks": {"show": False}}, {"ticks": {"show": False}, "incrs": (1,), "space": 8})
-_DOTS = {"width": 0, "points": {"show": True, "size": 5}}  # instead of a line: there is nothing between two kinds
+_OWN = ("x in room", "y in room", "x", "y", "z", "largest y", "yaw", "grabbing")
 
 
-class Plots:
-    """Plots of an agent's rewards, observations and lidar."""
+def observations(sim: Simulator, world: int, agent: int) -> list[tuple[str, list[tuple[str, float]]]]:
+    """All observations of an agent except lidar, as it receives them, by what they are about."""
 
-    def __init__(self, gui: viser.GuiApi, sim: Simulator) -> None:
-        self._sim = sim
-        self._features = np.arange(len(observations(sim, 0, 0)), dtype=np.float64)
-        rays = sim.lidar.shape[2]
-        self._angles = np.arange(rays) * 360 / rays
-        self._rewards = _add_plot(
-            gui,
-            "reward and return of the last steps",
-            ("steps ago", -STEPS_KEPT, 0),
-            (
-                {"label": "reward", "stroke": "#e8590c", "width": 1},
-                {"label": "return", "stroke": "#1c7ed6", "width": 2},
-            ),
-        )
-        self._observations = _add_plot(
-            gui,
-            "observations except lidar, scaled",
-            ("feature", 0, len(self._features) - 1),
-            ({"label": "value", "stroke": "#2f9e44", "width": 1},),
-        )
-        around = ("degrees to the left", 0, 360)
-        self._distances = _add_plot(
-            gui, "lidar: distance in metres", around, ({"label": "metres", "stroke": "#22b8cf", "width": 1},)
-        )
-        self._kinds = _add_plot(
-            gui,
-            f"lidar: {', '.join(f'{kind.value} {kind.name.lower()}' for kind in _LIDAR_KINDS)}",
-            around,
-            ({"label": "kind (0 nothing)", "stroke": "#fab005", **_DOTS},),
-            kinds=True,
-        )
+    def rows(name: str, labels: Sequence[str]) -> list[tuple[str, float]]:
+        values = read(sim.tensors[name])[world, agent].reshape(-1).tolist()
+        return list(zip(labels, values, strict=True))
 
-    def show(self, world: int, agent: int, history: RewardHistory) -> None:
-        """Shows the curves of one agent."""
-        distances, kinds = lidar_readings(self._sim, world)
-        self._rewards.data = history.curves()
-        self._observations.data = (self._features, observations(self._sim, world, agent))
-        self._distances.data = (self._angles, distances[agent])
-        self._kinds.data = (self._angles, kinds[agent])
+    def of_each(thing: str, count: int, last: str) -> list[str]:
+        return [f"{thing} {i}: {part}" for i in range(count) for part in ("distance", "bearing", last)]
 
-
-def observations(sim: Simulator, world: int, agent: int) -> NDArray[np.float64]:
-    """All observations of an agent except lidar, concatenated in the order of the documentation."""
-    parts = [read(sim.tensors[name])[world, agent].reshape(-1) for name in _OBSERVATIONS]
-    return np.concatenate(parts).astype(np.float64)
-
-
-def _add_plot(
-    gui: viser.GuiApi,
-    title: str,
-    x: tuple[str, float, float],
-    curves: tuple[dict[str, Any], ...],
-    kinds: bool = False,
-) -> viser.GuiUplotHandle:
-    """x: label and range of the x axis. kinds: y is a kind of entity; otherwise the range of y follows the curves."""
-    label, low, high = x
-    scales: dict[str, Any] = {"x": {"time": False, "range": (low, high)}}
-    if kinds:
-        scales["y"] = {"range": (-0.5, max(_LIDAR_KINDS) + 0.5)}
-    return gui.add_uplot(
-        (np.full(1, high), *(np.zeros(1) for _ in curves)),
-        ({"label": label}, *curves),
-        scales=scales,
-        axes=_KIND_AXES if kinds else None,
-        title=title,
-        height=_HEIGHT,
-    )
+    slots = sim.room_entity_observations.shape[2]
+    groups = [
+        ("itself", rows("self_observations", _OWN)),
+        ("other agents", rows("partner_observations", of_each("agent", sim.num_agents - 1, "grabbing"))),
+        ("the room's buttons and cubes", rows("room_entity_observations", of_each("entity", slots, "kind"))),
+        ("the room's door", rows("door_observations", ("distance", "bearing", "open"))),
+    ]
+    return [(title, parts) for title, parts in groups if parts]
 
 
 # ---- Picture ----

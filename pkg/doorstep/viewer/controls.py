@@ -1,4 +1,4 @@
-"""The panel beside the picture: buttons, menus, numbers, plots."""
+"""The panel beside the picture: buttons, menus, numbers, drawings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import viser
 from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
-from doorstep.viewer import agent_panel, keyboard
-from doorstep.viewer.agent_panel import Plots, RewardHistory
+from doorstep.viewer import agent_panel, drawings, keyboard
+from doorstep.viewer.agent_panel import STEPS_KEPT, RewardHistory
 from doorstep.viewer.play import Play
 from doorstep.viewer.requests import Commands, Requests, number, one_of, whole_number
+from doorstep.viewer.world_arrays import lidar_readings
 
 FLY, FOLLOW = "fly", "follow"
 POLICY = "policy"
@@ -73,6 +74,7 @@ class Controls:
             self.agent = gui.add_dropdown("agent", self._agents)
             self.camera = gui.add_dropdown("camera", (FLY, FOLLOW))
             self.look_from = gui.add_button_group("look from", self._presets)
+            self.trails = gui.add_checkbox("trails", True)
             self.lidar = gui.add_checkbox("lidar rays", False)
             self.grabs = gui.add_checkbox("grab rays", False)
             self.picture = gui.add_checkbox("what the agent sees", False)
@@ -88,7 +90,11 @@ class Controls:
     def _add_numbers(self, gui: viser.GuiApi) -> None:
         with gui.add_folder("numbers"):
             self._table = gui.add_html("")
-            self._plots = Plots(gui, self._sim)
+            self._returns = gui.add_html("")
+        with gui.add_folder("lidar"):
+            self._lidar = gui.add_html("")
+        with gui.add_folder("observations"):
+            self._observations = gui.add_html("")
 
     # ---- From the page ----
 
@@ -111,6 +117,7 @@ class Controls:
         request(self.agent, commands.choose_agent, one_of("agent", agents))
         request(self.camera, commands.follow, one_of("camera", {FLY: False, FOLLOW: True}))
         self._connect_presets(requests, commands)
+        request(self.trails, commands.show_trails, bool)
         request(self.lidar, commands.show_lidar, bool)
         request(self.grabs, commands.show_grabs, bool)
         request(self.picture, commands.show_picture, bool)
@@ -148,9 +155,10 @@ class Controls:
 
     # ---- To the page ----
 
-    def show_status(self, text: str, error: str) -> None:
-        """Shows one line of status, and an error unless it is empty."""
-        said = f'<div style="font-size: 0.8em; padding: 0 0.6em 0.4em">{html.escape(text)}</div>'
+    def show_status(self, text: str, score: str, error: str) -> None:
+        """Shows a line of status, how many episodes succeeded, and an error unless it is empty."""
+        lines = "<br>".join(html.escape(line) for line in (text, score) if line)
+        said = f'<div style="font-size: 0.8em; padding: 0 0.6em 0.4em">{lines}</div>'
         if error:
             style = "font-size: 0.8em; margin: 0 0.6em 0.4em; padding: 0.4em; background: #c92a2a; color: white"
             said += f'<div class="doorstep-error" style="{style}">{html.escape(error)}</div>'
@@ -168,6 +176,10 @@ class Controls:
         """Shows whether the camera follows the agent."""
         self.camera.value = FOLLOW if following else FLY
 
+    def show_world(self, world: int) -> None:
+        """Shows which world is chosen."""
+        self.world.value = world
+
     def show_position(self, position: int) -> None:
         """Shows the step of the recording."""
         if self.position is None:
@@ -178,9 +190,12 @@ class Controls:
         self.position.value = position
 
     def show_numbers(self, world: int, agent: int, history: RewardHistory) -> None:
-        """Shows the numbers and plots of one agent."""
+        """Shows the numbers and drawings of one agent."""
+        distances, kinds = lidar_readings(self._sim, world)
         self._table.content = agent_panel.table(self._sim, world, agent, history.last)
-        self._plots.show(world, agent, history)
+        self._returns.content = drawings.returns(history.returns(), STEPS_KEPT)
+        self._lidar.content = drawings.lidar(distances[agent], kinds[agent])
+        self._observations.content = drawings.bars(agent_panel.observations(self._sim, world, agent))
 
     def show_image(self, image: NDArray[np.uint8] | None) -> None:
         """Shows what the agent sees; None: hides the picture."""

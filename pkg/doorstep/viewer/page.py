@@ -19,6 +19,7 @@ from doorstep.viewer.world_arrays import Array, Layout, read, yaw
 _FARTHEST = 5000.0  # metres, the far plane of a browser's camera
 _MOVED = 0.1  # metres; a camera that is farther from where it was placed has been moved
 _POSITIONS_KEPT = 8
+_PHONE_WIDTH = 576  # pixels; viser puts the panel over the picture in windows that are no wider
 
 Place = tuple[Array, Array]
 """Of a camera: its position, and the point that it looks at; metres."""
@@ -31,7 +32,7 @@ class Page:
         self._server = server
         self._layout = layout
         self._fits: dict[int, _Fit] = {}  # by client
-        server.gui.configure_theme(show_logo=False, show_share_button=False, dark_mode=True)
+        server.gui.configure_theme(show_logo=False, show_share_button=False, dark_mode=False)
         server.gui.main_panel.dock_right()  # beside the picture instead of over it
         server.initial_camera.position, server.initial_camera.look_at = preset_place("all", layout, 0, Lens())
         server.initial_camera.near, server.initial_camera.far = 0.1, _FARTHEST
@@ -44,6 +45,8 @@ class Page:
         async def welcome(client: viser.ClientHandle) -> None:
             requests.post(self.look_from, "all", 0, client)
             client.camera.on_update(resize)
+            if client.camera.image_width <= _PHONE_WIDTH:
+                client.gui.main_panel.minimize()  # it would cover the picture
 
         async def resize(camera: viser.CameraHandle) -> None:
             fit = self._fits.get(camera.client.client_id)
@@ -53,6 +56,10 @@ class Page:
         async def forget(client: viser.ClientHandle) -> None:
             requests.post(self._fits.pop, client.client_id, None)
 
+        def click(cell: int, client: viser.ClientHandle) -> None:
+            requests.post(commands.zoom, cell, client)
+
+        self.stage.connect(click)
         self._server.on_client_connect(welcome)
         self._server.on_client_disconnect(forget)
         self.controls.connect(requests, commands)
@@ -145,6 +152,7 @@ _SIDES = {  # from the middle of what is shown to the camera
     "top": np.array([0.0, -1e-3, 1.0]),  # not exactly from above, so that +y points up in the picture
     "left": np.array([-1.0, 0.0, 0.8]),
     "right": np.array([1.0, 0.0, 0.8]),
+    "world": np.array([0.0, -0.6, 1.0]),
     "all": np.array([0.0, -0.6, 1.0]),
 }
 PRESETS = tuple(_SIDES)

@@ -54,9 +54,9 @@ class LivePlay:
         self._sim.step()
         self.position += 1
 
-    def reset(self, world: int) -> None:
-        """Starts a new episode in a world."""
-        self._sim.reset([world])
+    def reset(self, *worlds: int) -> None:
+        """Starts new episodes in worlds."""
+        self._sim.reset(worlds)
 
     def _act_by_hand(self, world: int, agent: int, act: PlayerAction) -> None:
         actions = self._sim.actions.copy_to_host()

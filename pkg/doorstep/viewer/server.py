@@ -18,10 +18,13 @@ import viser
 import websockets.asyncio.server as websocket_server
 from websockets.http11 import Request, Response
 
+from doorstep._observations import AnyObservations
 from doorstep.errors import ArgumentError, LibraryError
-from doorstep.levels import AnyLevel
+from doorstep.levels import Rewards
+from doorstep.levels.choice import REFERENCE
+from doorstep.levels.files import AnyLevel
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
@@ -39,7 +42,7 @@ MOST_SHOWN = 64  # worlds on the page at once
 class Settings:
     """What to watch, and where to serve it; most names are those of the command's options.
 
-    An open recording decides worlds, agents, seed, episode length, levels and actions.
+    An open recording decides worlds, agents, seed, episode length, levels, reward and actions.
     """
 
     worlds: int = 1
@@ -50,6 +53,7 @@ class Settings:
     policy: AnyPolicy | None = "random"
     sampling: SamplingParams | None = None
     levels: tuple[AnyLevel, ...] = ()
+    reward: Rewards | None = None
     recording: Recording | None = None
     rate: float = 20.0
     keep_running: bool = False
@@ -87,7 +91,7 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """A viewer that is ready to run, and the server of its page."""
     # first: what is wrong with it is said before a GPU is prepared
     policy = load_policy("random" if settings.policy is None else settings.policy, sampling=settings.sampling)
-    with _simulator(settings) as sim:
+    with _simulator(settings, observations_for(policy)) as sim:
         play = _play(sim, policy, settings)
         with _serving(settings.host, settings.port) as server:
             layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
@@ -102,25 +106,20 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
                 viewer.close()
 
 
-def _simulator(settings: Settings) -> Simulator:
+def _simulator(settings: Settings, observations: AnyObservations) -> Simulator:
     if settings.recording is not None:
-        return Simulator.from_config(settings.recording.config.replace(device=settings.device))
-    sim = Simulator(
+        recording = settings.recording
+        return Simulator.from_config(recording.config.replace(device=settings.device), reward=recording.reward)
+    return Simulator(
         settings.worlds,
         seed=settings.seed,
         num_agents=settings.agents,
         device=settings.device,
         episode_length=settings.episode_length,
-        max_levels=len(settings.levels),
+        levels=settings.levels or REFERENCE,
+        reward=settings.reward,
+        observations=observations,
     )
-    if settings.levels:
-        try:
-            sim.set_levels(settings.levels)
-        except BaseException:
-            sim.close()
-            raise
-        sim.reset()
-    return sim
 
 
 def _play(sim: Simulator, policy: Any, settings: Settings) -> Play:

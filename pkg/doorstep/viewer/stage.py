@@ -6,7 +6,9 @@ An array is sent only if it differs from the one sent before: while agents walk,
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import viser
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
 from doorstep.viewer import world_arrays
-from doorstep.viewer.world_arrays import Array, Boxes, BoxesOf, Layout
+from doorstep.viewer.world_arrays import Array, Boxes, BoxesOf, Layout, Trails
 
 _TILE = 2.0  # metres, side of the floor's tiles
 _LINE_HEIGHT = 0.1  # metres above the walls, of the line around the current world
@@ -120,36 +122,51 @@ class Stage:
         self._sim = sim
         self._layout = layout
         _add_lights(scene)
-        self._things = {**_floors(layout), **_THINGS}
+        floors = _floors(layout)
+        self._floors = tuple(floors)
+        self._things = {**floors, **_THINGS}
         self._instances = {
             name: Instances(scene, name, mesh, colour) for name, (_, mesh, colour) in self._things.items()
         }
         self._labels = [_add_label(scene, cell, layout) for cell in range(layout.cells)]
+        self._names = [""] * layout.cells
         self._frame = Lines(scene, "current world", thickness=0.3)
+        self.trails = Lines(scene, "trails", thickness=0.12)
         self.lidar = Lines(scene, "lidar", thickness=0.05)
         self.grabs = Lines(scene, "grab rays", thickness=0.12)
         self._frame.visible = layout.cells > 1
+        self.trails.visible = True
         self._marked: tuple[range, int] | None = None
 
-    def show(self, worlds: range, current: int) -> None:
-        """Shows the present state of some worlds, one per cell, and the rays of the current one."""
+    def show(self, worlds: range, current: int, names: Sequence[str], trails: Trails) -> None:
+        """Shows the present state of some worlds, one per cell with its name, and the lines of the current one."""
         boxes = {boxes_of: boxes_of(self._sim, worlds, self._layout) for boxes_of, _, _ in self._things.values()}
         offset = self._layout.offsets[current - worlds.start]
         for name, (boxes_of, _, _) in self._things.items():
             self._instances[name].show(boxes[boxes_of])
         if self._marked != (worlds, current):
-            self._mark(worlds, current)
+            self._frame.show(*_around(self._layout, offset))
+            self._marked = (worlds, current)
+        for cell, name in enumerate(names):
+            if self._names[cell] != name:
+                self._labels[cell].text = self._names[cell] = name
+        if self.trails.visible:
+            self.trails.show(*trails.segments(offset))
         if self.lidar.visible:
             self.lidar.show(*world_arrays.lidar_rays(self._sim, current, offset))
         if self.grabs.visible:
             self.grabs.show(*world_arrays.grab_rays(self._sim, current, offset))
 
-    def _mark(self, worlds: range, current: int) -> None:
-        """Labels each world with its number and draws a line around the current one."""
-        for label, world in zip(self._labels, worlds, strict=True):
-            label.text = str(self._sim.world_offset + world)
-        self._frame.show(*_around(self._layout, self._layout.offsets[current - worlds.start]))
-        self._marked = (worlds, current)
+    def connect(self, clicked: Callable[[int, viser.ClientHandle], None]) -> None:
+        """Calls a function with the cell of the world whose floor is clicked in a browser, in the server's thread."""
+
+        async def choose(event: viser.SceneNodePointerEvent[Any]) -> None:
+            if event.instance_index is not None:
+                clicked(event.instance_index, event.client)
+
+        for name, instances in self._instances.items():
+            if name in self._floors:
+                instances.on_click(choose)
 
 
 class Instances:
@@ -162,6 +179,11 @@ class Instances:
         self._colour = colour
         self._handle: viser.BatchedMeshHandle | None = None
         self._sent: dict[str, Array] = {}
+        self._clicked: Callable[[viser.SceneNodePointerEvent[Any]], Coroutine[Any, Any, None]] | None = None
+
+    def on_click(self, clicked: Callable[[viser.SceneNodePointerEvent[Any]], Coroutine[Any, Any, None]]) -> None:
+        """Calls a function when an instance is clicked; before the first `show()`."""
+        self._clicked = clicked
 
     def show(self, now: Boxes) -> None:
         """Shows these boxes and keeps their arrays, which must not be written afterwards."""
@@ -181,6 +203,8 @@ class Instances:
                 cast_shadow=False,
                 receive_shadow=False,
             )
+            if self._clicked is not None:
+                self._handle.on_click(self._clicked)
         else:
             for name, array in arrays.items():
                 if not _same(array, self._sent[name]):
@@ -246,7 +270,7 @@ def _add_label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelH
     x, y = (layout.low[0] + layout.high[0]) / 2, layout.low[1]
     return scene.add_label(
         f"/world {cell}",
-        str(cell),
+        "",
         position=layout.offsets[cell] + (x, y, _LABEL_BASE),
         font_size_mode="scene",
         font_scene_height=_LABEL_HEIGHT,

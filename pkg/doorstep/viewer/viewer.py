@@ -11,10 +11,11 @@ from doorstep.errors import DoorstepError
 from doorstep.simulator import Simulator
 from doorstep.viewer.agent_panel import AgentCamera, RewardHistory
 from doorstep.viewer.keyboard import Keyboard
+from doorstep.viewer.outcomes import Outcomes
 from doorstep.viewer.page import Page, place_behind
 from doorstep.viewer.play import LivePlay, Pace, Play, RecordedPlay
 from doorstep.viewer.requests import Requests, is_collision
-from doorstep.viewer.world_arrays import Layout, read
+from doorstep.viewer.world_arrays import Layout, Trails, read
 
 _SCENE_PERIOD = 1 / 32  # seconds between two updates of the scene, at least; likewise of numbers and picture
 _NUMBERS_PERIOD = 1 / 4
@@ -60,6 +61,8 @@ class Viewer:
         self._keep_running = keep_running
         self._pace = Pace(rate)
         self._history = RewardHistory()
+        self._outcomes = Outcomes(sim)
+        self._trails = Trails(sim.num_agents)
         self._following = False
         self._agent_camera: AgentCamera | None = None
         self._player: int | None = None
@@ -126,9 +129,22 @@ class Viewer:
         self._changed()
 
     def _remember(self) -> None:
+        """What has happened in the last step; an episode whose agents are all out ends."""
+        self._outcomes.add()
         reward = float(read(self._sim.rewards)[self.world, self.agent, 0])
-        done = bool(read(self._sim.dones)[self.world, self.agent, 0])
-        self._history.add(reward, done)
+        if isinstance(self._play, LivePlay) and (out := self._outcomes.all_out()):
+            self._play.reset(*out)
+            self._outcomes.add_successes(out)
+        ended = bool(self._outcomes.ended[self.world])
+        self._history.add(reward, ended)
+        if ended:
+            self._trails.clear()
+        self._trails.add(self._sim, self.world)
+
+    def _forget(self) -> None:
+        """Another world, agent or time is shown."""
+        self._history.clear()
+        self._trails.clear()
 
     def _fail(self, error: Exception) -> None:
         """Shows the error in the page and pauses; no exception ends the viewer.
@@ -167,13 +183,14 @@ class Viewer:
 
     def _show(self, now: float) -> None:
         if self._scene_due.take(now):
-            self._page.stage.show(self._shown, self.world)
+            names = [self._name(world) for world in self._shown]
+            self._page.stage.show(self._shown, self.world, names, self._trails)
             if self._following:
                 offset = self._layout.offsets[self.world - self._shown.start]
                 self._page.look(place_behind(self._sim, self.world, self.agent, offset))
         if self._numbers_due.take(now):
             self._page.controls.show_paused(self.paused)
-            self._page.controls.show_status(self._status(), self.error)
+            self._page.controls.show_status(self._status(), self._score(), self.error)
             self._page.controls.show_position(self._play.position)
             self._page.controls.show_numbers(self.world, self.agent, self._history)
         if self._picture_due.take(now) and self._agent_camera is not None:
@@ -193,6 +210,18 @@ class Viewer:
         note = f"; {clamped:,} action values out of range, clamped" if clamped else ""
         return f"step {self._play.position:,}{length}, {state}; {self._worlds()} on {self._sim.device}{note}"
 
+    def _name(self, world: int) -> str:
+        """What is written at a world: its number, its level, and how its last episode ended."""
+        level = self._outcomes.level(world).name if self._sim.config.max_levels else ""
+        mark = {None: "", True: " \u2714", False: " \u2718"}[self._outcomes.of(world)]
+        return f"{self._sim.world_offset + world}{f' {level}' if level else ''}{mark}"
+
+    def _score(self) -> str:
+        outcomes = self._outcomes
+        if not outcomes.episodes:
+            return ""
+        return f"{outcomes.successes:,} of {outcomes.episodes:,} episodes succeeded"
+
     def _worlds(self) -> str:
         count, shown = self._sim.num_worlds, self._shown
         if len(shown) < count:
@@ -211,7 +240,7 @@ class Viewer:
     def reset_world(self) -> None:
         if isinstance(self._play, LivePlay):
             self._play.reset(self.world)
-            self._history.clear()
+            self._forget()
 
     def press_reset_key(self) -> None:
         """Resets the world if an agent is played by hand."""
@@ -225,17 +254,18 @@ class Viewer:
     def seek(self, position: int) -> None:
         if isinstance(self._play, RecordedPlay) and position != self._play.position:
             self._pause(True)
-            self._history.clear()
+            self._forget()
+            self._outcomes.clear()
             self._play.seek(position)
 
     def choose_world(self, world: int) -> None:
         self.world = min(max(world, 0), self._sim.num_worlds - 1)
-        self._history.clear()
+        self._forget()
         self.choose_player(self._player)
 
     def choose_agent(self, agent: int) -> None:
         self.agent = agent
-        self._history.clear()
+        self._forget()
 
     def choose_player(self, agent: int | None) -> None:
         if isinstance(self._play, LivePlay):
@@ -243,6 +273,10 @@ class Viewer:
             self._keyboard.clear()
             self._play.player = None if agent is None else (self.world, agent, self._keyboard.act)
             self._page.controls.show_playing(agent is not None)
+            if agent is not None:
+                self.agent = agent
+                self.follow(True)
+                self._page.controls.show_following(True)
 
     def follow(self, on: bool) -> None:
         self._following = on
@@ -254,6 +288,15 @@ class Viewer:
 
     def show_lidar(self, on: bool) -> None:
         self._page.stage.lidar.visible = on
+
+    def show_trails(self, on: bool) -> None:
+        self._page.stage.trails.visible = on
+
+    def zoom(self, cell: int, client: viser.ClientHandle) -> None:
+        """Chooses the world of a cell and places the camera of a browser so that it fits the picture."""
+        self._page.controls.show_world(self._shown.start + cell)
+        self.choose_world(self._shown.start + cell)
+        self.look_from("world", client)
 
     def show_grabs(self, on: bool) -> None:
         self._page.stage.grabs.visible = on

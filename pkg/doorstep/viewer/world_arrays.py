@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep._native import EntityKind
-from doorstep.render.objects import AGENT_TINTS, BUTTON_HEIGHT, BUTTON_SIDE, PRESSED_BUTTON_HEIGHT, used_buttons
+from doorstep.render import look
+from doorstep.render.objects import used_buttons
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
@@ -27,6 +29,7 @@ _KIND_UNIT = 6.0  # kinds of entities are observed as sixths of their code
 _GAP = 4.0  # metres between worlds
 _RAY_HEIGHT = 0.5  # metres above an agent's position, of lidar and grab rays
 _GRAB_LENGTH = 2.0  # metres
+_TRAIL, _TRAIL_HEIGHT = 60, 0.1  # steps, metres
 
 
 def read(tensor: Tensor) -> Array:
@@ -55,25 +58,25 @@ def _linear(srgb: ArrayLike) -> NDArray[np.uint8]:
     return np.asarray(np.rint(255 * linear), np.uint8)
 
 
-def _linear_of_bytes(red: int, green: int, blue: int) -> NDArray[np.uint8]:
-    return _linear(np.array([red, green, blue]) / 255)
+def _linear_of(*colours: str) -> NDArray[np.uint8]:
+    """uint8 [count, 3] of colours of the look."""
+    return _linear([look.rgb(colour) for colour in colours])
 
 
-AGENT_COLOURS = _linear(AGENT_TINTS)  # the same as in pictures
-EYE_COLOUR = _linear_of_bytes(20, 26, 36)
-CUBE_COLOUR = _linear_of_bytes(191, 108, 10)
-WALL_COLOUR = _linear_of_bytes(130, 134, 140)
-FLOOR_COLOURS = _linear_of_bytes(76, 87, 66), _linear_of_bytes(88, 100, 77)
-CURRENT_WORLD_COLOUR = _linear_of_bytes(255, 255, 255)
-_DOOR_COLOUR = _linear_of_bytes(230, 20, 20)
-_BUTTON_COLOUR = _linear_of_bytes(230, 230, 20)
-_OPEN_COLOUR = _linear_of_bytes(52, 210, 123)  # of open doors and pressed buttons
-_GRAB_RAY_COLOUR = _linear_of_bytes(255, 255, 255)
-_HOLDING_COLOUR = _linear_of_bytes(255, 80, 220)
-_LIDAR_COLOURS = np.tile(_linear_of_bytes(127, 211, 255), (len(EntityKind), 1))  # by the kind that the ray hits
-_LIDAR_COLOURS[EntityKind.CUBE] = _linear_of_bytes(255, 201, 138)
-_LIDAR_COLOURS[EntityKind.AGENT] = _linear_of_bytes(255, 255, 255)
-_LIDAR_COLOURS[EntityKind.DOOR] = _linear_of_bytes(255, 120, 110)
+AGENT_COLOURS = _linear_of(*look.AGENTS)
+(EYE_COLOUR,) = _linear_of(look.PUPIL)
+(CUBE_COLOUR,) = _linear_of(look.CUBE)
+(WALL_COLOUR,) = _linear_of(look.WALL)
+FLOOR_COLOURS = _linear_of(look.FLOOR, look.GROUND)
+(CURRENT_WORLD_COLOUR,) = _linear_of(look.AGENTS[0])
+_DOOR_COLOURS = _linear_of(*look.DOORS)
+(_OPEN_COLOUR,) = _linear_of(look.OPEN)  # of open doors and pressed buttons
+(_GRAB_RAY_COLOUR,) = _linear_of(look.MUTED)
+(_HOLDING_COLOUR,) = _linear_of(look.HELD)
+_LIDAR_COLOURS = np.tile(_linear_of(look.AGENTS[5]), (len(EntityKind), 1))  # by the kind that the ray hits
+_LIDAR_COLOURS[EntityKind.CUBE] = _linear_of(look.CUBE)[0]
+_LIDAR_COLOURS[EntityKind.AGENT] = _linear_of(look.MUTED)[0]
+_LIDAR_COLOURS[EntityKind.DOOR] = _linear_of(look.HELD)[0]
 
 
 # ---- Where worlds are placed ----
@@ -156,7 +159,7 @@ def walls(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 
 
 def doors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
-    """Doors. Open ones are below the floor."""
+    """Doors, each in its colour. Open ones are below the floor."""
     state = sim.state
     slots = _select(state.door_static, worlds)
     rows = np.arange(len(worlds))[:, None]
@@ -166,19 +169,20 @@ def doors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
     return Boxes(
         _place(_select(state.static_positions, worlds)[rows, slots], layout),
         _flat(sizes),
-        colours=_choose(is_open, _OPEN_COLOUR, _DOOR_COLOUR),
+        colours=_choose(is_open, _OPEN_COLOUR, np.tile(_DOOR_COLOURS[: is_open.shape[1]], (len(worlds), 1))),
     )
 
 
 def buttons(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
-    """Buttons. Pressed ones are lower."""
+    """Buttons, in the colours of their doors. Pressed ones are lower."""
     pressed, positions = _select(sim.state.button_pressed, worlds) != 0, _select(sim.state.button_positions, worlds)
-    sizes = np.full((*pressed.shape, 3), BUTTON_SIDE, np.float32)
-    sizes[..., 2] = np.where(pressed, PRESSED_BUTTON_HEIGHT, BUTTON_HEIGHT)
+    doors = _select(sim.state.button_doors, worlds)
+    sizes = np.full((*pressed.shape, 3), look.BUTTON_SIDE, np.float32)
+    sizes[..., 2] = np.where(pressed, look.PRESSED_BUTTON_HEIGHT, look.BUTTON_HEIGHT)
     return Boxes(
         _place(positions, layout),
         _flat(sizes * used_buttons(positions)[..., None]),
-        colours=_choose(pressed, _OPEN_COLOUR, _BUTTON_COLOUR),
+        colours=_choose(pressed, _OPEN_COLOUR, _DOOR_COLOURS[doors.clip(0, len(_DOOR_COLOURS) - 1).reshape(-1)]),
     )
 
 
@@ -188,9 +192,13 @@ def cubes(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 
 
 def agents(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
-    """Agents. The colour of an agent depends on its number in its world."""
+    """Agents. The colour of an agent depends on its number in its world; one that leaves its world's cell shrinks."""
     colours = np.tile(AGENT_COLOURS[: sim.num_agents], (len(worlds), 1))
-    return replace(_bodies(sim, worlds, layout, slice(0, sim.num_agents), EntityKind.AGENT), colours=colours)
+    bodies = _bodies(sim, worlds, layout, slice(0, sim.num_agents), EntityKind.AGENT)
+    places = _select(sim.state.body_positions, worlds)[:, : sim.num_agents, :2]
+    outside = np.maximum(np.maximum(layout.low - places, places - layout.high), 0).max(axis=-1)
+    shown = np.clip(1 - outside / (_GAP / 2), 0, 1).astype(np.float32)
+    return replace(bodies, sizes=bodies.sizes * shown.reshape(-1, 1), colours=colours)
 
 
 def _bodies(sim: Simulator, worlds: range, layout: Layout, slots: slice, kind: EntityKind) -> Boxes:
@@ -221,7 +229,7 @@ def _choose(condition: Array, yes: Array, no: Array) -> Array:
     return np.where(condition.reshape(-1, 1), yes, no)
 
 
-# ---- Rays ----
+# ---- Lines ----
 
 Segments = tuple[Array, Array]
 """End points, float32 [count, 2, 3], and colours, uint8 [count, 3]. Absent segments have length 0."""
@@ -247,6 +255,32 @@ def grab_rays(sim: Simulator, world: int, offset: Array) -> Segments:
     holding = (held >= 0)[:, None]
     ends = np.where(holding, cubes, origins + _GRAB_LENGTH * ahead)
     return _segments(origins, ends), np.where(holding, _HOLDING_COLOUR, _GRAB_RAY_COLOUR)
+
+
+class Trails:
+    """Where the agents of a world were in the last `_TRAIL` steps of its episode."""
+
+    def __init__(self, num_agents: int) -> None:
+        self._num_agents = num_agents
+        self._positions: deque[Array] = deque(maxlen=_TRAIL)  # float32 [A, 3]
+
+    def clear(self) -> None:
+        """An episode begins, or another world is shown."""
+        self._positions.clear()
+
+    def add(self, sim: Simulator, world: int) -> None:
+        """Adds the present positions."""
+        self._positions.append(read(sim.state.body_positions)[world, : self._num_agents].astype(np.float32))
+
+    def segments(self, offset: Array) -> Segments:
+        """Lines just above the floor in the colours of the agents."""
+        places = np.zeros((_TRAIL, self._num_agents, 3), np.float32)
+        if self._positions:
+            places[-len(self._positions) :] = self._positions
+            places[: -len(self._positions)] = self._positions[0]
+            places += offset + np.array([0, 0, _TRAIL_HEIGHT], np.float32)
+        colours = np.tile(AGENT_COLOURS[: self._num_agents], (_TRAIL - 1, 1))
+        return _segments(places[:-1], places[1:]), colours
 
 
 def _ray_origins(sim: Simulator, world: int, offset: Array) -> tuple[Array, Array]:

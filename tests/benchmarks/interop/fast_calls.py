@@ -58,7 +58,7 @@ def empty_loop() -> float:
 
 def rows(rounds: int) -> Iterator[Row]:
     peer = load_nanobind_module("nanobind_peer.cpp")
-    with doorstep.Simulator(1, num_threads=1, flat_observations=False) as sim:
+    with doorstep.Simulator(1, num_threads=1, observations="by_name") as sim:
         simulator = sim._session.handle
         address = ctypes.cast(load().ds_simulator_step, ctypes.c_void_p).value
         sides: dict[str, Side] = {

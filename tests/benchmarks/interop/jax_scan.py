@@ -36,7 +36,7 @@ def scan_of(body: Callable[[Any], Any], start: Any) -> Side:
 
 def rows(rounds: int) -> Iterator[Row]:
     peer = load_nanobind_module("nanobind_peer.cpp")
-    with doorstep.Simulator(1, num_threads=1, flat_observations=True) as sim:
+    with doorstep.Simulator(1, num_threads=1) as sim:
         handle, address = sim._session.handle, ctypes.cast(load().ds_simulator_step, ctypes.c_void_p).value
         rooms = doorstep.jax.make(sim.config)
         state, actions = rooms.init(0), jnp.asarray(sim.actions.to_numpy())

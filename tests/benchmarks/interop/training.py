@@ -18,11 +18,11 @@ Categorical: Any = torch.distributions.Categorical
 
 
 def plain_advantages(
-    rewards: Any, values: Any, next_values: Any, terminations: Any, truncations: Any, *, discount: float, decay: float
+    rewards: Any, values: Any, next_values: Any, terminations: Any, truncations: Any, *, gamma: float, gae_lambda: float
 ) -> tuple[Any, Any]:
     """A loop over the steps, as training scripts have it."""
-    goes_on = (~(terminations | truncations)).to(rewards.dtype) * (discount * decay)
-    errors = rewards + discount * next_values * (~terminations).to(rewards.dtype) - values
+    goes_on = (~(terminations | truncations)).to(rewards.dtype) * (gamma * gae_lambda)
+    errors = rewards + gamma * next_values * (~terminations).to(rewards.dtype) - values
     advantages, later = torch.empty_like(rewards), torch.zeros_like(rewards[0])
     for step in range(len(rewards) - 1, -1, -1):
         later = errors[step] + goes_on[step] * later
@@ -57,7 +57,7 @@ def rows(rounds: int) -> Iterator[Row]:
         rounds,
         f"advantages (GAE) of [{STEPS}, {COLUMNS}]",
         lambda: generalized_advantages(*numbers, *flags),
-        lambda: plain_advantages(*numbers, *flags, discount=0.99, decay=0.95),
+        lambda: plain_advantages(*numbers, *flags, gamma=0.99, gae_lambda=0.95),
         "loop over the steps in PyTorch",
     )
     logits = torch.randn(ROWS, sum(SIZES))

@@ -26,7 +26,7 @@ class Side:
     """A simulator that steps with the same random actions as the others'."""
 
     def __init__(self, worlds: int, cameras: doorstep.Cameras | None) -> None:
-        self.sim = doorstep.Simulator(worlds, seed=5, num_threads=1, cameras=cameras, flat_observations=False)
+        self.sim = doorstep.Simulator(worlds, seed=5, num_threads=1, cameras=cameras, observations="by_name")
         self._random = np.random.default_rng(1)
         for _ in range(WARM_UP):
             self.step()

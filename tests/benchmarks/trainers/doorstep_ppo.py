@@ -6,8 +6,9 @@ import tempfile
 
 from tests.benchmarks.trainers.meter import Meter
 
-from doorstep.training import Record, Trainer, TrainingConfig
+from doorstep.training import Trainer, TrainingConfig
 from doorstep.training import train as train_in
+from doorstep.training.logs import Record
 
 
 def train(config: TrainingConfig, meter: Meter) -> None:

@@ -11,7 +11,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 from tests.benchmarks.trainers.meter import Meter, num_rows, rules
 
 from doorstep.envs import EscapeRoomVecEnv
-from doorstep.training import NetworkConfig, TrainingConfig
+from doorstep.training import TrainingConfig
+from doorstep.training.config import NetworkConfig
 from doorstep.training.networks import make_encoder
 
 

@@ -29,13 +29,14 @@ int64_t bytes_of_world(doorstep::WorldKind kind) {
 }
 
 // The bytes of a tensor, from the shape in its row of the table.
-int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int agents, int64_t max_levels) {
+int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int agents, int64_t max_levels,
+                     int64_t flat_size) {
     int64_t bytes = element;
     for (const char* at = shape; *at; ++at) {
         if (*at == ',') continue;
         if (*at == 'N') bytes *= num_worlds;
         else if (*at == 'L') bytes *= max_levels;
-        else if (*at == 'F') bytes *= doorstep::flat_size(agents);
+        else if (*at == 'F') bytes *= flat_size;
         else if (*at != 'A') bytes *= strtol(at, const_cast<char**>(&at), 10), --at;
         else if (at[1] != '-') bytes *= agents;
         else bytes *= agents - 1, at += 2;
@@ -43,11 +44,12 @@ int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int
     return bytes;
 }
 
-void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, int num_agents,
-                 int64_t max_levels, Accesses& accesses) {
+void add_tensors(const doorstep::Simulation& simulation, int64_t num_worlds, int num_agents, Accesses& accesses) {
+    const doorstep::TensorPointers& tensors = simulation.tensors;
 #define STAND_IN_TENSOR(name, dtype, shape, ...)                                                    \
     const int64_t name##_bytes =                                                                    \
-        tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents, max_levels);              \
+        tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents, simulation.max_levels,    \
+                     simulation.flat.size);                                                         \
     if (tensors.name && name##_bytes) accesses.add_aligned(#name, tensors.name, name##_bytes, 256);
     DS_TENSOR_TABLE(STAND_IN_TENSOR)
 #undef STAND_IN_TENSOR
@@ -78,7 +80,7 @@ int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arg
     const int64_t num_worlds = arguments.num_worlds;
     accesses.add_aligned("worlds", arguments.simulation.worlds, num_worlds * bytes_of_world(kind), 64);
     const int64_t max_levels = arguments.simulation.max_levels;
-    add_tensors(arguments.simulation.tensors, num_worlds, kind.num_agents, max_levels, accesses);
+    add_tensors(arguments.simulation, num_worlds, kind.num_agents, accesses);
     accesses.add_given("levels", arguments.simulation.levels, max_levels * static_cast<int64_t>(sizeof(ds_level)), false);
     accesses.add("flights", arguments.flights, sizeof(doorstep::FlightTable), false);
     accesses.add("trouble", arguments.trouble, sizeof(uint32_t) * doorstep::kTroubleKinds, true);

@@ -7,13 +7,14 @@ import math
 from random import Random
 from typing import Any
 
-from doorstep import Cameras, RolloutConfig, SimulatorConfig
+from doorstep import OBSERVATIONS, Cameras, RolloutConfig, SimulatorConfig
 from doorstep._configs import Config, Integer, Number
 from doorstep._configs.annotations import field_rules
 from doorstep._configs.polymorphic import PolymorphicPart
 from doorstep._configs.rules import Choice, Device, Flag, Items, Optional, Rule, Text
+from doorstep._observations import ObservationsRule, PartsRule
 from doorstep.errors import ArgumentError
-from doorstep.evaluation import EvaluationConfig
+from doorstep.evaluation.config import EvaluationConfig
 from doorstep.levels import Rewards, reference
 from doorstep.levels.field import PlayedLevels
 from doorstep.levels.reward_terms import RewardTerms
@@ -59,6 +60,10 @@ def draw(rule: Rule, random: Random) -> Any:
             return random.choice(rule.names)
         case Device():
             return random.choice(["cpu", "cuda", "cuda:3", "auto"])
+        case ObservationsRule():
+            return random.choice([OBSERVATIONS, "by_name", draw_parts(random)])
+        case PartsRule():
+            return draw_parts(random)
         case PlayedLevels():
             return random.choice(["reference", "curated", "room_types", (reference(),)])
         case RewardTerms():
@@ -66,6 +71,12 @@ def draw(rule: Rule, random: Random) -> Any:
         case Text():
             return random.choice(["none", "NONE", "", '"', "[", "a b", "a,b", "path/to/file.py:function", "é%=-- "])
     return draw_config(rule.cls, random)  # type: ignore[attr-defined]
+
+
+def draw_parts(random: Random) -> Any:
+    """Parts in any order, some with scales."""
+    names = random.sample([*OBSERVATIONS, "physics"], random.randint(1, 4))
+    return tuple(random.choice([name, (name, random.choice([1e-30, 0.1, 3.0, 1e6]))]) for name in names)
 
 
 def with_cameras(config: SimulatorConfig, random: Random) -> SimulatorConfig:

@@ -10,7 +10,8 @@ import pytest
 
 import doorstep
 from doorstep._configs import Anything, Config, Integer, Number
-from doorstep.rollouts import PriorityScheduler, SchedulerConfig
+from doorstep.rollouts import PriorityScheduler
+from doorstep.rollouts.config import SchedulerConfig
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ def test_it_is_a_dataclass_like_others() -> None:
         ({"learning_rate": 1e-50}, "learning_rate is 1e-50"),  # 0 in single precision
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
         ({"learning_rate": True}, "learning_rate is True"),
-        ({"layers": (1, 0)}, "layers is 0; it must be an integer, 1 to 99"),
+        ({"layers": (1, 0)}, "layers[1] is 0; it must be an integer, 1 to 99"),
         ({"layers": ()}, "layers is ()"),
-        ({"layers": 3}, "layers is 3; it must be a tuple of "),
+        ({"layers": 3}, "layers is 3; it must be a sequence of one or more integers"),
         ({"activation": "tan"}, "activation is 'tan'; it must be one of 'tanh', 'relu'"),
-        ({"name": 3}, "name is 3; it must be text"),
+        ({"name": 3}, "name is 3; it must be a text"),
         ({"resume": 1}, "resume is 1; it must be True or False"),
         ({"scheduler": SchedulerConfig()}, "scheduler is SchedulerConfig"),
         ({"warm_up": 3, "resume": True}, "warm_up is given with resume"),

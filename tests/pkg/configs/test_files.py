@@ -18,7 +18,8 @@ from tests.pkg.damaged import damaged
 import doorstep
 from doorstep import RolloutConfig, SimulatorConfig, rollouts
 from doorstep._configs import Config
-from doorstep.evaluation import EvaluationConfig
+from doorstep.evaluation.config import EvaluationConfig
+from doorstep.rollouts.config import SchedulerConfig
 
 SIMULATOR = {"num_worlds": 4}
 
@@ -58,7 +59,7 @@ def test_a_type_tag_chooses_the_class() -> None:
     )
     assert config.scheduler == rollouts.FixedChunkScheduler(max_chunk=3)
     assert config.controller == rollouts.RoundRobinController()
-    assert rollouts.SchedulerConfig.from_dict({"type": "priority"}) == rollouts.PriorityScheduler()
+    assert SchedulerConfig.from_dict({"type": "priority"}) == rollouts.PriorityScheduler()
     assert rollouts.PriorityScheduler.from_dict({"max_chunk": 2}) == rollouts.PriorityScheduler(2)
 
 
@@ -102,7 +103,7 @@ def test_errors_have_the_path_and_the_nearest_name(values: Any, argument: str, s
 def test_policies_are_texts() -> None:
     config = EvaluationConfig.from_dict({"policies": ["random", "a.py:f", "runs/mine"]})
     assert config.policies == ("random", "a.py:f", "runs/mine")
-    with pytest.raises(doorstep.ArgumentError, match="policies is 3; it must be text"):
+    with pytest.raises(doorstep.ArgumentError, match=r"policies\[1\] is 3; it must be a text"):
         EvaluationConfig.from_dict({"policies": ["random", 3]})
     with pytest.raises(doorstep.ArgumentError, match="policies is"):
         EvaluationConfig(policies=())

@@ -17,12 +17,14 @@ from doorstep._configs import Config, NativeConfig
 from doorstep._native import _generated as native
 from doorstep._native.configs import ConfigHandle
 from doorstep.policy import SamplingParams
+from doorstep.rollouts.config import SchedulerConfig
+from doorstep.rollouts.queues import OutputQueue, RequestQueue
 
 NATIVE: tuple[type[Any], ...] = (
     SimulatorConfig,
     SamplingParams,
     RolloutConfig,
-    *rollouts.SchedulerConfig.registry.classes(),
+    *SchedulerConfig.registry.classes(),
     rollouts.PullController,
     rollouts.RoundRobinController,
 )
@@ -60,10 +62,16 @@ def assert_same(config: Any, struct: Any) -> None:
         elif name == "num_devices":
             assert value == len(config.devices or ())
         elif name == "type":
-            enumeration = native.Scheduler if isinstance(config, rollouts.SchedulerConfig) else native.Controller
+            enumeration = native.Scheduler if isinstance(config, SchedulerConfig) else native.Controller
             assert enumeration(value).name.lower() == config.type
         elif name == "action_check":
             assert native.ActionCheck(value).name.lower() == config.action_check
+        elif name == "observations":
+            parts = [] if config.observations == "by_name" else config.observations
+            numbers = list(native.OBSERVATION_PARTS)
+            pairs = [(one, 1) if isinstance(one, str) else one for one in parts]
+            assert value.parts[: value.num_parts] == [numbers.index(part) for part, _ in pairs]
+            assert all(is_close(scale, found) for (_, scale), found in zip(pairs, value.scales, strict=False))
         elif getattr(config, name, ...) is None:
             assert value == {"num_threads": 0, "max_chunk": 0, "seed": -1}[name]
         elif hasattr(config, name):
@@ -156,7 +164,7 @@ def test_an_engine_is_composed_of_its_config_and_queues() -> None:
         of_engine = ConfigHandle(_take(handle.config()))
         assert of_engine.struct().queue_capacity == 77
         assert of_engine.part(native.ConfigKind.SCHEDULER).struct().max_chunk == 9
-        queue, outputs = rollouts.RequestQueue(handle.waiting_queue()), rollouts.OutputQueue(handle.output_queue())
+        queue, outputs = RequestQueue(handle.waiting_queue()), OutputQueue(handle.output_queue())
         assert queue.native_handle != engine.waiting_queue.native_handle  # another handle to the same queue
         assert len(queue) == len(engine.waiting_queue) == 0
         engine.submit(doorstep.EpisodeRequest(max_steps=2))

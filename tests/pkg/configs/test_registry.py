@@ -14,7 +14,9 @@ from doorstep._configs import Integer
 from doorstep._native import _generated as native
 from doorstep.errors import ArgumentError
 from doorstep.policy.sampling import SamplerConfig, SamplingParams
-from doorstep.rollouts import ControllerConfig, OutputQueue, RequestQueue, SchedulerConfig, register_controller
+from doorstep.rollouts import ControllerConfig, register_controller
+from doorstep.rollouts.config import SchedulerConfig
+from doorstep.rollouts.queues import OutputQueue, RequestQueue
 
 pytestmark = pytest.mark.usefixtures("undone_registrations")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.evaluation import Estimate, comparison
+from doorstep.evaluation import comparison
 from doorstep.evaluation.comparison import (
     RESAMPLES,
     Counts,
@@ -14,6 +14,7 @@ from doorstep.evaluation.comparison import (
     estimate_improvement,
     estimate_interquartile_mean,
 )
+from doorstep.evaluation.statistics import Estimate
 
 
 def middle_half(scores: Floats) -> float:

@@ -22,6 +22,7 @@ def test_names_files_levels_and_several_of_them(tmp_path: Path) -> None:
     save_levels(path, [ONE, unnamed])
     assert find_levels("reference") == {"reference": reference()}
     assert find_levels("curated") == curated()
+    assert find_levels("one door") == {"one door": ONE}
     assert find_levels(ONE) == find_levels([ONE]) == {"one door": ONE}
     assert find_levels(path) == find_levels(str(path)) == {"one door": ONE, "level 2": unnamed}
     assert find_levels({"a": ONE, "b": ONE}) == {"a": ONE, "b": ONE}
@@ -43,7 +44,8 @@ def test_names_become_different() -> None:
 @pytest.mark.parametrize(
     ("levels", "says"),
     [
-        ("curatde", "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the path of a file"),
+        ("onedoor", "(did you mean 'one door'?)"),
+        ("curatde", "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the name of a curated"),
         ([], "levels is []"),
         ({}, "levels is {}"),
         (None, "levels is None"),

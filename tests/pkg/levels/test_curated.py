@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,20 @@ def test_there_are_twenty_and_they_say_what_they_are() -> None:
         assert len(level.spawns) == 2
 
 
-def test_the_guide_lists_them() -> None:
-    page = (Path(__file__).parents[3] / "docs/how_to/levels.md").read_text("utf-8")
-    rows = [f"| {name} | {1 if name in FOR_ONE else 2} | {level.description} |\n" for name, level in CURATED.items()]
-    assert page.endswith("|---|---|---|\n" + "".join(rows))
+def test_the_gallery_shows_them_in_their_order() -> None:
+    docs = Path(__file__).parents[3] / "docs"
+    page = (docs / "reference/curated_levels.md").read_text("utf-8")
+    shown = re.findall(r"^## (.*)\n\n!\[.*\]\(\.\./(.*)\)\n\n(.*) Agents: (\d)\.$", page, re.MULTILINE)
+    assert [(name, text, int(agents)) for name, _, text, agents in shown] == [
+        (name, level.description, 1 if name in FOR_ONE else 2) for name, level in CURATED.items()
+    ]
+    assert all((docs / picture).is_file() for _, picture, _, _ in shown)
+
+
+def test_a_name_that_is_misspelt_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(KeyError, match="'onedoor' is not a curated level; did you mean 'one door'"):
+        CURATED["onedoor"]
+    assert CURATED.get("onedoor") is None
 
 
 @pytest.mark.parametrize("name", CURATED)

@@ -85,12 +85,12 @@ def changed(**fields: Any) -> dict[str, Any]:
         (changed(version="1"), "version is '1'; it must be an integer", "version"),
         (changed(wals=[]), "'wals' is not a field of Level .did you mean 'walls'", "wals"),
         (changed(zzz=[]), "'zzz' is not a field of Level .the fields are walls, doors, ", "zzz"),
-        (changed(walls=3), "walls is 3; it must be a list", "walls"),
-        (changed(walls=[3]), r"walls\[0\] is 3; it must be a dictionary of the fields of Wall", "walls[0]"),
+        (changed(walls=3), "walls is 3; it must be a sequence of 0 to 32 walls", "walls"),
+        (changed(walls=[3]), r"walls\[0\] is 3; it must be a doorstep.levels.Wall", "walls[0]"),
         (changed(cubes=[{"x": 1, "y": 2}, {"x": 1}]), r"cubes\[1\].y is absent; it must be given", "cubes[1].y"),
         (
             changed(walls=[{"x": 1, "y": 2, "size_x": 3, "sizey": 3}]),
-            r"'walls\[0\].sizey' is not a field of Wall .did you mean 'size_y'",
+            r"walls\[0\]: 'sizey' is not a field of Wall .did you mean 'size_y'",
             "walls[0].sizey",
         ),
         (

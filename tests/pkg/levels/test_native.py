@@ -12,6 +12,7 @@ import doorstep
 from doorstep import levels
 from doorstep._native import _generated as native
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
+from doorstep.levels.native import to_native, to_native_array
 
 LEVEL = Level(
     walls=[Wall(1, 20, 3, 4, 5, 6), Wall(1.5, 30.25, 3, 4)],
@@ -35,7 +36,7 @@ def plain(value: Any) -> Any:
 
 
 def test_every_part_of_a_level_arrives() -> None:
-    struct = levels.to_native(LEVEL)
+    struct = to_native(LEVEL)
     assert struct.struct_size == ctypes.sizeof(native.Level)
     assert struct.source == native.LevelSource.FIXED
     counts = (struct.num_walls, struct.num_doors, struct.num_buttons, struct.num_cubes)
@@ -61,7 +62,7 @@ def test_fields_of_rules_have_the_order_and_names_of_the_c_api() -> None:
 def test_a_generated_level_arrives() -> None:
     level = GeneratedLevel(room_types=("any", "single_button", "cube_buttons"), goal=Goal(0, 1, 2, 3), episode_length=9)
     level = level.replace(first_room=2, cubes_near_buttons=0.75)
-    struct = levels.to_native(level)
+    struct = to_native(level)
     assert struct.source == native.LevelSource.GENERATED
     assert list(struct.room_types) == [-1, 0, 3]
     assert (struct.first_room, struct.cubes_near_buttons) == (2, 0.75)
@@ -71,23 +72,23 @@ def test_a_generated_level_arrives() -> None:
 
 
 def test_without_a_goal_or_an_episode_length_both_are_zero() -> None:
-    struct = levels.to_native(levels.reference())
+    struct = to_native(levels.reference())
     assert struct.goal.agents == native.GoalAgents.NONE
     assert (struct.min_episode_length, struct.max_episode_length) == (0, 0)
 
 
 def test_several_levels_lie_one_after_the_other() -> None:
-    array = levels.to_native_array([LEVEL, levels.reference(), LEVEL])
+    array = to_native_array([LEVEL, levels.reference(), LEVEL])
     assert ctypes.sizeof(array) == 3 * ctypes.sizeof(native.Level)
     assert [plain(struct) for struct in array] == [
-        plain(levels.to_native(level)) for level in (LEVEL, levels.reference(), LEVEL)
+        plain(to_native(level)) for level in (LEVEL, levels.reference(), LEVEL)
     ]
 
 
 @pytest.mark.parametrize("wrong", [[], None, LEVEL, [LEVEL, 3]])
 def test_what_is_no_level_is_refused(wrong: Any) -> None:
     with pytest.raises(doorstep.ArgumentError, match=r"^levels(\[1\])? is "):
-        levels.to_native_array(wrong)
+        to_native_array(wrong)
 
 
 FAR = 1000.0

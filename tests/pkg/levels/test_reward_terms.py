@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doorstep.errors import ArgumentError
-from doorstep.evaluation import EvaluationConfig
+from doorstep.evaluation.config import EvaluationConfig
 from doorstep.levels import Rewards
 from doorstep.levels.reward_terms import RewardTerms
 

@@ -7,7 +7,8 @@ import random
 import pytest
 
 import doorstep
-from doorstep.levels import Button, Door, Goal, Level, Room, Spawn, Wall, to_native
+from doorstep.levels import Button, Door, Goal, Level, Room, Spawn, Wall
+from doorstep.levels.native import to_native
 
 SPAWNS = (Spawn(0, 3),)
 

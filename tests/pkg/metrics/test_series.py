@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.metrics import Counter, MetricsConfig, MetricsStore, Sketch, TimeSeries
+from doorstep.metrics import MetricsConfig, MetricsStore
+from doorstep.metrics.series import Counter, Sketch, TimeSeries
 
 # The grammar of https://prometheus.io/docs/instrumenting/exposition_formats
 _NAME = "[a-zA-Z_:][a-zA-Z0-9_:]*"

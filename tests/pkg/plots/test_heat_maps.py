@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import doorstep
 from doorstep._native import EntityKind
 from doorstep.errors import ArgumentError
 from doorstep.plots import plot_positions
-from doorstep.plots.heat_maps import count_visits
+from doorstep.plots.heat_maps import Visits, _count_beyond, _figure, count_visits
 from doorstep.recording import RecordingWriter
 
 pytest.importorskip("matplotlib")
@@ -42,6 +43,31 @@ def test_walls_that_all_worlds_have_are_whole(tmp_path: Path) -> None:
     assert visits.shares.max() == 1
     doors = visits.statics[:, 0] == EntityKind.DOOR
     assert visits.shares[doors].sum() == pytest.approx(3)  # a world has three, at places of its own
+
+
+def test_steps_beyond_the_picture_are_counted_by_side() -> None:
+    positions = np.array([[0, 5], [0, -1], [0, 11], [9, 12], [-6, 5], [6, 5], [7, 5.0]])
+    beyond = _count_beyond(positions, np.array([-5.0, 0]), np.array([5.0, 10]))
+    assert beyond.tolist() == [1, 2, 1, 2]
+
+
+def test_maps_say_where_agents_beyond_them_were() -> None:
+    low, high, statics = np.array([-5.0, 0]), np.array([5.0, 10]), np.array([[EntityKind.WALL, 0, 0.5, 10, 1]])
+    counts = np.zeros((20, 20))
+    counts[3, 4] = 96
+    seen = Visits("all.rec", low, high, counts, np.zeros(4), statics, np.ones(1))
+    left = dataclasses.replace(seen, title="left.rec", beyond=np.array([0.0, 3, 0.5, 0.5]))
+    first, second, bar = _figure([seen, left]).axes
+    assert first.get_xlabel() == "x, m\n"
+    assert second.get_xlabel().splitlines() == [
+        *("x, m", "3% of steps beyond y = 10 m"),
+        *("below 1% of steps beyond x = -5 m", "below 1% of steps beyond x = 5 m"),
+    ]
+    assert second.images[0].get_array().max() == pytest.approx(0.96)
+    filled, outline = second.patches
+    assert (filled.get_bbox().bounds, outline.get_bbox().bounds) == ((-5, 0, 10, 1), (-5, 0, 10, 1))
+    assert filled.zorder < second.images[0].zorder < outline.zorder
+    assert bar.get_xlabel() == "share of the agents' steps in a cell of 0.5 m x 0.5 m"
 
 
 def test_pictures_and_mistakes(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_policy_is_one_of_the_commands(tmp_path: Path) -> None:
         "net = [torch.nn.LSTM(94, 8), torch.nn.Linear(8, 19)]\n"
         "policy = doorstep.load_policy(net, sampling=doorstep.policy.SamplingParams(greedy=True))\n"
     )
-    sim = doorstep.Simulator(4, flat_observations=True, episode_length=3, seed=1)
+    sim = doorstep.Simulator(4, episode_length=3, seed=1)
     act = Player(load_policy(f"{path}:policy"), sim).act
     del sys.modules[module_name(path)]  # it would keep the policy
     torch.manual_seed(0)

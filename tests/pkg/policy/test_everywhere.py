@@ -14,7 +14,9 @@ from doorstep import EpisodeRequest, RolloutEngine, SimulatorConfig, load_policy
 from doorstep._native._generated import LayerKind
 from doorstep.cli import main
 from doorstep.policy import SamplingParams
-from doorstep.policy.files import StoredLayer, write_policy
+from doorstep.policy.files import StoredLayer, StoredPolicy, write_policy
+from doorstep.policy.loading import observations_for
+from doorstep.policy.playing import Player
 from doorstep.recording import Recording
 
 ACTION = [2, 7, 3, 1]
@@ -29,7 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "run").mkdir()
     arrays = {"weights": np.zeros((19, 94), np.float32), "biases": BIASES.astype(np.float32)}
     layers = [StoredLayer(LayerKind.LINEAR, 94, 19, 0.0, arrays)]
-    write_policy(folder / "run" / "checkpoint.safetensors", layers, SamplingParams(greedy=True), {})
+    policy = StoredPolicy(layers, SamplingParams(greedy=True), None, {})
+    write_policy(folder / "run" / "checkpoint.safetensors", policy)
     (folder / "mine.py").write_text(f"""
 import numpy
 def act(observations):
@@ -90,9 +93,9 @@ def by_the_viewer(policy: Any) -> Any:
     pytest.importorskip("viser")
     from doorstep.viewer.server import Settings, _play, _simulator
 
-    settings = Settings(policy=policy, sampling=GREEDY)
-    with _simulator(settings) as sim:
-        _play(sim, load_policy(policy, sampling=GREEDY), settings)._act()  # type: ignore[attr-defined]
+    settings, loaded = Settings(policy=policy, sampling=GREEDY), load_policy(policy, sampling=GREEDY)
+    with _simulator(settings, observations_for(loaded)) as sim:
+        _play(sim, loaded, settings)._act()  # type: ignore[attr-defined]
         return sim.actions.copy_to_host()
 
 
@@ -119,6 +122,44 @@ def test_commands_take_those_that_a_text_names(kind: str, folder: Path, tmp_path
     with Recording(path) as recording:
         for step in range(STEPS):
             assert (recording.actions(step) == ACTION).all()
+
+
+@pytest.fixture
+def of_lidar(tmp_path: Path) -> Path:
+    """A policy that was trained with other observations, and chooses ACTION."""
+    arrays = {"weights": np.zeros((19, 61), np.float32), "biases": BIASES.astype(np.float32)}
+    layers = [StoredLayer(LayerKind.LINEAR, 61, 19, 0.0, arrays)]
+    policy = StoredPolicy(layers, SamplingParams(greedy=True), (("lidar", 0.5), "agent_index"), {})
+    write_policy(tmp_path / "lidar.safetensors", policy)
+    return tmp_path / "lidar.safetensors"
+
+
+def test_what_makes_simulators_makes_the_observations_that_a_policy_was_trained_with(
+    of_lidar: Path, folder: Path, tmp_path: Path
+) -> None:
+    assert (by_the_viewer(of_lidar) == ACTION).all()
+    with doorstep.record(tmp_path / "run.rec", policy=of_lidar, steps=2) as recording:
+        assert (recording.actions(0) == ACTION).all()
+    options = ("--policy", str(of_lidar), "--worlds", "2", "--steps", "2", "--output", str(tmp_path / "run.rec"))
+    assert main(["record", *options]) == 0
+    evaluation = doorstep.evaluate([of_lidar, folder / "run"], episodes=2, episode_length=10, worlds=2)
+    one, other = (score.mean_return.value for score in evaluation.scores)
+    assert one == other
+
+
+def test_other_observations_are_refused_by_name(of_lidar: Path) -> None:
+    policy = load_policy(of_lidar)
+    message = r"was trained with observations lidar:0\.5,agent_index; here they are self_observations,"
+    with doorstep.Simulator(2) as sim, pytest.raises(doorstep.ArgumentError, match=message):
+        Player(policy, sim)
+    with RolloutEngine(SimulatorConfig(2)) as engine, pytest.raises(doorstep.ArgumentError, match=message):
+        engine.submit(EpisodeRequest(policy=of_lidar))
+    with doorstep.Simulator(2, observations=policy.observations) as sim:
+        Player(policy, sim).act()
+        assert (sim.actions.to_numpy() == ACTION).all()
+    with RolloutEngine(SimulatorConfig(2, observations=policy.observations)) as engine:
+        engine.submit(EpisodeRequest(policy=of_lidar, max_steps=3))
+        assert next(iter(engine)).finished
 
 
 def test_commands_have_options_for_how_networks_choose(folder: Path, tmp_path: Path) -> None:

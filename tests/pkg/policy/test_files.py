@@ -12,7 +12,7 @@ from tests.pkg.sealed_files import assert_flipped_bits_are_refused, change_heade
 import doorstep
 from doorstep._native._generated import LayerKind
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.policy.files import METADATA_KEY, StoredLayer, write_policy
+from doorstep.policy.files import METADATA_KEY, StoredLayer, StoredPolicy, write_policy
 
 INPUTS, OUTPUTS = 5, sum(doorstep.ACTIONS)
 
@@ -29,7 +29,8 @@ def linear(seed: int) -> StoredLayer:
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     path = tmp_path / "policy.safetensors"
-    write_policy(path, [linear(0), StoredLayer(LayerKind.TANH)], SamplingParams(temperature=0.25), {"by": "a test"})
+    layers = [linear(0), StoredLayer(LayerKind.TANH)]
+    write_policy(path, StoredPolicy(layers, SamplingParams(temperature=0.25), ("lidar",), {"by": "a test"}))
     return path
 
 
@@ -40,6 +41,7 @@ def test_a_policy_survives_its_file(written: Path) -> None:
     expected = np.tanh(rows @ layer.arrays["weights"].T + layer.arrays["biases"])
     np.testing.assert_allclose(policy.forward(rows), expected, rtol=1e-5, atol=1e-6)
     assert policy.sampling == SamplingParams(temperature=0.25)
+    assert policy.observations == ("lidar",)
     assert load_policy(written, sampling=SamplingParams(greedy=True)).sampling.greedy
 
 
@@ -89,7 +91,7 @@ def test_an_array_outside_of_the_file_is_refused(written: Path) -> None:
 def test_weights_and_biases_may_be_absent(tmp_path: Path) -> None:
     layers = [StoredLayer(LayerKind.LAYER_NORM, INPUTS, parameter=1e-5), linear(0)]
     del layers[1].arrays["biases"]  # type: ignore[attr-defined]
-    write_policy(tmp_path / "policy.safetensors", layers, SamplingParams(), {})
+    write_policy(tmp_path / "policy.safetensors", StoredPolicy(layers, SamplingParams(), None, {}))
     rows = np.random.default_rng(1).normal(size=(7, INPUTS)).astype(np.float32)
     normal = (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + 1e-5)
     found = load_policy(tmp_path / "policy.safetensors").forward(rows)

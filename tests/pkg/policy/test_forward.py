@@ -182,7 +182,7 @@ def test_threads_evaluate_at_the_same_time() -> None:
 def test_observations_may_be_of_any_library() -> None:
     net = mlp(16)
     policy = doorstep.load_policy(net)
-    sim = doorstep.Simulator(8, flat_observations=True)
+    sim = doorstep.Simulator(8)
     expected = policy.forward(sim.observations)
     assert (policy.forward(sim.observations.to_torch()) == expected).all()
     assert (policy.forward(sim.observations.to_numpy()) == expected).all()

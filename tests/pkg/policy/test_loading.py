@@ -165,7 +165,7 @@ def test_files_in_several_folders_import_their_own_modules(write_module: WriteMo
             "wise",
             (
                 "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'trained', 'module:function', "
-                "'path/to/file.py:function', or a run, checkpoint or file"
+                "'path/to/file.py:function', the folder of a run, a checkpoint or a policy file"
             ),
         ),
         ("randon", "it must be 'random', 'idle', .* (did you mean 'random'?)"),

@@ -36,6 +36,15 @@ class Seeing:
         return actions
 
 
+@pytest.mark.parametrize(("num_agents", "width"), [(1, 91), (3, 97)])
+def test_a_network_for_another_number_of_agents_is_refused_before_the_first_step(num_agents: int, width: int) -> None:
+    with doorstep.Simulator(1, num_agents=num_agents) as others, pytest.raises(doorstep.ArgumentError) as caught:
+        Player(load_policy("trained"), others, "trained")
+    assert str(caught.value) == (
+        f"policy 'trained' reads 94 numbers; agents observe {width} (it was made for worlds with num_agents=2)"
+    )
+
+
 # ---- What a policy observes
 
 
@@ -87,8 +96,8 @@ def test_a_simulator_is_given_to_a_policy_that_asks_for_it(sim: doorstep.Simulat
 
 def test_a_policy_that_observes_flat_needs_a_simulator_that_writes_it() -> None:
     with (
-        doorstep.Simulator(2, flat_observations=False) as sim,
-        pytest.raises(doorstep.ArgumentError, match="flat_observations is False"),
+        doorstep.Simulator(2, observations="by_name") as sim,
+        pytest.raises(doorstep.ArgumentError, match="observations is 'by_name'"),
     ):
         Player(load_policy("trained"), sim).act()
 

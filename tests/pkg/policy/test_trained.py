@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import doorstep
-from doorstep.evaluation import EvaluationConfig, evaluate_config
+from doorstep.evaluation.config import EvaluationConfig
+from doorstep.evaluation.run import evaluate_config
 from doorstep.policy import load_policy
 
 SEED = 2026  # of episodes in levels that were not trained on
@@ -38,7 +39,7 @@ def test_it_needs_no_pytorch() -> None:
 import sys
 sys.modules["torch"] = None
 import doorstep
-with doorstep.Simulator(2, flat_observations=True) as sim:
+with doorstep.Simulator(2) as sim:
     print(doorstep.load_policy("trained").act(sim.observations).shape)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

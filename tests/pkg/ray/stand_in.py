@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,7 +42,7 @@ class Actor:
     """
 
     def __init__(self, ray: StandIn, number: int) -> None:
-        self._stand_in, self.number = ray, number
+        self.ray, self.number = ray, number
         self.is_ready = self.is_dead = False
         self.version = doorstep.__version__
         self.outstanding = 0
@@ -50,23 +50,47 @@ class Actor:
         self.play = SimpleNamespace(remote=self._play)
 
     def _ready(self) -> Any:
+        self.ray.check_runs()
         self.is_ready = False
-        return self._stand_in.promise(self, self._become_ready)
+        return self.ray.promise(self, self._become_ready)
 
     def _become_ready(self) -> str:
         self.is_ready = True
         return self.version
 
     def _play(self, requests: list[EpisodeRequest]) -> Any:
+        self.ray.check_runs()
         assert self.is_ready, "it has not said that it is ready"
         assert self.outstanding < MOST_CALLS
-        answer = self._stand_in.behave(self, requests)
+        answer = self.ray.behave(self, requests)
         self.outstanding += 1
-        return self._stand_in.promise(self, lambda: self._answer(answer, requests))
+        return self.ray.promise(self, lambda: self._answer(answer, requests))
 
     def _answer(self, answer: Callable[[list[EpisodeRequest]], Answers], requests: list[EpisodeRequest]) -> Answers:
         self.outstanding -= 1
         return answer(requests)
+
+
+class Call(Future[Any]):
+    """A call of an actor, which answers when it is looked at and is the first one."""
+
+    def __init__(self, ray: StandIn, actor: Actor, answer: Callable[[], Any]) -> None:
+        super().__init__()
+        self._ray, self.actor, self._answer = ray, actor, answer
+
+    def done(self) -> bool:
+        if not super().done() and self is self._ray.calls[0] and not self._ray.is_over:
+            self._ray.calls.remove(self)
+            self._become_done()
+        return super().done()
+
+    def _become_done(self) -> None:
+        try:
+            if self.actor.is_dead:
+                raise RayError("the actor is dead\nand much more")
+            self.set_result(self._answer())
+        except Exception as error:
+            self.set_exception(error)
 
 
 class StandIn:
@@ -74,6 +98,9 @@ class StandIn:
 
     Args:
         behave: called when an actor is sent requests. May raise, let the actor die, and returns what will answer.
+
+    Attributes:
+        is_over: after ray.shutdown(): no call is answered any more, and Ray's functions would begin a new cluster.
     """
 
     exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
@@ -82,36 +109,36 @@ class StandIn:
         self.behave = behave
         self.actors: list[Actor] = []
         self.on_kill: Callable[[], None] = lambda: None
-        self._promises: dict[int, tuple[Actor, Callable[[], Any]]] = {}
-        self._numbers = itertools.count()
-
-    def is_initialized(self) -> bool:
-        return True
+        self.is_over = False
+        self.calls: list[Call] = []  # in the order in which they are answered
 
     def get_runtime_context(self) -> Any:
-        return SimpleNamespace(get_worker_id=lambda: "a worker")
+        self.check_runs()
+        return SimpleNamespace(get_worker_id=self._worker_id)
+
+    def _worker_id(self) -> str:
+        if self.is_over:
+            raise RuntimeError("Ray has not been initialized")
+        return "a worker"
+
+    def check_runs(self) -> None:
+        assert not self.is_over, "Ray would begin a new cluster"
 
     def remote(self, cls: type) -> Any:
         return SimpleNamespace(options=lambda **options: SimpleNamespace(remote=self._start))
 
     def _start(self, config: str) -> Actor:
+        self.check_runs()
         self.actors.append(Actor(self, len(self.actors)))
         return self.actors[-1]
 
-    def promise(self, actor: Actor, answer: Callable[[], Any]) -> int:
-        number = next(self._numbers)
-        self._promises[number] = actor, answer
-        return number
-
-    def wait(self, references: list[int], *, num_returns: int, timeout: float) -> tuple[list[int], list[int]]:
-        return [min(references)], []
-
-    def get(self, reference: int) -> Any:
-        actor, answer = self._promises.pop(reference)
-        if actor.is_dead:
-            raise RayError("the actor is dead\nand much more")
-        return answer()
+    def promise(self, actor: Actor, answer: Callable[[], Any]) -> Any:
+        call = Call(self, actor, answer)
+        self.calls.append(call)
+        return SimpleNamespace(future=lambda: call)
 
     def kill(self, actor: Actor) -> None:
+        self.check_runs()
         actor.is_dead = True
+        self.calls = [call for call in self.calls if call.actor is not actor]
         self.on_kill()

@@ -53,7 +53,7 @@ class Run:
         self.pool.run()
         results = self.requests.take_results(1 << 20, 0.0)
         assert sorted(result.id for result in results) == self.ids
-        assert all(actor.is_dead for actor in self.ray.actors)
+        assert self.ray.is_over or all(actor.is_dead for actor in self.ray.actors)
         self.results = {result.request.tag: result for result in results}
 
     def check_that_all_are_answered_at_the_end(self) -> None:
@@ -194,6 +194,21 @@ def test_a_failure_of_ray_answers_everything() -> None:
     assert isinstance(run.end(), ActorsLostError)
 
 
+@pytest.mark.parametrize("tag", [0, 8])
+def test_the_end_of_ray_answers_everything(tag: int) -> None:
+    """Calls of actors that are still awaited then have no end."""
+
+    def end_ray(actor: Actor, requests: list[EpisodeRequest]) -> Any:
+        actor.ray.is_over = requests[0].tag == tag
+        return played
+
+    run = Run(20, end_ray, num_actors=2)
+    text = "ray.shutdown() was called before this engine was closed"
+    assert set(range(tag, 20)) <= run.failed.keys()
+    assert set(run.failed.values()) == {text}
+    assert str(run.end()) == f"{text} (make a new engine)"
+
+
 def test_other_versions_are_refused() -> None:
     def update_one(run: Run) -> None:
         run.ray.actors[1].version = "99.0"
@@ -205,7 +220,7 @@ def test_other_versions_are_refused() -> None:
 
 
 def test_answers_that_make_no_sense_end_the_engine() -> None:
-    run = Run(20, lambda actor, requests: (lambda requests: played(requests)[1:]))
+    run = Run(20, lambda actor, requests: lambda requests: played(requests)[1:])
     assert len(run.failed) == 20
     assert "the actors cannot be served any more: ValueError" in str(run.end())
 

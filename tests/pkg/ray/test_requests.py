@@ -12,7 +12,8 @@ import pytest
 import doorstep
 from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.levels import Level, Room, Spawn, reference
-from doorstep.ray import ActorsLostError, RayConfig, RayPolicy
+from doorstep.ray import ActorsLostError, RayConfig
+from doorstep.ray.policy import RayPolicy
 from doorstep.ray.requests import Chunk, Requests
 from doorstep.rollouts.request import Recorded
 

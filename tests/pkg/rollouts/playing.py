@@ -16,6 +16,10 @@ from doorstep._native.calls import check
 from doorstep._native.library import load
 
 NUM_INPUTS = 94  # of two agents
+SHUFFLED = (  # as many numbers in another order
+    "agent_index", "lidar", ("steps_remaining", 3), "partner_observations", "room_entity_observations",
+    ("self_observations", 0.5), "door_observations",
+)  # fmt: skip
 
 
 def some_requests(count: int, **fields: Any) -> list[EpisodeRequest]:
@@ -39,7 +43,6 @@ def play_again(result: EpisodeResult, **options: Any) -> doorstep.Simulator:
         1,
         num_agents=len(result.returns),
         auto_reset=False,
-        flat_observations=True,
         num_threads=1,
         max_levels=int(request.level is not None),
         **{"seed": request.seed, **({"episode_length": request.max_steps} if request.max_steps else {}), **options},

@@ -12,6 +12,7 @@ from tests.pkg.rollouts.playing import walk
 import doorstep
 from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels, rollouts
 from doorstep.planner import ScriptedPolicy
+from doorstep.rollouts.config import SchedulerConfig
 
 SIMULATOR = SimulatorConfig(2)
 
@@ -142,10 +143,10 @@ def test_calls_are_checked(call: Any) -> None:
     [
         ({"simulator": 3}, "simulator is 3; it must be a doorstep.SimulatorConfig"),
         ({"simulator": SimulatorConfig(2, cameras=Cameras(width=32, height=32))}, "without cameras"),
-        ({"devices": "cpu"}, "devices is 'cpu'; it must be a tuple of devices or None"),
+        ({"devices": "cpu"}, "devices is 'cpu'; it must be a sequence of one or more devices or None"),
         ({"devices": ()}, "devices is ()"),
         ({"devices": ("gpu",)}, "device is 'gpu'"),
-        ({"scheduler": "priority"}, "scheduler is 'priority'; it must be a doorstep.rollouts.SchedulerConfig"),
+        ({"scheduler": "priority"}, "it must be a scheduler of doorstep.rollouts: FixedChunkScheduler, "),
         ({"controller": None}, "controller is None"),
         ({"queue_capacity": 0}, "queue_capacity is 0; it must be an integer, 1 to 16777216"),
         ({"max_policies": 1025}, "max_policies is 1025; it must be an integer, 1 to 1024"),
@@ -166,7 +167,7 @@ def test_schedulers_and_controllers_are_checked() -> None:
     with pytest.raises(doorstep.ArgumentError, match="depth is 0"):
         rollouts.RoundRobinController(depth=0)
     with pytest.raises(doorstep.ArgumentError):
-        RolloutConfig(SIMULATOR, scheduler=rollouts.SchedulerConfig())
+        RolloutConfig(SIMULATOR, scheduler=SchedulerConfig())
 
 
 def test_configs_say_what_they_are() -> None:

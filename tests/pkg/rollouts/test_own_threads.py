@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,8 @@ WAITS: dict[str, Callable[[RolloutEngine], Any]] = {
     "iteration": lambda engine: list(engine),
     "future": lambda engine: engine.future(SHORT).result(),
     "exception of a future": lambda engine: engine.future(SHORT).exception(),
+    "wait for futures": lambda engine: concurrent.futures.wait([engine.future(SHORT)]),
+    "futures as they are completed": lambda engine: list(concurrent.futures.as_completed([engine.future(SHORT)])),
     "run": lambda engine: engine.run([SHORT]),
     "play": lambda engine: asyncio.run(engine.play(SHORT)),
     "submit to a full queue": lambda engine: engine.submit([SHORT] * 9),
@@ -80,6 +83,8 @@ def test_a_policy_may_do_what_needs_no_wait() -> None:
         def call() -> Any:
             taken = engine.get_outputs()  # it has come already
             more = engine.submit([SHORT] * 3)
+            assert concurrent.futures.wait([ready]).done == {ready}
+            assert list(concurrent.futures.as_completed([ready])) == [ready]
             return ready.result(), taken, more, engine.get_outputs(block=False), engine.drain(0), engine.outstanding
 
         result, taken, more, nothing, drained, outstanding = within_policy(engine, call)
@@ -125,5 +130,5 @@ def test_a_callback_of_a_future_cannot_wait_for_its_engine(name: str) -> None:
         assert done.wait(PATIENCE)
         assert len(raised) <= 1  # none, if the results had come by then
         assert all("a callback of a future would wait" in str(error) for error in raised)
-        if name in ("drain", "run", "play", "future", "exception of a future"):
+        if name in ("drain", "run", "play", "future", "exception of a future", "wait for futures"):
             assert raised

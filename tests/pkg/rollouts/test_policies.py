@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.pkg.rollouts.playing import assert_equal_results, play_again, results_of, some_requests, walk
+from tests.pkg.rollouts.playing import SHUFFLED, assert_equal_results, play_again, results_of, some_requests, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
@@ -32,6 +32,17 @@ def _network(seed: int = 1, *widths: int) -> Any:
 
 
 # ---- Native policies
+
+
+def test_policies_see_the_time_that_a_request_leaves_wherever_observations_have_it() -> None:
+    requests = some_requests(20, policy=doorstep.load_policy(_network(1)), record="observations")
+    with RolloutEngine(SimulatorConfig(6, num_threads=2, observations=SHUFFLED)) as engine:
+        for result in results_of(engine, requests):
+            play_again(result, observations=SHUFFLED).close()
+    without = ("lidar", "agent_index")
+    with RolloutEngine(SimulatorConfig(6, num_threads=2, observations=without)) as engine:
+        for result in results_of(engine, some_requests(20, record="observations")):
+            play_again(result, observations=without).close()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from tests.pkg.rollouts.playing import play_again, results_of, some_requests
 
 import doorstep
-from doorstep import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.rollouts.result import EpisodeStep
 
 
 def test_a_result_has_what_its_request_records() -> None:

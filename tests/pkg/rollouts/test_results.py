@@ -15,6 +15,7 @@ from tests.pkg.rollouts.playing import assert_equal_results, play_again, results
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels, rollouts
+from doorstep.levels.files import AnyLevel
 
 SCHEDULERS = (
     rollouts.FixedChunkScheduler(max_chunk=3),
@@ -181,7 +182,7 @@ _GENERATED = levels.GeneratedLevel(room_types=("any", "any", "any"), episode_len
 
 
 @pytest.mark.parametrize("level", [levels.reference(), *list(levels.curated().values())[:4], _GENERATED], ids=range(6))
-def test_requests_have_levels_of_their_own(level: levels.AnyLevel) -> None:
+def test_requests_have_levels_of_their_own(level: AnyLevel) -> None:
     with RolloutEngine(SimulatorConfig(4, max_levels=1)) as engine:
         requests = [EpisodeRequest(seed=seed, level=level, record="observations") for seed in range(4)]
         for result in results_of(engine, requests):

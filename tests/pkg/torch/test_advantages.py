@@ -34,7 +34,7 @@ def numpy_of(tensors: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("shape", [(1, 1), (23, 37), (7, 600)])
 def test_generalized_advantages_are_the_sums_of_the_paper(dtype: Any, shape: tuple[int, int]) -> None:
     inputs = steps(dtype, *shape)[:5]
-    advantages, targets = generalized_advantages(*inputs, discount=0.97, trace_decay=0.9)
+    advantages, targets = generalized_advantages(*inputs, gamma=0.97, gae_lambda=0.9)
     expected = references.generalized_advantages(*numpy_of(inputs), gamma=0.97, lam=0.9)
     np.testing.assert_allclose(advantages.numpy(), expected, rtol=0, atol=TOLERANCES[dtype])
     assert torch.equal(targets, advantages + inputs[1])
@@ -44,7 +44,7 @@ def test_generalized_advantages_are_the_sums_of_the_paper(dtype: Any, shape: tup
 @pytest.mark.parametrize(("rho_clip", "c_clip"), [(1.0, 1.0), (2.0, 0.7), (0.0, 0.0)])
 def test_v_trace_is_the_sum_of_the_paper(dtype: Any, rho_clip: float, c_clip: float) -> None:
     *inputs, log_ratios = steps(dtype)
-    found = v_trace(log_ratios, *inputs, discount=0.97, trace_decay=0.9, rho_clip=rho_clip, c_clip=c_clip)
+    found = v_trace(log_ratios, *inputs, gamma=0.97, gae_lambda=0.9, rho_clip=rho_clip, c_clip=c_clip)
     expected = references.v_trace(
         *numpy_of([log_ratios, *inputs]), gamma=0.97, lam=0.9, rho_clip=rho_clip, c_clip=c_clip
     )
@@ -54,8 +54,8 @@ def test_v_trace_is_the_sum_of_the_paper(dtype: Any, rho_clip: float, c_clip: fl
 
 def test_v_trace_of_the_acting_policy_has_the_targets_of_generalized_advantages() -> None:
     inputs = steps(torch.float64)[:5]
-    _, targets = v_trace(torch.zeros_like(inputs[0]), *inputs, trace_decay=0.95)
-    _, expected = generalized_advantages(*inputs, trace_decay=0.95)
+    _, targets = v_trace(torch.zeros_like(inputs[0]), *inputs, gae_lambda=0.95)
+    _, expected = generalized_advantages(*inputs, gae_lambda=0.95)
     torch.testing.assert_close(targets, expected, rtol=0, atol=1e-13)
 
 
@@ -75,7 +75,7 @@ def test_a_truncation_keeps_the_value_of_what_might_have_followed() -> None:
     zeros, flags = torch.zeros(3, 1), torch.zeros(3, 1, dtype=torch.bool)
     truncations = torch.tensor([[False], [True], [False]])
     next_values = torch.tensor([[0.0], [8.0], [0.0]])
-    advantages, _ = generalized_advantages(zeros, zeros, next_values, flags, truncations, discount=0.5, trace_decay=1.0)
+    advantages, _ = generalized_advantages(zeros, zeros, next_values, flags, truncations, gamma=0.5, gae_lambda=1.0)
     assert advantages.ravel().tolist() == [2.0, 4.0, 0.0]
 
 

@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch")
 
 from doorstep.torch import _batch_operators, make  # noqa: E402
 
+REORDERED = ("agent_index", ("lidar", 0.5), "physics", "steps_remaining", ("self_observations", 3))
+
 
 def assert_same(sim: doorstep.Simulator, state: Any) -> None:
     for name, tensor in sim.tensors.items():
@@ -21,10 +23,10 @@ def assert_same(sim: doorstep.Simulator, state: Any) -> None:
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 5])
-@pytest.mark.parametrize("flat_observations", [False, True])
-def test_steps_are_those_of_a_simulator(num_agents: int, flat_observations: bool) -> None:
+@pytest.mark.parametrize("observations", ["by_name", doorstep.OBSERVATIONS, REORDERED])
+def test_steps_are_those_of_a_simulator(num_agents: int, observations: Any) -> None:
     with doorstep.Simulator(
-        70, seed=9, num_agents=num_agents, episode_length=11, flat_observations=flat_observations
+        70, seed=9, num_agents=num_agents, episode_length=11, observations=observations
     ) as sim:
         rooms = make(sim.config)
         state = rooms.init(seed=9)
@@ -165,6 +167,6 @@ def test_seeds_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
 
 
 def test_a_state_says_what_it_has() -> None:
-    state = make(1, flat_observations=False).init(0)
+    state = make(1, observations="by_name").init(0)
     with pytest.raises(AttributeError, match="no 'observations'"):
         _ = state.observations

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 
 from doorstep.torch import make  # noqa: E402
 
+REORDERED = ("agent_index", ("lidar", 0.5), "physics", "steps_remaining", ("self_observations", 3))
 OPTIONS: dict[str, Any] = {"episode_length": 6, "max_levels": 4}
 
 
@@ -34,9 +35,9 @@ def assert_same(sim: doorstep.Simulator, state: Any) -> None:
 
 
 @pytest.mark.parametrize("num_worlds", [1, 70])
-@pytest.mark.parametrize("flat_observations", [False, True])
-def test_steps_are_those_of_a_simulator(num_worlds: int, flat_observations: bool) -> None:
-    with doorstep.Simulator(num_worlds, seed=9, flat_observations=flat_observations, **OPTIONS) as sim:
+@pytest.mark.parametrize("observations", ["by_name", REORDERED])
+def test_steps_are_those_of_a_simulator(num_worlds: int, observations: Any) -> None:
+    with doorstep.Simulator(num_worlds, seed=9, observations=observations, **OPTIONS) as sim:
         rooms = make(sim.config)
         state = rooms.init()
         assert_same(sim, state)

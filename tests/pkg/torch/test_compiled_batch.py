@@ -31,7 +31,7 @@ STEPS, WORLDS = 3, 3
 
 def rooms_of(num_agents: int = 2) -> Any:
     """Worlds whose episodes end within a rollout."""
-    return make(WORLDS, num_agents=num_agents, episode_length=2, flat_observations=True)
+    return make(WORLDS, num_agents=num_agents, episode_length=2)
 
 
 def inputs(num_agents: int = 2, seed: int = 1) -> tuple[Any, Any]:

@@ -61,7 +61,7 @@ def test_results_without_memory_are_shaped_as_others(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "numbers"), [("create_", (1, 0)), ("step_", ([],))])
 def test_worlds_without_memory_are_checked_as_others(name: str, numbers: Any) -> None:
-    rooms, operator = doorstep_torch.make(3, flat_observations=True), getattr(torch.ops.doorstep, name)
+    rooms, operator = doorstep_torch.make(3), getattr(torch.ops.doorstep, name)
     tensors = without_memory(rooms._arguments(rooms.init(1)))
     operator(*tensors, *rooms._rules, *numbers)
     with pytest.raises(doorstep.ArgumentError, match=r"is of shape \[3, .*; it must be of shape \[2, "):
@@ -70,7 +70,7 @@ def test_worlds_without_memory_are_checked_as_others(name: str, numbers: Any) ->
 
 @pytest.mark.slow
 def test_operators_of_worlds_keep_the_rules_of_pytorch() -> None:
-    rooms = doorstep_torch.make(3, flat_observations=True)
+    rooms = doorstep_torch.make(3)
     tensors, values = rooms._arguments(rooms.init(1)), _batch_operators.read_by_step(rooms._arguments(rooms.init(2)))
     for given in ([], values):
         torch.library.opcheck(torch.ops.doorstep.step_.default, (*tensors, *rooms._rules, given))
@@ -183,7 +183,7 @@ def test_a_tensor_that_is_negated_only_when_it_is_read_counts_as_negated() -> No
     assert torch.equal(found[0], expected[0])
 
 
-@pytest.mark.parametrize(("name", "value"), [("discount", 1.5), ("discount", float("nan")), ("trace_decay", -0.1)])
+@pytest.mark.parametrize(("name", "value"), [("gamma", 1.5), ("gamma", float("nan")), ("gae_lambda", -0.1)])
 def test_numbers_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(doorstep.ArgumentError, match=f"{name} is"):
         doorstep_torch.generalized_advantages(*steps(), **{name: value})  # type: ignore[arg-type,unused-ignore]

@@ -22,7 +22,7 @@ from doorstep.training import Ranks, Trainer, TrainingConfig, distributed, resum
 from doorstep.training.run import CHECKPOINT
 
 KINDS = {
-    "mlp": ("ppo.num_epochs=2",),
+    "mlp": ("ppo.num_epochs=2", "critic_observations=physics", "simulator.observations=lidar:2,self_observations"),
     "lstm": (*WITH_MEMORY, "experience.time_limit=bootstrap", "experience.normalize_observations=false"),
     "native": (*WITH_MEMORY, "experience.inference=native", "simulator.world_offset=5"),
 }

@@ -88,9 +88,9 @@ def test_another_type_of_network_begins_with_its_defaults() -> None:
 
 def test_without_cameras_observations_are_flat() -> None:
     assert TrainingConfig(simulator=doorstep.SimulatorConfig(4), ppo=PPOConfig(num_minibatches=1)).simulator == (
-        doorstep.SimulatorConfig(4, flat_observations=True)
+        doorstep.SimulatorConfig(4)
     )
-    assert not preset("pixels").simulator.flat_observations
+    assert preset("pixels").simulator.observations == "by_name"
 
 
 def test_later_changes_win() -> None:
@@ -123,14 +123,14 @@ def test_keywords_are_values_of_fields() -> None:
         ("seed", "change is 'seed'; it must be KEY=VALUE"),
         ("=3", "it must be KEY=VALUE"),
         ("seed=-1", "seed is -1; it must be an integer"),
-        ("ppo.gamma=1.5", "ppo.gamma is 1.5; it must be a number, at least 0 and at most 1"),
+        ("ppo.gamma=1.5", "ppo.gamma is 1.5; it must be a number, 0 to 1"),
         ("ppo.gamma=NaN", "ppo.gamma is nan"),
         ("ppo.clip_range=true", "ppo.clip_range is 'true'; it must be a number"),
         ("ppo.num_epochs=1.5", "ppo.num_epochs is '1.5'; it must be an integer"),
         ("ppo.learning_rate=none", "ppo.learning_rate is 'none'; it must be a number"),
-        ("network.widths=[]", r"network.widths is \(\); it must be a tuple of integers"),
-        ("network.widths=wide", "network.widths is 'wide'; it must be an integer, 1 to 65536"),
-        ("network.widths=[0]", "network.widths is 0; it must be an integer, 1 to 65536"),
+        ("network.widths=[]", r"network.widths is \[\]; it must be a sequence of one or more integers"),
+        ("network.widths=wide", r"network.widths\[0\] is 'wide'; it must be an integer, 1 to 65536"),
+        ("network.widths=[0]", r"network.widths\[0\] is 0; it must be an integer, 1 to 65536"),
         ("network.type=lstn", "network.type is 'lstn'; it must be a network: 'mlp', 'lstm'.*did you mean 'lstm'"),
         ("network.memory=8", "network: 'memory' is not a field of MLPNetwork"),
         ("network.activation=gelu", "network.activation is 'gelu'; it must be one of 'relu', 'tanh', 'silu'"),

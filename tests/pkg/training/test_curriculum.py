@@ -15,13 +15,12 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import equal_bits, small  # noqa: E402
 
-from doorstep.levels import AnyLevel, curated, reference, save_levels  # noqa: E402
+from doorstep.levels import curated, reference, save_levels  # noqa: E402
+from doorstep.levels.files import AnyLevel  # noqa: E402
 from doorstep.training import (  # noqa: E402
     Curriculum,
     CurriculumConfig,
     LearnabilityCurriculum,
-    LevelOutcomes,
-    SuccessRates,
     Trainer,
     TrainingConfig,
     TrainingError,
@@ -33,6 +32,7 @@ from doorstep.training import (  # noqa: E402
     train,
 )
 from doorstep.training.curriculum import make_curriculum, probabilities  # noqa: E402
+from doorstep.training.levels import LevelOutcomes, SuccessRates  # noqa: E402
 from doorstep.training.run import CHECKPOINT, LOG  # noqa: E402
 
 ON_LEVELS = ("levels=curated", "curriculum.type=learnability")
@@ -127,7 +127,7 @@ def test_no_level_is_less_likely_than_its_uniform_share(share: float) -> None:
     [
         ("curriculum.type=hardest", "curriculum.type is 'hardest'; it must be a curriculum: 'uniform', 'learnability'"),
         ("curriculum.window=1", "curriculum.window is 1; it must be an integer, 2 to"),
-        ("curriculum.uniform_share=1.5", "curriculum.uniform_share is 1.5; it must be a number, at least 0 and at"),
+        ("curriculum.uniform_share=1.5", "curriculum.uniform_share is 1.5; it must be a number, 0 to 1"),
     ],
 )
 def test_bad_values_are_refused_by_name(change: str, message: str) -> None:

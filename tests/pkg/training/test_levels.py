@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 from tests.pkg.training.runs import small  # noqa: E402
 
 from doorstep.evaluation.arenas import Arena  # noqa: E402
-from doorstep.levels import AnyLevel, GeneratedLevel, Level, Spawn, Wall, curated, save_levels  # noqa: E402
+from doorstep.levels import GeneratedLevel, Level, Spawn, Wall, curated, save_levels  # noqa: E402
+from doorstep.levels.files import AnyLevel  # noqa: E402
 from doorstep.policy import load_policy  # noqa: E402
 from doorstep.training import Trainer, resume, train  # noqa: E402
 from doorstep.training.levels import TrainingLevels, arenas_of  # noqa: E402

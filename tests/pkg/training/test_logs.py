@@ -12,10 +12,14 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import rolled_out, small  # noqa: E402
 
-from doorstep.levels import GeneratedLevel
-from doorstep.training import Ranks, Record, Trainer, read_log  # noqa: E402
+from doorstep.levels import GeneratedLevel  # noqa: E402
+from doorstep.training import Ranks, Trainer, read_log  # noqa: E402
 from doorstep.training.graphs import recorded  # noqa: E402
-from doorstep.training.logs import JsonLines, summarize_episodes  # noqa: E402
+from doorstep.training.logs import (  # noqa: E402
+    JsonLines,
+    Record,
+    summarize_episodes,
+)
 
 
 def record_of(update: int) -> Record:

@@ -16,15 +16,8 @@ from tests.pkg.sealed_files import change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
 
 from doorstep.policy import load_policy  # noqa: E402
-from doorstep.training import (  # noqa: E402
-    LSTMNetwork,
-    MLPNetwork,
-    NetworkConfig,
-    Ranks,
-    Trainer,
-    preset,
-    save_checkpoint,
-)
+from doorstep.training import LSTMNetwork, MLPNetwork, Ranks, Trainer, preset, save_checkpoint  # noqa: E402
+from doorstep.training.config import NetworkConfig  # noqa: E402
 from doorstep.training.networks import ActorCritic  # noqa: E402
 from doorstep.training.normalization import RunningMoments  # noqa: E402
 from doorstep.training.trained import restored_network  # noqa: E402
@@ -115,7 +108,7 @@ def test_the_policy_of_a_checkpoint_plays(trained: Trainer, tmp_path: Path) -> N
     save_checkpoint(tmp_path / "x.safetensors", trained.checkpoint())
     policy = load_policy(tmp_path / "x.safetensors")
     network = restored_network(trained.checkpoint())
-    with doorstep.Simulator(5, seed=3, flat_observations=True) as sim:
+    with doorstep.Simulator(5, seed=3) as sim:
         raw = sim.observations.to_torch().flatten(0, 1)[None]
         with torch.no_grad():
             outputs = network(raw, torch.zeros(10, network.memory_size), torch.zeros(1, 10, dtype=torch.bool))

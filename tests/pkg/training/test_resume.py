@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep._configs.flags import split_changes
+from doorstep._configs.changes import split_changes
 
 torch = pytest.importorskip("torch")
 

@@ -85,5 +85,5 @@ def test_a_checkpoint_has_the_retries() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 0.6])
 def test_shares_out_of_range_are_refused(share: float) -> None:
-    with pytest.raises(doorstep.ArgumentError, match=r"experience.retries is .*at least 0 and at most 0.5"):
+    with pytest.raises(doorstep.ArgumentError, match=r"experience.retries is .*a number, 0 to 0.5"):
         small().changed(retries=share)

@@ -91,14 +91,14 @@ def test_observations_are_normalised_by_what_was_seen() -> None:
     assert seen.abs().max() < 25
 
 
-def reference_advantages(rollout: Any, scale: Any, next_values: Any, ends: Any, discount: float, decay: float) -> Any:
+def reference_advantages(rollout: Any, scale: Any, next_values: Any, ends: Any, gamma: float, gae_lambda: float) -> Any:
     """The recursion of generalised advantage estimation, written out in double precision; ends: 0 is worth nothing."""
     values = scale.restore(rollout.values).double()
     advantages = torch.zeros_like(values)
     following = torch.zeros(values.shape[1], dtype=torch.float64)
     for step in reversed(range(len(values))):
-        error = rollout.rewards[step] + discount * next_values[step] * ends[step] - values[step]
-        following = error + discount * decay * following * ~rollout.ended[step]
+        error = rollout.rewards[step] + gamma * next_values[step] * ends[step] - values[step]
+        following = error + gamma * gae_lambda * following * ~rollout.ended[step]
         advantages[step] = following
     return advantages
 

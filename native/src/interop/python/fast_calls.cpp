@@ -45,7 +45,13 @@ PyObject* step(ds_simulator simulator) {
     return status ? raise_status(status) : return_none();
 }
 
-PyObject* step_object(PyObject* self, PyObject*) {
+PyObject* step_object(PyObject* self, PyObject* const*, Py_ssize_t count) {
+    if (count) {  // as in gymnasium: sim.step(actions)
+        python().PyErr_SetString(python().TypeError,
+                                 "Simulator.step() takes no arguments: set sim.actions, then call sim.step(); "
+                                 "environments whose step() takes actions are in doorstep.envs");
+        return nullptr;
+    }
     const PyOwned handle(python().PyObject_GetAttr(self, step_handle));
     if (!handle) return nullptr;
     const ds_simulator simulator = python().PyLong_AsUnsignedLong(handle.get());
@@ -53,7 +59,7 @@ PyObject* step_object(PyObject* self, PyObject*) {
     return python().PyObject_CallMethodObjArgs(self, step_in_turn, nullptr);
 }
 
-PyMethodDef step_row = {"step", reinterpret_cast<void*>(step_object), METH_NOARGS, nullptr};
+PyMethodDef step_row = {"step", reinterpret_cast<void*>(step_object), METH_FASTCALL, nullptr};
 
 PyObject* fast_step(PyObject*, PyObject* handle) {
     const ds_simulator simulator = python().PyLong_AsUnsignedLong(handle);

@@ -30,14 +30,17 @@ enum Rule {
     kRuleActionCheck,
     kRuleInputs,       // what a call takes: kInputResets, kInputLevels, kInputReward
     kRuleReward,       // bits of the numbers of ds_level_rewards; not used without kInputReward
-    kRuleFirstOutput = kRuleReward + kRewardTerms,  // the rest are ds_tensor_ids of outputs
+    kRuleNumParts = kRuleReward + kRewardTerms,        // of observations
+    kRuleParts,                                        // ds_observation_parts
+    kRuleScales = kRuleParts + DS_OBSERVATION_PART_COUNT,  // bits of their scales
+    kRuleFirstOutput = kRuleScales + DS_OBSERVATION_PART_COUNT,  // the rest are ds_tensor_ids of outputs
 };
 
 enum Input : int64_t { kInputResets = 1, kInputLevels = 2, kInputReward = 4 };
 
 // ---- Inputs
 
-// Sizes of one world, without level_weights, whose size is that of the argument.
+// Sizes of one world, without level_weights, whose size is that of the argument, and without flat observations.
 struct WorldSizes {
     int64_t words;                      // of its block
     int64_t elements[DS_TENSOR_COUNT];  // of its rows of the tensors
@@ -65,7 +68,7 @@ struct AllWorldSizes {
         sizes.words = info.world_bytes / 4;
         for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
             ds_tensor_info row;
-            describe_tensor(kTensorRows[tensor], {1, kind.num_agents, info.flat_observation_size, 0}, &row);
+            describe_tensor(kTensorRows[tensor], {1, kind.num_agents, 0, 0}, &row);
             sizes.bytes[tensor] = tensor_bytes(row);
             sizes.elements[tensor] = tensor_bytes(row) / dtype_bytes(row.dtype);
         }
@@ -130,6 +133,7 @@ private:
 struct BatchCall {
     ds_batch batch = {};
     ds_level_rewards reward = {};
+    ds_observations observations = {};
     void* tensors[DS_TENSOR_COUNT] = {};
     const int64_t* rules = nullptr;
     int64_t num_rules = 0;
@@ -138,6 +142,12 @@ struct BatchCall {
     const uint32_t* seed_and_offset = nullptr;
 
     bool takes(Input input) const { return (rules[kRuleInputs] & input) != 0; }
+
+    // Of a world's row of a tensor.
+    int64_t elements_of(const WorldSizes& sizes, int64_t tensor) const {
+        const bool is_flat = kTensorRows[tensor].presence == Presence::FLAT;
+        return is_flat ? batch.num_agents * layout_of(batch).size : sizes.elements[tensor];
+    }
 };
 
 void take_reward(BatchCall* call) {
@@ -145,6 +155,21 @@ void take_reward(BatchCall* call) {
     for (int i = 0; i < kRewardTerms; ++i) bits[i] = static_cast<uint32_t>(call->rules[kRuleReward + i]);
     memcpy(&call->reward, bits, sizeof bits);
     call->batch.reward = &call->reward;
+}
+
+ds_status take_observations(BatchCall* call) {
+    const int64_t* rules = call->rules;
+    const int64_t count = rules[kRuleNumParts];
+    if (count < 0 || count > DS_OBSERVATION_PART_COUNT) return fail_call("rules", "out of range");
+    ds_observations& observations = call->observations;
+    observations.num_parts = static_cast<int32_t>(count);
+    for (int64_t i = 0; i < count; ++i) {
+        const uint32_t bits = static_cast<uint32_t>(rules[kRuleScales + i]);
+        observations.parts[i] = static_cast<int32_t>(rules[kRuleParts + i]);
+        memcpy(&observations.scales[i], &bits, sizeof bits);
+    }
+    call->batch.observations = &observations;
+    return DS_STATUS_OK;
 }
 
 ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
@@ -173,7 +198,7 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
     batch.max_levels = call->takes(kInputLevels);  // for the kind of the worlds; the arguments tell how many
     batch.tensors = call->tensors;
     if (call->takes(kInputReward)) take_reward(call);
-    return DS_STATUS_OK;
+    return take_observations(call);
 }
 
 // The number of worlds is the first dimension of the first result.
@@ -197,7 +222,7 @@ ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* cal
         const int64_t tensor = call->rules[i];
         if (!is_output(call->batch, tensor)) return fail_call("rules", "out of range");
         const TensorRow& row = kTensorRows[tensor];
-        const int64_t elements = call->batch.num_worlds * sizes.elements[tensor];
+        const int64_t elements = call->batch.num_worlds * call->elements_of(sizes, tensor);
         const Buffer* buffer = results.take(row.name, kDataTypes[row.dtype], elements);
         if (!buffer) return last_status();
         if (elements) call->tensors[tensor] = buffer->data;  // without elements it has no address
@@ -263,7 +288,7 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     const int64_t num_worlds = call->batch.num_worlds;
     const auto take = [&](int64_t tensor) {
         const TensorRow& row = kTensorRows[tensor];
-        return arguments.take(row.name, kDataTypes[row.dtype], num_worlds * sizes.elements[tensor]);
+        return arguments.take(row.name, kDataTypes[row.dtype], num_worlds * call->elements_of(sizes, tensor));
     };
     const Buffer* worlds = arguments.take("worlds", kU32, num_worlds * sizes.words);
     if (!worlds) return last_status();
@@ -282,7 +307,7 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
         if (!kTensorRows[tensor].outlives_step) continue;
         const Buffer* kept = take(tensor);
         if (!kept) return last_status();
-        if (sizes.elements[tensor] && kept->data != call->tensors[tensor]) {
+        if (call->elements_of(sizes, tensor) && kept->data != call->tensors[tensor]) {
             return fail_call(kTensorRows[tensor].name, "must be aliased with the result");
         }
     }

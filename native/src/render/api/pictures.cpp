@@ -20,6 +20,52 @@ ds_status check_view(const ds_picture_config& config) {
     return check_field_of_view(fov);
 }
 
+bool are_shares(const float* values, int count) {
+    for (int i = 0; i < count; ++i) {
+        if (!(values[i] >= 0.f && values[i] <= 1.f)) return false;
+    }
+    return true;
+}
+
+ds_status check_colour(const char* argument, const float* c) {
+    if (are_shares(c, 3)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass red, green and blue", "%s is (%g, %g, %g); each must be 0 to 1",
+                argument, static_cast<double>(c[0]), static_cast<double>(c[1]), static_cast<double>(c[2]));
+}
+
+ds_status check_light(const ds_picture_config& config) {
+    struct {
+        const char* argument;
+        float value, largest;
+    } const rows[] = {{"sun", config.sun, 10.f},
+                      {"sun_radius", config.sun_radius, 1.f},
+                      {"sky", config.sky, 10.f},
+                      {"bounce", config.bounce, 10.f}};
+    for (const auto& row : rows) {
+        if (row.value >= 0.f && row.value <= row.largest) continue;
+        return fail(DS_STATUS_INVALID_ARGUMENT, row.argument, "1 shows a colour unchanged",
+                    "%s is %g; it must be 0 to %g", row.argument, static_cast<double>(row.value),
+                    static_cast<double>(row.largest));
+    }
+    const float* s = config.to_sun;
+    if (!(fabsf(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] - 1.f) <= kUnitTolerance)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "to_sun", "divide it by its length",
+                    "to_sun is (%g, %g, %g); it must be a unit vector", static_cast<double>(s[0]),
+                    static_cast<double>(s[1]), static_cast<double>(s[2]));
+    }
+    if (config.corner_reach > 0.f && config.corner_reach <= 1000.f) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "corner_reach", "pass metres",
+                "corner_reach is %g; it must be more than 0 and at most 1000", static_cast<double>(config.corner_reach));
+}
+
+ds_status check_look(const ds_picture_config& config) {
+    if (const ds_status status = check_colour("ground", config.ground)) return status;
+    if (const ds_status status = check_colour("background", config.background)) return status;
+    if (const ds_status status = check_colour("eye", config.eye)) return status;
+    if (const ds_status status = check_colour("pupil", config.pupil)) return status;
+    return check_light(config);
+}
+
 ds_status check_config(const ds_picture_config& config) {
     struct {
         const char* argument;
@@ -42,32 +88,31 @@ ds_status check_config(const ds_picture_config& config) {
     }
     if (const ds_status status = check_view(config)) return status;
     if (const ds_status status = check_position(config.position)) return status;
-    return check_rotation(config.rotation);
-}
-
-bool is_tint(const float* t) {
-    const auto is_share = [](float value) { return value >= 0.f && value <= 1.f; };
-    return (is_share(t[0]) && is_share(t[1]) && is_share(t[2])) || (t[0] < 0.f && t[1] < 0.f && t[2] < 0.f);
+    if (const ds_status status = check_rotation(config.rotation)) return status;
+    return check_look(config);
 }
 
 // Worlds may contain values that are not finite; such objects cannot be drawn.
 ds_status check_object(uint64_t index, const ds_picture_object& object) {
     const unsigned long long number = index;
-    if (object.hidden || object.kind == DS_ENTITY_NONE) return DS_STATUS_OK;
-    if (object.kind < DS_ENTITY_BUTTON || object.kind > DS_ENTITY_DOOR) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass the ds_entity_kind of an object",
-                    "objects[%llu].kind is %d; it must be %d to %d", number, object.kind, DS_ENTITY_BUTTON,
-                    DS_ENTITY_DOOR);
+    if (object.shape < DS_PICTURE_NONE || object.shape >= DS_PICTURE_SHAPE_COUNT) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass a ds_picture_shape",
+                    "objects[%llu].shape is %d; it must be %d to %d", number, object.shape, DS_PICTURE_NONE,
+                    DS_PICTURE_SHAPE_COUNT - 1);
     }
-    if (!is_tint(object.tint)) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass red, green and blue, or three negative numbers",
-                    "objects[%llu].tint is (%g, %g, %g); each must be 0 to 1, or all negative for the kind's colour",
-                    number, static_cast<double>(object.tint[0]), static_cast<double>(object.tint[1]),
-                    static_cast<double>(object.tint[2]));
+    if (object.shape == DS_PICTURE_NONE) return DS_STATUS_OK;
+    const float shares[] = {object.colour[0], object.colour[1], object.colour[2], object.opacity, object.shine};
+    if (!are_shares(shares, 5)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass red, green, blue, opacity and shine from 0 to 1",
+                    "objects[%llu] has the colour (%g, %g, %g), opacity %g and shine %g; each must be 0 to 1", number,
+                    static_cast<double>(object.colour[0]), static_cast<double>(object.colour[1]),
+                    static_cast<double>(object.colour[2]), static_cast<double>(object.opacity),
+                    static_cast<double>(object.shine));
     }
-    const bool finite = all_finite(object.centre, 3) && all_finite(object.size, 3);
+    const float lengths[] = {object.bevel, object.line_width, object.line_period};
+    const bool finite = all_finite(object.centre, 3) && all_finite(object.size, 3) && all_finite(lengths, 3);
     if (finite && is_rotation(object.rotation)) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "hide objects that cannot be drawn",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "leave out objects that cannot be drawn",
                 "objects[%llu] has a value that is not finite, or a rotation that is not a unit quaternion", number);
 }
 

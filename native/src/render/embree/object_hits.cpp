@@ -1,20 +1,13 @@
 // Intersects packets of eight rays with objects. Compiled for AVX2.
 #include <immintrin.h>
 
-#include "math/lanes.h"
+#include "render/embree/lane_vector.h"
 #include "render/embree/object_scene.h"
 
 namespace doorstep {
 namespace {
 
-using Lanes = WideFloat;
 using Mask = WideMask;
-
-struct LaneVector {
-    Lanes x, y, z;
-};
-
-Lanes dot(const LaneVector& a, Vec3 b) { return a.x * Lanes(b.x) + a.y * Lanes(b.y) + a.z * Lanes(b.z); }
 
 // Rays in an object's own axes: the origin relative to its centre, both unscaled.
 struct LocalRays {
@@ -103,8 +96,7 @@ void to_mesh(const Object& agent, const RTCRay8& from, RTCRay8& to) {
 }
 
 // Interpolates the normals of the triangle's corners. In world axes.
-Vec3 normal_at(const Object& agent, const uint32_t* corners, float u, float v) {
-    const MeshVertex* vertices = agent_mesh().vertices;
+Vec3 normal_at(const Object& agent, const MeshVertex* vertices, const uint32_t* corners, float u, float v) {
     const Vec3 normal = vertices[corners[0]].normal * (1.f - u - v) + vertices[corners[1]].normal * u +
                         vertices[corners[2]].normal * v;
     const Vec3 world = agent.axis_x * (normal.x / agent.half.x) + agent.axis_y * (normal.y / agent.half.y) +
@@ -112,20 +104,20 @@ Vec3 normal_at(const Object& agent, const uint32_t* corners, float u, float v) {
     return world * (1.f / length(world));
 }
 
-void intersect_agent(const Object& agent, RTCScene mesh, const int* valid, uint32_t index, RTCRayHit8& packet) {
+void intersect_agent(const Object& agent, const TracedMesh& traced, const int* valid, uint32_t index, RTCRayHit8& packet) {
     RTCRayHit8 inner;
     to_mesh(agent, packet.ray, inner.ray);
     store_where(equal(Lanes(0.f), Lanes(0.f)), RTC_INVALID_GEOMETRY_ID, inner.hit.geomID);
-    rtcIntersect8(valid, mesh, &inner, nullptr);
+    rtcIntersect8(valid, traced.scene, &inner, nullptr);
     for (int lane = 0; lane < 8; ++lane) {
         if (!valid[lane] || inner.hit.geomID[lane] == RTC_INVALID_GEOMETRY_ID) continue;
-        const uint32_t* corners = agent_mesh().indices + 3 * inner.hit.primID[lane];
-        const Vec3 normal = normal_at(agent, corners, inner.hit.u[lane], inner.hit.v[lane]);
+        const uint32_t* corners = traced.mesh->indices + 3 * inner.hit.primID[lane];
+        const Vec3 normal = normal_at(agent, traced.mesh->vertices, corners, inner.hit.u[lane], inner.hit.v[lane]);
         packet.ray.tfar[lane] = inner.ray.tfar[lane];
         packet.hit.Ng_x[lane] = normal.x;
         packet.hit.Ng_y[lane] = normal.y;
         packet.hit.Ng_z[lane] = normal.z;
-        packet.hit.u[lane] = static_cast<float>(agent_mesh().vertices[corners[0]].material);
+        packet.hit.u[lane] = static_cast<float>(traced.mesh->vertices[corners[0]].material);
         packet.hit.primID[lane] = index;
         packet.hit.geomID[lane] = 0;
     }
@@ -167,7 +159,7 @@ void intersect_object(const RTCIntersectFunctionNArguments* arguments) {
     const Object& object = objects.objects[index];
     auto& packet = *static_cast<RTCRayHit8*>(arguments->rayhit);
     if (object.is_mesh) {
-        intersect_agent(object, objects.agent_mesh, arguments->valid, index, packet);
+        intersect_agent(object, objects.agent, arguments->valid, index, packet);
     } else {
         intersect_box(object, arguments->valid, index, packet);
     }
@@ -179,7 +171,7 @@ void occlude_by_object(const RTCOccludedFunctionNArguments* arguments) {
     const Object& object = objects.objects[arguments->primID];
     auto& rays = *static_cast<RTCRay8*>(arguments->ray);
     if (object.is_mesh) {
-        occlude_by_agent(object, objects.agent_mesh, arguments->valid, rays);
+        occlude_by_agent(object, objects.agent.scene, arguments->valid, rays);
     } else {
         occlude_by_box(object, arguments->valid, rays);
     }

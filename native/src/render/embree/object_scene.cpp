@@ -29,7 +29,7 @@ const char* text_of(RTCError error) {
     }
 }
 
-RTCScene build_mesh(RTCDevice device, const Mesh& mesh) {
+TracedMesh build_mesh(RTCDevice device, const Mesh& mesh) {
     const RTCGeometry geometry = rtcNewGeometry(device, RTC_GEOMETRY_TYPE_TRIANGLE);
     rtcSetSharedGeometryBuffer(geometry, RTC_BUFFER_TYPE_VERTEX, 0, RTC_FORMAT_FLOAT3, mesh.vertices, 0,
                                sizeof(MeshVertex), static_cast<size_t>(mesh.vertex_count));
@@ -44,7 +44,13 @@ RTCScene build_mesh(RTCDevice device, const Mesh& mesh) {
     rtcAttachGeometry(scene, geometry);
     rtcReleaseGeometry(geometry);
     rtcCommitScene(scene);
-    return scene;
+    return {scene, &mesh};
+}
+
+void release_device(const EmbreeDevice& opened) {
+    rtcReleaseScene(opened.agent.scene);
+    rtcReleaseScene(opened.figure.scene);
+    rtcReleaseDevice(opened.device);
 }
 
 ds_status open_device(EmbreeDevice& opened) {
@@ -57,20 +63,15 @@ ds_status open_device(EmbreeDevice& opened) {
         return fail(DS_STATUS_RENDERER, "renderer", "choose renderer \"raycast\"",
                     "Embree cannot trace packets of eight rays on this processor");
     }
-    const RTCScene agent = build_mesh(device, agent_mesh());
-    const ds_status status = check_embree(device, "build the agent's mesh");
-    if (status != DS_STATUS_OK) {
-        rtcReleaseScene(agent);
-        rtcReleaseDevice(device);
-        return status;
-    }
-    opened = {device, agent, static_cast<int32_t>(rtcGetDeviceProperty(device, RTC_DEVICE_PROPERTY_VERSION))};
-    return DS_STATUS_OK;
+    opened = {device, build_mesh(device, agent_mesh()), build_mesh(device, figure_mesh()),
+              static_cast<int32_t>(rtcGetDeviceProperty(device, RTC_DEVICE_PROPERTY_VERSION))};
+    const ds_status status = check_embree(device, "build the agents' meshes");
+    if (status != DS_STATUS_OK) release_device(opened);
+    return status;
 }
 
 void close_device(EmbreeDevice* device) {
-    rtcReleaseScene(device->agent_mesh);
-    rtcReleaseDevice(device->device);
+    release_device(*device);
     delete device;
 }
 
@@ -126,11 +127,11 @@ ds_status fail_embree(RTCError error, const char* what) {
                 text_of(error));
 }
 
-ds_status ObjectScene::create(int capacity) {
+ds_status ObjectScene::create(int capacity, TracedMesh EmbreeDevice::*agent) {
     const EmbreeDevice* shared;
     if (const ds_status status = get_embree_device(&shared); status != DS_STATUS_OK) return status;
     device_ = shared->device;
-    traced_ = {new (std::nothrow) Object[static_cast<size_t>(capacity)], shared->agent_mesh};
+    traced_ = {new (std::nothrow) Object[static_cast<size_t>(capacity)], shared->*agent};
     if (!traced_.objects) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "draw fewer objects", "no memory for %d objects", capacity);
     }

@@ -16,11 +16,18 @@ namespace doorstep {
 
 // ---- The device
 
+// A mesh in its own frame; the triangles of the scene have the mesh's numbers.
+struct TracedMesh {
+    RTCScene scene;
+    const Mesh* mesh;
+};
+
 // One per process, created on first use. It starts no threads and reads no configuration files.
 struct EmbreeDevice {
     RTCDevice device;
-    RTCScene agent_mesh;  // agent_mesh() in its own frame, with the same triangle numbers
-    int32_t version;      // 40302 is 4.3.2
+    TracedMesh agent;   // what cameras see
+    TracedMesh figure;  // what pictures show
+    int32_t version;    // 40302 is 4.3.2
 };
 
 // RENDERER or OUT_OF_MEMORY on failure; the next call tries again.
@@ -41,7 +48,7 @@ struct ObjectQuery {
 // User data of the callbacks.
 struct TracedObjects {
     Object* objects;
-    RTCScene agent_mesh;
+    TracedMesh agent;
 };
 
 class ObjectScene {
@@ -50,8 +57,9 @@ public:
     ~ObjectScene();
     ObjectScene(const ObjectScene&) = delete;
 
-    // Allocates room for so many objects. Here and in commit() the caller has a MemoryMargin.
-    ds_status create(int capacity);
+    // Allocates room for so many objects, of which agents have this mesh. Here and in commit() the caller has a
+    // MemoryMargin.
+    ds_status create(int capacity, TracedMesh EmbreeDevice::*agent = &EmbreeDevice::agent);
 
     // To be filled in, without objects of kind NONE; rays are traced against the state at the latest commit.
     Object* objects() { return traced_.objects; }

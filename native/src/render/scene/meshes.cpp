@@ -1,21 +1,20 @@
 #include "render/scene/meshes.h"
 
-
 namespace doorstep {
 namespace {
 
 // A cube's sides are grids of squares; sides of the same closed surface share the vertices of their edges.
-constexpr int kBodyGrid = 6, kEyeGrid = 3;  // squares along an edge
-
 constexpr int cube_vertices(int grid) { return 6 * grid * grid + 2; }
 constexpr int cube_triangles(int grid) { return 12 * grid * grid; }
 
-constexpr int kAgentVertices = cube_vertices(kBodyGrid) + 2 * cube_vertices(kEyeGrid);
-constexpr int kAgentTriangles = cube_triangles(kBodyGrid) + 2 * cube_triangles(kEyeGrid);
-
-// On the dome's front, where they are visible from ahead and from above.
-constexpr Vec3 kEyeCentre = {0.38f, 0.76f, 0.50f};  // of the right eye
-constexpr Vec3 kEyeHalf = {0.19f, 0.17f, 0.25f};
+// An ellipsoid on the dome's front, where it is visible from ahead and from above.
+struct Eye {
+    Vec3 centre, half;  // of the right one
+    Material material;
+};
+constexpr Eye kAgentEye = {{0.38f, 0.76f, 0.50f}, {0.19f, 0.17f, 0.25f}, kEyeMaterial};
+constexpr Eye kFigureEye = {{0.37f, 0.71f, 0.50f}, {0.27f, 0.22f, 0.31f}, kEyeMaterial};
+constexpr Eye kFigurePupil = {{0.35f, 0.85f, 0.53f}, {0.15f, 0.12f, 0.19f}, kPupilMaterial};
 
 struct SurfacePoint {
     Vec3 position, normal;
@@ -38,23 +37,30 @@ SurfacePoint on_body(Vec3 direction) {
     return {direction * scale, normalized({cubes.x / outline, cubes.y / outline, direction.z})};
 }
 
-SurfacePoint on_eye(Vec3 direction, float side) {
+SurfacePoint on_eye(Vec3 direction, const Eye& eye, float side) {
     const Vec3 unit = normalized(direction);
-    const Vec3 offset{unit.x * kEyeHalf.x, unit.y * kEyeHalf.y, unit.z * kEyeHalf.z};
-    const Vec3 gradient{unit.x / kEyeHalf.x, unit.y / kEyeHalf.y, unit.z / kEyeHalf.z};
-    return {Vec3{side * kEyeCentre.x, kEyeCentre.y, kEyeCentre.z} + offset, normalized(gradient)};
+    const Vec3 offset{unit.x * eye.half.x, unit.y * eye.half.y, unit.z * eye.half.z};
+    const Vec3 gradient{unit.x / eye.half.x, unit.y / eye.half.y, unit.z / eye.half.z};
+    return {Vec3{side * eye.centre.x, eye.centre.y, eye.centre.z} + offset, normalized(gradient)};
 }
 
+// Grids: squares along an edge. eyes: ellipsoids on each side.
+template <int kBodyGrid, int kEyeGrid, int kEyes>
 struct AgentMesh {
-    MeshVertex vertices[kAgentVertices];
-    uint32_t indices[3 * kAgentTriangles];
+    static constexpr int kVertices = cube_vertices(kBodyGrid) + 2 * kEyes * cube_vertices(kEyeGrid);
+    static constexpr int kTriangles = cube_triangles(kBodyGrid) + 2 * kEyes * cube_triangles(kEyeGrid);
+    MeshVertex vertices[kVertices];
+    uint32_t indices[3 * kTriangles];
     Mesh mesh{vertices, indices, 0, 0};
 
-    AgentMesh() {
+    explicit AgentMesh(const Eye (&eyes)[kEyes]) {
         add_surface(kBodyGrid, kBodyMaterial, on_body);
-        add_surface(kEyeGrid, kEyeMaterial, [](Vec3 direction) { return on_eye(direction, -1.f); });
-        add_surface(kEyeGrid, kEyeMaterial, [](Vec3 direction) { return on_eye(direction, 1.f); });
-        DS_ASSERT(mesh.vertex_count == kAgentVertices && mesh.triangle_count == kAgentTriangles);
+        for (const Eye& eye : eyes) {
+            for (float side = -1.f; side <= 1.f; side += 2.f) {
+                add_surface(kEyeGrid, eye.material, [&](Vec3 direction) { return on_eye(direction, eye, side); });
+            }
+        }
+        DS_ASSERT(mesh.vertex_count == kVertices && mesh.triangle_count == kTriangles);
     }
 
 private:
@@ -130,8 +136,13 @@ struct BoxMesh {
 }  // namespace
 
 const Mesh& agent_mesh() {
-    static const AgentMesh agent;
+    static const AgentMesh<6, 3, 1> agent({kAgentEye});
     return agent.mesh;
+}
+
+const Mesh& figure_mesh() {
+    static const AgentMesh<14, 6, 2> figure({kFigureEye, kFigurePupil});
+    return figure.mesh;
 }
 
 const Mesh& box_mesh() {

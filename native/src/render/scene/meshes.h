@@ -11,6 +11,7 @@ namespace doorstep {
 enum Material : uint32_t {
     kBodyMaterial = 0,  // the colour of the object's kind
     kEyeMaterial = 1,
+    kPupilMaterial = 2,
 };
 
 struct MeshVertex {
@@ -28,6 +29,9 @@ struct Mesh {
 // Own frame: a 2 x 2 x 2 box centred at the origin, +y forward, +z up. A rounded body with two eyes set into it; each
 // is closed and lies within the box.
 const Mesh& agent_mesh();
+
+// The same body for pictures, in finer triangles, with larger eyes that have pupils.
+const Mesh& figure_mesh();
 
 // The box whose half extents are 1; every side has vertices of its own, with its normal.
 const Mesh& box_mesh();

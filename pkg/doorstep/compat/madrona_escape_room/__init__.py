@@ -50,7 +50,7 @@ class SimManager:
             device="cpu" if madrona.check_exec_mode(exec_mode) is ExecMode.CPU else f"cuda:{gpu_id}",
             auto_reset=bool(auto_reset),
             action_check="off",
-            flat_observations=False,
+            observations="by_name",
             cameras=doorstep.Cameras() if enable_batch_renderer else None,
         )
 

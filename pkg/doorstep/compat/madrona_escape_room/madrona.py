@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 import numpy as np
 
 import doorstep
+from doorstep._optional import missing
 
 if TYPE_CHECKING:
     import jax
@@ -70,14 +71,18 @@ class Tensor:
 
     def to_torch(self) -> torch.Tensor:
         """A PyTorch tensor of this memory, without a copy."""
-        import torch
-
+        try:
+            import torch
+        except ImportError as error:
+            raise missing("to_torch() needs PyTorch", "torch", error) from error
         return torch.from_dlpack(self._array)  # type: ignore[no-any-return,attr-defined,unused-ignore]
 
     def to_jax(self) -> jax.Array:
         """A JAX array of this memory, without a copy. The next step overwrites it, which JAX does not expect."""
-        import jax
-
+        try:
+            import jax
+        except ImportError as error:
+            raise missing("to_jax() needs JAX", "jax", error) from error
         return jax.dlpack.from_dlpack(self._array)  # type: ignore[no-any-return,unused-ignore]
 
     def __dlpack__(self, **arguments: Any) -> Any:
@@ -138,8 +143,10 @@ class TrainInterface:
 
 
 def _shapes(tensors: Tensors) -> Shapes:
-    import jax
-
+    try:
+        import jax
+    except ImportError as error:
+        raise missing("shapes of inputs and outputs need JAX", "jax", error) from error
     shapes: Shapes = {}
     for name, tensor in tensors.items():
         if isinstance(tensor, Tensor):

@@ -2,6 +2,7 @@
 
 const TOP_MARGIN = 1.04, TOP_ALTITUDE = 200;
 const FOLLOW_OFFSET = [0, -9, 10], FOLLOW_AHEAD = [0, 2.5, 0], FOLLOW_FOV = 55, FREE_FOV = 55;
+const STUB = 0.2; // height of what remains of a wall that is cut down, metres
 
 // Straight down on the whole level, which lies along the picture's longer side.
 function topCamera([left, bottom, right, top], aspect) {
@@ -13,14 +14,15 @@ function topCamera([left, bottom, right, top], aspect) {
   return { ...camera, viewHeight: TOP_MARGIN * Math.min(upright, lying) };
 }
 
-// Behind an agent, along the level, and above. Walls that hide the agent are not drawn.
+// Behind an agent, along the level, and above. Walls that hide the agent are cut down.
 function followCamera(objects, agent) {
   const agentObject = objects.find((object) => object.index === agent);
   const { centre, half } = agentObject;
   const foot = subtract(centre, [0, 0, half[2]]);
   const eye = add(foot, FOLLOW_OFFSET);
   const points = [centre, ...nearCorners(agentObject)];
-  for (const object of objects) object.hidden = isStatic(object) && points.some((point) => isBetween(object, eye, point));
+  for (const object of objects)
+    if (isStatic(object) && points.some((point) => isBetween(object, eye, point))) cutDown(object);
   return { ...lookAt(eye, add(foot, FOLLOW_AHEAD)), fov: FOLLOW_FOV };
 }
 
@@ -28,6 +30,12 @@ function followCamera(objects, agent) {
 function nearCorners({ centre, rotation, half }) {
   const signs = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => [bits & 1, bits & 2, bits & 4].map((bit) => (bit ? 0.9 : -0.9)));
   return signs.map((sign) => add(centre, rotate(rotation, sign.map((s, axis) => s * half[axis]))));
+}
+
+function cutDown(wall) {
+  const bottom = wall.centre[2] - wall.half[2];
+  wall.half = [wall.half[0], wall.half[1], STUB / 2];
+  wall.centre = [wall.centre[0], wall.centre[1], bottom + STUB / 2];
 }
 
 const isStatic = ({ kind }) => kind === KINDS.WALL || kind === KINDS.DOOR;

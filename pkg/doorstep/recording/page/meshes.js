@@ -1,4 +1,4 @@
-// Meshes in a box with the half extents 1, as triangles: per corner position, normal, material (0: body, 1: eye).
+// Meshes in a box with the half extents 1, as triangles: per corner position, normal, material (0: body, 1: eye, 2: pupil).
 
 // Calls emit(corner of a cube, axis, side) for the triangles of a cube whose sides are grids of squares, outwards.
 function forEachCubeCorner(grid, emit) {
@@ -30,8 +30,9 @@ function boxMesh() {
 // A box with round edges below, a dome above, and two eyes in front.
 function agentMesh() {
   const mesh = [];
-  forEachCubeCorner(10, (corner) => mesh.push(...bodySurface(corner), 0));
-  for (const side of [-1, 1]) forEachCubeCorner(5, (corner) => mesh.push(...eyeSurface(corner, side), 1));
+  forEachCubeCorner(14, (corner) => mesh.push(...bodySurface(corner), 0));
+  for (const eye of EYES)
+    for (const side of [-1, 1]) forEachCubeCorner(6, (corner) => mesh.push(...eyeSurface(corner, eye, side), eye.material));
   return new Float32Array(mesh);
 }
 
@@ -44,8 +45,14 @@ function bodySurface(direction) {
   return [...scale(direction, (outline + z * z) ** -0.5), ...normalize([x ** 3 / outline, y ** 3 / outline, z])];
 }
 
-function eyeSurface(direction, side) {
-  const centre = [0.38 * side, 0.76, 0.5], half = [0.19, 0.17, 0.25];
+// Ellipsoids: of the right side.
+const EYES = [
+  { centre: [0.37, 0.71, 0.5], half: [0.27, 0.22, 0.31], material: 1 },
+  { centre: [0.35, 0.85, 0.53], half: [0.15, 0.12, 0.19], material: 2 },
+];
+
+function eyeSurface(direction, { centre: [x, y, z], half }, side) {
+  const centre = [x * side, y, z];
   const unit = normalize(direction);
   const offset = unit.map((component, axis) => component * half[axis]);
   return [...add(centre, offset), ...normalize(unit.map((component, axis) => component / half[axis]))];

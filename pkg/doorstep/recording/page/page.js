@@ -79,8 +79,8 @@ class Player {
   #draw() {
     const objects = objectsAt(this.recording, this.world, this.time);
     const agent = this.followed ?? this.world.furthest[this.moment];
-    const { bounds, tints } = this.recording;
-    this.renderer.draw(objects, this.#camera(objects, agent), bounds, tints);
+    const marks = marksOf(objects, this.world, this.moment, this.recording.look);
+    this.renderer.draw(objects, this.#camera(objects, agent), marks);
     this.#write(objects, agent);
   }
 
@@ -98,16 +98,17 @@ class Player {
     element("count").textContent = `${moment} / ${this.last}`;
     element("moment").textContent =
       `World ${world.world}, episode ${world.episodes[moment]}, step ${world.episodeSteps[moment]}`;
-    const rows = this.recording.tints.map((tint, index) => this.#row(objects, tint, index, index === agent));
+    const agents = Array.from({ length: this.recording.agents }, (_, index) => index);
+    const rows = agents.map((index) => this.#row(objects, index, index === agent));
     element("agents").replaceChildren(...rows);
   }
 
-  #row(objects, tint, index, followed) {
-    const at = this.moment * this.recording.tints.length + index;
-    const { centre } = objects.find((object) => object.index === index);
+  #row(objects, index, followed) {
+    const at = this.moment * this.recording.agents + index;
+    const { centre, colour } = objects.find((object) => object.index === index);
     const row = document.createElement("tr"), swatch = document.createElement("span");
     swatch.className = "swatch";
-    swatch.style.background = `rgb(${tint.map((part) => Math.round(255 * part)).join(" ")})`;
+    swatch.style.background = colour;
     const texts = [centre[1].toFixed(1), this.world.rewards[at].toFixed(3), this.world.returns[at].toFixed(2),
       this.world.grabs[at] >= 0 ? "holds a cube" : ""];
     row.append(...[`agent ${index}`, ...texts].map((text) => {
@@ -216,10 +217,11 @@ function complain(text) {
 async function start() {
   if (typeof DecompressionStream === "undefined")
     return complain("This browser cannot unpack the recording: it has no DecompressionStream. A newer one can.");
-  const renderer = Renderer.create(element("view"));
+  const recording = await readRecording(element("recording").textContent);
+  const renderer = Renderer.create(element("view"), recording.look);
   if (!renderer)
     return complain("This browser cannot draw the recording: WebGL2 is missing or switched off.");
-  new Player(await readRecording(element("recording").textContent), renderer);
+  new Player(recording, renderer);
 }
 
 start().catch((error) => complain(`The recording cannot be shown: ${error.message}`));

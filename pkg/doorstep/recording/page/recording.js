@@ -1,4 +1,4 @@
-// The recorded moments of some worlds. replay/__init__.py writes them and documents the layout.
+// The recorded moments of some worlds. replay_page.py writes them and documents the layout.
 
 async function readRecording(text) {
   const { data, ...recording } = JSON.parse(text);
@@ -10,13 +10,14 @@ async function readRecording(text) {
     return array;
   };
   for (const world of recording.worlds) {
-    const { moments, objects } = world, agents = recording.tints.length;
+    const { moments, objects } = world, agents = recording.agents;
     world.rewards = take(Float32Array, moments * agents);
     world.returns = take(Float32Array, moments * agents);
     world.episodes = take(Int32Array, moments);
     world.episodeSteps = take(Int32Array, moments);
     world.grabs = take(Int32Array, moments * agents);
     world.furthest = take(Int32Array, moments);
+    world.goals = take(Float32Array, 4 * moments);
     world.columns = undoDifferences(take(Int16Array, COLUMNS * objects * moments), moments);
     offset = Math.ceil(offset / 4) * 4;
   }
@@ -34,8 +35,8 @@ function undoDifferences(values, moments) {
   return values;
 }
 
-// Columns of an object: kind, centre, rotation, size.
-const COLUMNS = 11, CENTRE = 1, ROTATION = 4, SIZE = 8;
+// Columns of an object: kind, colour, centre, rotation, size.
+const COLUMNS = 12, COLOUR = 1, CENTRE = 2, ROTATION = 5, SIZE = 9;
 const KINDS = { BUTTON: 1, CUBE: 2, WALL: 3, AGENT: 4, DOOR: 5 };
 
 // The objects at a time in moments; between two moments of an episode they move evenly.
@@ -52,13 +53,16 @@ function objectsAt(recording, world, time) {
     const vector = (column) => [between(column), between(column + 1), between(column + 2)];
     const kind = read(0, before);
     if (kind === 0) continue;
+    const half = scale(vector(SIZE), recording.unit / 2);
     objects.push({
       kind,
       index,
       hidden: false,
+      colour: recording.colours[read(COLOUR, before)],
+      pressed: kind === KINDS.BUTTON && 2 * half[2] < recording.look.button_height / 2,
       centre: scale(vector(CENTRE), recording.unit),
       rotation: rotationBetween(read, before, after, share),
-      half: scale(vector(SIZE), recording.unit / 2),
+      half,
     });
   }
   return objects;

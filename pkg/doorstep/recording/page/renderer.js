@@ -1,134 +1,213 @@
-// Draws boxes, agents and the floor with WebGL2: a shadow map seen from the light, then the picture. Colours, light and
-// the floor's grid are those of doorstep's own pictures.
+// Draws the boxes and agents of a world and what lies on its floor with WebGL2. Colours, light and shadows are those of
+// doorstep's own pictures, and are computed in the same way: every pixel asks all boxes how much light they take.
 
-const COLOURS = {
-  [KINDS.BUTTON]: [230 / 255, 230 / 255, 20 / 255],
-  [KINDS.CUBE]: [191 / 255, 108 / 255, 10 / 255],
-  [KINDS.WALL]: [0.4, 0.4, 0.4],
-  [KINDS.DOOR]: [230 / 255, 20 / 255, 20 / 255],
-};
+const MARK = { RECTANGLE: 0, GRID: 1, STRIPES: 2, DISC: 3, GLOW: 4 };
 const SURFACE = { THING: 0, FLOOR: 1, SKY: 2 };
 const UNTURNED = [1, 0, 0, 0];
-const TO_LIGHT = normalize([-1, -1, 2]);
-const SHADOW_MAP_SIDE = 2048, SHADOW_MARGIN = 4;
-const NEAR = 0.1, FAR = 2000;
+const AGENT_CORE = 0.62; // of an agent's half extents: the rest is round
+const NEAR = 0.5, FAR = 2000;
 
 const VERTEX_SHADER = `#version 300 es
-uniform mat4 placement, view_projection, light_projection;
+uniform mat4 placement, view_projection;
 uniform mat3 normal_axes;
+uniform vec3 half_extents;
 layout(location = 0) in vec3 position;
 layout(location = 1) in vec3 normal;
 layout(location = 2) in float material;
-out vec3 place, towards;
-out vec4 light_place;
-flat out float is_eye;
+out vec3 place, towards, at;
+flat out float part;
 void main() {
   vec4 world = placement * vec4(position, 1.0);
   place = world.xyz;
-  towards = normal_axes * normal;
-  light_place = light_projection * world;
-  is_eye = material;
+  at = position * half_extents;
+  towards = normal_axes * (normal / half_extents);
+  part = material;
   gl_Position = view_projection * world;
 }`;
 
 const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
-precision highp sampler2DShadow;
-uniform vec3 colour, to_light, eye;
-uniform int surface;
-uniform bool is_perspective;
-uniform sampler2DShadow shadow_map;
-in vec3 place, towards;
-in vec4 light_place;
-flat in float is_eye;
+precision highp sampler2D;
+uniform sampler2D scene; // boxes, then marks
+uniform int boxes, marks, surface, own;
+uniform bool is_perspective, is_mesh;
+uniform mat3 normal_axes;
+uniform vec3 colour, half_extents, eye;
+uniform vec3 ground, background, eye_colour, pupil_colour, to_sun;
+uniform float shine, bevel, sun_light, sun_radius, sky_light, bounce_light, corner_reach;
+in vec3 place, towards, at;
+flat in float part;
 out vec4 shown;
 
 const int kFloorSurface = 1, kSkySurface = 2;
-const vec3 kEye = vec3(0.08, 0.10, 0.14), kFloor = vec3(0.30, 0.34, 0.26), kLine = vec3(0.50, 0.56, 0.42);
-const vec3 kSky = vec3(0.62, 0.76, 0.90), kZenith = vec3(0.32, 0.52, 0.78);
-const float kCell = 2.0, kLineWidth = 0.1, kHazeBegins = 60.0, kHazeEnds = 260.0;
+const int kGrid = 1, kStripes = 2, kDisc = 3, kGlow = 4;
+const float kHazeBegins = 60.0, kHazeEnds = 220.0, kBounceHeight = 0.35, kSharpestBorder = 0.015, kDarkness = 1.25;
 
-float line_coverage(float coordinate, float width) {
-  float half_line = 0.5 * kLineWidth / kCell, u = coordinate / kCell, w = clamp(width / kCell, 1e-6, 1.0);
+vec3 linear(vec3 c) { return mix(c / 12.92, pow((c + 0.055) / 1.055, vec3(2.4)), step(0.04045, c)); }
+vec3 displayed(vec3 c) { return mix(12.92 * c, 1.055 * pow(c, vec3(1.0 / 2.4)) - 0.055, step(0.0031308, c)); }
+vec4 texel(int index) { return texelFetch(scene, ivec2(index % 64, index / 64), 0); }
+vec3 turned_back(vec4 q, vec3 v) { // q: (x, y, z, w)
+  vec3 t = 2.0 * cross(-q.xyz, v);
+  return v + q.w * t + cross(-q.xyz, t);
+}
+
+// ---- The floor
+
+float inside(float distance, float extent) { return clamp(0.5 - distance / extent, 0.0, 1.0); }
+
+float lines(float coordinate, float extent, float width, float period) {
+  float half_line = 0.5 * width / period, u = coordinate / period, w = clamp(extent / period, 1e-6, 1.0);
   float from_line = abs(u - round(u)), low = from_line - 0.5 * w, high = from_line + 0.5 * w;
-  float this_line = max(min(high, half_line) - max(low, -half_line), 0.0);
-  return (this_line + max(high - (1.0 - half_line), 0.0)) / w;
+  return (max(min(high, half_line) - max(low, -half_line), 0.0) + max(high - (1.0 - half_line), 0.0)) / w;
+}
+
+float either(float a, float b) { return a + b - a * b; }
+
+float coverage(int kind, vec2 p, vec2 half_size, float width, float period, vec2 extents) {
+  float extent = max(extents.x, extents.y);
+  if (kind == kDisc || kind == kGlow) {
+    float radius = length(p / half_size);
+    if (kind == kGlow) return pow(max(1.0 - radius, 0.0), 2.0);
+    float distance = (radius - 1.0) * min(half_size.x, half_size.y);
+    return inside(width > 0.0 ? abs(distance + 0.5 * width) - 0.5 * width : distance, extent);
+  }
+  float distance = max(abs(p.x) - half_size.x, abs(p.y) - half_size.y), within = inside(distance, extent);
+  if (kind == kGrid)
+    return within * either(lines(place.x, extents.x, width, period), lines(place.y, extents.y, width, period));
+  if (kind == kStripes)
+    return within * either(lines((p.x + p.y) * 0.70710678, extent, width, period),
+                           1.0 - inside(distance + 0.5 * width, extent));
+  return within;
 }
 
 vec3 floor_colour() {
-  vec2 footprint = abs(dFdx(place.xy)) + abs(dFdy(place.xy));
-  float across_x = line_coverage(place.x, footprint.x), across_y = line_coverage(place.y, footprint.y);
-  return mix(kFloor, kLine, across_x + across_y - across_x * across_y);
+  vec3 paint = linear(ground);
+  vec2 extents = max(abs(dFdx(place.xy)) + abs(dFdy(place.xy)), 1e-5);
+  for (int i = 0; i < marks; ++i) {
+    int first = 3 * boxes + 4 * i;
+    vec4 where = texel(first), line = texel(first + 1), shade = texel(first + 2);
+    float share = coverage(int(line.x), place.xy - where.xy, where.zw, line.y, line.z, extents);
+    paint = mix(paint, linear(shade.rgb), share * shade.a);
+  }
+  return paint;
 }
 
-float visibility() {
-  vec3 at = light_place.xyz * 0.5 + 0.5;
-  bool outside = any(lessThan(at, vec3(0.0))) || any(greaterThan(at, vec3(1.0)));
-  return outside ? 1.0 : texture(shadow_map, at);
+// ---- Light: how much of the sun and of the sky the boxes leave
+
+float shadow_of(vec3 from, vec3 core, float radius, vec3 sun) {
+  vec3 direction = mix(vec3(-1.0), vec3(1.0), step(0.0, sun)) * max(abs(sun), 1e-4), side = core * sign(direction);
+  vec3 near = (-side - from) / direction, far = (side - from) / direction;
+  vec3 across = direction.yzx * direction.zxy, gaps = abs(across) / sqrt(direction.yzx * direction.yzx + direction.zxy * direction.zxy);
+  float gap = max(max(max(near.y - far.z, near.z - far.y) * gaps.x, max(near.z - far.x, near.x - far.z) * gaps.y),
+                  max(near.x - far.y, near.y - far.x) * gaps.z) - radius;
+  float entry = max(near.x, max(near.y, near.z)), exit = min(far.x, min(far.y, far.z));
+  float border = max(entry, 0.0) * sun_radius + kSharpestBorder, hidden = clamp(0.5 - 0.5 * gap / border, 0.0, 1.0);
+  return exit + radius > 1e-3 ? hidden * hidden * (3.0 - 2.0 * hidden) : 0.0;
 }
 
-vec3 lit(vec3 base) {
-  vec3 unit = normalize(towards);
-  return base * (0.45 + 0.10 * unit.z + 0.45 * visibility() * max(dot(unit, to_light), 0.0));
+float loss_to(vec3 from, vec3 up, vec3 core, float radius, float breadth) {
+  vec3 away = from - clamp(from, -core, core);
+  float distance = max(length(away) - radius, 0.0), squared = distance * distance;
+  float rise = clamp(dot(abs(up), core) + radius - dot(up, from), 0.0, corner_reach);
+  float height = 0.5 - 0.5 * distance / sqrt(squared + rise * rise + 1e-6);
+  float nearness = max(1.0 - distance / corner_reach, 0.0);
+  return height * breadth / sqrt(squared + breadth * breadth) * nearness * nearness;
+}
+
+vec3 lit(vec3 base, vec3 normal) {
+  float facing = max(dot(normal, to_sun), 0.0), hidden = 0.0, powers = 0.0;
+  for (int i = 0; i < boxes; ++i) {
+    if (i == own) continue;
+    vec4 middle = texel(3 * i), size = texel(3 * i + 1), turn = texel(3 * i + 2);
+    vec3 away = place - middle.xyz;
+    float reach = length(size.xyz) + middle.w;
+    vec3 from = turned_back(turn, away);
+    if (facing > 0.0 && length(away - to_sun * dot(away, to_sun)) < reach + 1.0)
+      hidden += shadow_of(from, size.xyz, middle.w, turned_back(turn, to_sun));
+    if (length(away) < reach + corner_reach)
+      powers += pow(loss_to(from, turned_back(turn, normal), size.xyz, middle.w, size.w), 4.0);
+  }
+  float sun = facing * (1.0 - min(hidden, 1.0));
+  float sky = (0.5 + 0.5 * normal.z) * max(1.0 - kDarkness * pow(powers, 0.25), 0.0);
+  float rise = max(place.z, 0.0), bounce = (0.5 - 0.5 * normal.z) * rise / (rise + kBounceHeight);
+  float received = sun * sun_light + sky * sky_light + bounce * bounce_light;
+  return base * (received * (1.0 - shine) + shine);
+}
+
+// Normals near a box's edges turn to those of a rounded edge.
+vec3 unit_normal() {
+  if (is_mesh || bevel == 0.0) return normalize(towards);
+  vec3 core = max(half_extents - bevel, 0.0);
+  return normalize(normal_axes * (at - clamp(at, -core, core)));
 }
 
 vec3 in_haze(vec3 near) {
   float haze = clamp((distance(place, eye) - kHazeBegins) / (kHazeEnds - kHazeBegins), 0.0, 1.0);
-  return is_perspective ? mix(near, kSky, haze * (2.0 - haze)) : near;
+  return is_perspective ? mix(near, linear(background), haze * (2.0 - haze)) : near;
 }
 
-vec3 sky_colour() {
-  return mix(kSky, kZenith, max(normalize(place - eye).z, 0.0));
+vec3 surface_colour() {
+  if (surface == kSkySurface) return linear(background);
+  if (surface == kFloorSurface) return in_haze(lit(floor_colour(), vec3(0.0, 0.0, 1.0)));
+  return lit(linear(part == 1.0 ? eye_colour : part == 2.0 ? pupil_colour : colour), unit_normal());
 }
 
 void main() {
-  shown.a = 1.0;
-  shown.rgb = surface == kSkySurface ? sky_colour()
-      : surface == kFloorSurface ? in_haze(lit(floor_colour()))
-      : lit(mix(colour, kEye, is_eye));
+  shown = vec4(displayed(min(surface_colour(), 1.0)), 1.0);
 }`;
 
 class Renderer {
-  // Null where the browser has no WebGL2.
-  static create(canvas) {
+  // Null where the browser has no WebGL2. look: the table of colours, light and sizes.
+  static create(canvas, look) {
     const gl = canvas.getContext("webgl2", { antialias: true });
-    return gl && new Renderer(canvas, gl);
+    return gl && new Renderer(canvas, gl, look);
   }
 
-  constructor(canvas, gl) {
+  constructor(canvas, gl, look) {
     this.canvas = canvas;
     this.gl = gl;
+    this.look = look;
+    this.bevels = Object.fromEntries(Object.entries(look.bevels).map(([name, bevel]) => [KINDS[name], bevel]));
     this.program = linkProgram(gl);
     this.uniforms = new Proxy({}, { get: (_, name) => gl.getUniformLocation(this.program, name) });
     this.box = uploadMesh(gl, boxMesh());
     this.agent = uploadMesh(gl, agentMesh());
     this.floor = uploadMesh(gl, new Float32Array([...floorCorner(-1, -1), ...floorCorner(1, -1), ...floorCorner(-1, 1),
       ...floorCorner(1, 1)]));
-    this.shadow = makeShadowMap(gl);
+    this.scene = makeSceneTexture(gl);
     gl.useProgram(this.program);
     gl.enable(gl.DEPTH_TEST);
-    gl.uniform3fv(this.uniforms.to_light, TO_LIGHT);
+    this.#setLook(look);
   }
 
   get aspect() {
     return this.canvas.clientWidth / Math.max(this.canvas.clientHeight, 1);
   }
 
-  draw(objects, camera, bounds, tints) {
+  draw(objects, camera, marks) {
     const { gl, uniforms } = this;
     this.#fitCanvas();
-    const lightProjection = projectionFromLight(bounds);
-    gl.uniformMatrix4fv(uniforms.light_projection, false, lightProjection);
-    this.#drawShadowMap(objects, lightProjection, tints);
-    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    const seen = objects.filter(({ hidden }) => !hidden);
+    uploadScene(gl, [...seen.flatMap(boxTexels), ...marks.flatMap(markTexels)]);
+    gl.uniform1i(uniforms.boxes, seen.length);
+    gl.uniform1i(uniforms.marks, marks.length);
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-    gl.bindTexture(gl.TEXTURE_2D, this.shadow.texture);
     gl.uniformMatrix4fv(uniforms.view_projection, false, viewProjection(camera, this.aspect, NEAR, FAR));
     gl.uniform3fv(uniforms.eye, camera.eye);
     gl.uniform1i(uniforms.is_perspective, camera.viewHeight ? 0 : 1);
+    this.#drawObjects(seen);
     this.#drawSurroundings(camera.eye);
-    this.#drawObjects(objects, tints);
+  }
+
+  #setLook(look) {
+    const { gl, uniforms } = this;
+    const colours = { ground: look.ground, background: look.background, eye_colour: look.eye, pupil_colour: look.pupil };
+    for (const [name, colour] of Object.entries(colours)) gl.uniform3fv(uniforms[name], rgbOf(colour));
+    gl.uniform3fv(uniforms.to_sun, normalize(look.to_sun));
+    const numbers = { sun_light: look.sun, sun_radius: look.sun_radius, sky_light: look.sky, bounce_light: look.bounce,
+      corner_reach: look.corner_reach };
+    for (const [name, number] of Object.entries(numbers)) gl.uniform1f(uniforms[name], number);
   }
 
   #fitCanvas() {
@@ -137,58 +216,71 @@ class Renderer {
     if (this.canvas.width !== width || this.canvas.height !== height) [this.canvas.width, this.canvas.height] = [width, height];
   }
 
-  #drawShadowMap(objects, lightProjection, tints) {
-    const { gl, uniforms } = this;
-    gl.bindTexture(gl.TEXTURE_2D, null); // a texture that is drawn to is not read
-    gl.bindFramebuffer(gl.FRAMEBUFFER, this.shadow.framebuffer);
-    gl.viewport(0, 0, SHADOW_MAP_SIDE, SHADOW_MAP_SIDE);
-    gl.clear(gl.DEPTH_BUFFER_BIT);
-    gl.enable(gl.POLYGON_OFFSET_FILL);
-    gl.polygonOffset(2, 4);
-    gl.uniformMatrix4fv(uniforms.view_projection, false, lightProjection);
-    this.#drawObjects(objects, tints);
-    gl.disable(gl.POLYGON_OFFSET_FILL);
-  }
-
-  #drawObjects(objects, tints) {
+  #drawObjects(objects) {
     const { gl, uniforms } = this;
     gl.uniform1i(uniforms.surface, SURFACE.THING);
-    for (const { kind, index, hidden, centre, rotation, half } of objects) {
-      if (hidden) continue;
-      const mesh = kind === KINDS.AGENT ? this.agent : this.box;
-      gl.uniform3fv(uniforms.colour, kind === KINDS.AGENT ? tints[index] : COLOURS[kind]);
-      this.#place(placement(centre, rotation, half), rotation);
-      drawMesh(gl, mesh, gl.TRIANGLES);
-    }
+    objects.forEach(({ kind, colour, pressed, centre, rotation, half }, number) => {
+      const isAgent = kind === KINDS.AGENT;
+      gl.uniform1i(uniforms.own, number);
+      gl.uniform1i(uniforms.is_mesh, isAgent ? 1 : 0);
+      gl.uniform3fv(uniforms.colour, rgbOf(colour));
+      gl.uniform1f(uniforms.bevel, this.bevels[kind] || 0);
+      gl.uniform1f(uniforms.shine, pressed ? this.look.pressed_shine : 0);
+      this.#place(centre, rotation, half);
+      drawMesh(gl, isAgent ? this.agent : this.box, gl.TRIANGLES);
+    });
   }
 
   // The floor, which ends beyond the range of sight, and the sky, which is a box around everything.
   #drawSurroundings(eye) {
     const { gl, uniforms } = this;
+    gl.uniform1i(uniforms.own, -1);
+    gl.uniform1f(uniforms.shine, 0);
     gl.uniform1i(uniforms.surface, SURFACE.FLOOR);
-    this.#place(placement([eye[0], eye[1], 0], UNTURNED, [FAR, FAR, 1]), UNTURNED);
+    this.#place([eye[0], eye[1], 0], UNTURNED, [FAR, FAR, 1]);
     drawMesh(gl, this.floor, gl.TRIANGLE_STRIP);
     gl.uniform1i(uniforms.surface, SURFACE.SKY);
-    this.#place(placement(eye, UNTURNED, [FAR / 2, FAR / 2, FAR / 2]), UNTURNED);
+    this.#place(eye, UNTURNED, [FAR / 2, FAR / 2, FAR / 2]);
     drawMesh(gl, this.box, gl.TRIANGLES);
   }
 
-  #place(matrix, rotation) {
+  #place(centre, rotation, half) {
     const axes = [[1, 0, 0], [0, 1, 0], [0, 0, 1]].flatMap((axis) => rotate(rotation, axis));
-    this.gl.uniformMatrix4fv(this.uniforms.placement, false, matrix);
+    this.gl.uniformMatrix4fv(this.uniforms.placement, false, placement(centre, rotation, half));
     this.gl.uniformMatrix3fv(this.uniforms.normal_axes, false, axes);
+    this.gl.uniform3fv(this.uniforms.half_extents, half);
   }
 }
 
-const floorCorner = (x, y) => [x, y, 0, 0, 0, 1, 0];
+// ---- The texture of the scene
 
-// Parallel light on everything within the bounds and near above.
-function projectionFromLight([left, bottom, right, top]) {
-  const middle = [(left + right) / 2, (bottom + top) / 2, 0];
-  const radius = Math.hypot(right - left, top - bottom) / 2 + SHADOW_MARGIN;
-  const camera = { ...lookAt(add(middle, scale(TO_LIGHT, 2 * radius)), middle), viewHeight: 2 * radius };
-  return viewProjection(camera, 1, radius / 2, 4 * radius);
+function boxTexels({ kind, centre, rotation: [w, x, y, z], half }) {
+  const radius = kind === KINDS.AGENT ? (1 - AGENT_CORE) * Math.min(...half) : 0;
+  return [...centre, radius, ...half.map((side) => side - radius), Math.max(half[0], half[1]), x, y, z, w];
 }
+
+// {shape, x, y, halfX, halfY, colour, opacity, lineWidth, linePeriod}
+function markTexels({ shape, x, y, halfX, halfY, colour, opacity = 1, lineWidth = 0, linePeriod = 1 }) {
+  return [x, y, halfX, halfY, shape, lineWidth, linePeriod, 0, ...rgbOf(colour), opacity, 0, 0, 0, 0];
+}
+
+function makeSceneTexture(gl) {
+  const texture = gl.createTexture();
+  gl.bindTexture(gl.TEXTURE_2D, texture);
+  gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
+  gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+  return texture;
+}
+
+function uploadScene(gl, numbers) {
+  const width = 64, height = Math.ceil(numbers.length / (4 * width));
+  const texels = new Float32Array(4 * width * height);
+  texels.set(numbers);
+  gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA32F, width, height, 0, gl.RGBA, gl.FLOAT, texels);
+}
+
+const rgbOf = (colour) => [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16) / 255);
+const floorCorner = (x, y) => [x, y, 0, 0, 0, 1, 0];
 
 function linkProgram(gl) {
   const program = gl.createProgram();
@@ -220,16 +312,4 @@ function uploadMesh(gl, corners) {
 function drawMesh(gl, { array, corners }, mode) {
   gl.bindVertexArray(array);
   gl.drawArrays(mode, 0, corners);
-}
-
-function makeShadowMap(gl) {
-  const texture = gl.createTexture(), framebuffer = gl.createFramebuffer();
-  gl.bindTexture(gl.TEXTURE_2D, texture);
-  gl.texStorage2D(gl.TEXTURE_2D, 1, gl.DEPTH_COMPONENT24, SHADOW_MAP_SIDE, SHADOW_MAP_SIDE);
-  gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_COMPARE_MODE, gl.COMPARE_REF_TO_TEXTURE);
-  gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR);
-  gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.LINEAR);
-  gl.bindFramebuffer(gl.FRAMEBUFFER, framebuffer);
-  gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.TEXTURE_2D, texture, 0);
-  return { texture, framebuffer };
 }

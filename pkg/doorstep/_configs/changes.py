@@ -1,70 +1,20 @@
-"""Configs as options of the command line: a field of a config is an option, one of a config within it has its path,
-`--scheduler.max-chunk 8`. A type tag is the option `--scheduler.type`. A change is the same as one text,
-`scheduler.max_chunk=8`."""
+"""Changes of configs, written KEY=VALUE on the command line: KEY is the path of a field, as in
+`scheduler.max_chunk=8`, or its name alone. A type tag is the field `scheduler.type`."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from doorstep._arguments import refuse
 from doorstep._configs.annotations import FieldRule, field_rules
-from doorstep._configs.config import Config, Part
+from doorstep._configs.checked import Checked, Part
+from doorstep._configs.config import Config
 from doorstep._configs.polymorphic import PolymorphicConfig, PolymorphicPart
-from doorstep._configs.rules import Optional, Rule
+from doorstep._configs.rules import Optional, Rule, Text
 from doorstep.errors import ArgumentError
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
-
-_DESTINATION = "config option "  # and the path: no name of an option that is written by hand
-
-
-class _Option(NamedTuple):
-    path: tuple[str, ...]
-    placeholder: str
-    sentence: str
-    is_flag: bool = False
-
-
-def add_options(parser: argparse.ArgumentParser, cls: type[Config], leave_out: Collection[str] = ()) -> None:
-    """Declares an option for every field; leave_out: names of fields without one."""
-    group = parser.add_argument_group(cls.__name__)
-    for option in _options(cls):
-        if option.path[0] in leave_out:
-            continue
-        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.is_flag else {}
-        group.add_argument(
-            option_name(option.path),
-            dest=_DESTINATION + ".".join(option.path),
-            default=argparse.SUPPRESS,
-            metavar=option.placeholder,
-            help=option.sentence.replace("%", "%%"),
-            **alone,
-        )
-
-
-def read_options(
-    arguments: argparse.Namespace,
-    cls: type[Config],
-    base: Mapping[str, Any] | None = None,
-    short: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The dictionary of `base` with the fields for which options were given, for `cls.from_dict()`.
-
-    An option that chooses another type than `base` has drops what `base` says about the other one.
-
-    Args:
-        short: values of other options, by the paths of their fields; None: not given.
-    """
-    given: dict[str, Any] = {}
-    for path, value in (short or {}).items():
-        if value is not None:
-            _put(given, path.split("."), str(value))
-    for name, text in vars(arguments).items():
-        if name.startswith(_DESTINATION):
-            _put(given, name.removeprefix(_DESTINATION).split("."), text)
-    return _merged(cls, base or {}, given)
 
 
 def split_changes(changes: Iterable[str]) -> dict[str, str]:
@@ -87,53 +37,46 @@ def apply_changes(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
     """The config with other values of some fields, made all at once; later ones count more.
 
     Args:
-        changes: values, or texts as in options, by the paths of fields, or their names alone if no others have them.
+        changes: values, or texts of the command line, by the paths of fields, or their names alone if no others have
+            them.
 
     Raises:
         ArgumentError: a key names no field, or its value is refused.
     """
     cls = type(config)
-    paths = [".".join(option.path) for option in _options(cls)]
+    paths = [*_paths(cls)]
     given: dict[str, Any] = {}
     for key, value in changes.items():
         _put(given, _path_of(cls, key, paths).split("."), value)
     return cls.from_dict(_merged(cls, config.to_dict(), given))
 
 
-def to_options(config: Config) -> list[str]:
-    """The options that describe a config completely."""
-    options: list[str] = []
-    for path, rule, plain in _leaves(type(config), config.to_dict(), ()):
-        options += [f"{option_name(path)}={rule.to_text(plain)}"]
-    return options
+def to_changes(config: Config) -> dict[str, str]:
+    """The changes that describe a config completely: texts by paths."""
+    return {path: rule.to_text(plain) for path, rule, plain in _leaves(type(config), config.to_dict())}
 
 
-def option_name(path: tuple[str, ...]) -> str:
-    return "--" + ".".join(path).replace("_", "-")
+# ---- Paths
 
 
-# ---- Declaring
-
-
-def _options(cls: type[Config], path: tuple[str, ...] = ()) -> Iterator[_Option]:
+def _paths(cls: type[Checked], prefix: str = "") -> Iterator[str]:
+    """Of all values that a change may give."""
     for name, field in field_rules(cls).items():
-        yield from _options_of_field((*path, name), field)
+        yield from _paths_of_field(prefix + name, field)
 
 
-def _options_of_field(path: tuple[str, ...], field: FieldRule) -> Iterator[_Option]:
+def _paths_of_field(path: str, field: FieldRule) -> Iterator[str]:
     inner = field.rule.rule if isinstance(field.rule, Optional) else field.rule
-    if isinstance(inner, (Part, PolymorphicPart)) and inner is not field.rule:
-        yield _Option(path, "none", field.sentence)
+    is_part = isinstance(inner, (Part, PolymorphicPart))
+    if not is_part or inner is not field.rule:  # a part that may be none is none as a whole
+        yield path
     if isinstance(inner, PolymorphicPart):
-        yield _Option((*path, "type"), inner.placeholder(), field.sentence)
+        yield f"{path}.type"
         fields = {name: one for cls in inner.cls.registry.classes() for name, one in field_rules(cls).items()}
         for name, one in fields.items():
-            yield from _options_of_field((*path, name), one)
-        return
-    if isinstance(inner, Part):
-        yield from _options(inner.cls, path)
-        return
-    yield _Option(path, field.rule.placeholder(), field.sentence, field.rule.placeholder() == "true|false")
+            yield from _paths_of_field(f"{path}.{name}", one)
+    elif isinstance(inner, Part):
+        yield from _paths(inner.cls, f"{path}.")
 
 
 # ---- Reading
@@ -150,7 +93,7 @@ def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
         tree[last] = value
 
 
-def _path_of(cls: type[Config], key: str, paths: list[str]) -> str:
+def _path_of(cls: type[Checked], key: str, paths: list[str]) -> str:
     """The path of the field that a key names: the path itself, or its last name."""
     if key in paths:
         return key
@@ -190,7 +133,7 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(cls: type[Checked], base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     rules = field_rules(cls)
     merged = dict(base)
     for name, value in given.items():
@@ -201,7 +144,7 @@ def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]
     return merged
 
 
-def _read(cls: type[Config], name: str, rule: Rule, base: Any, given: Any) -> Any:
+def _read(cls: type[Checked], name: str, rule: Rule, base: Any, given: Any) -> Any:
     inner = rule.rule if isinstance(rule, Optional) else rule
     if not isinstance(given, dict) or not isinstance(inner, (Part, PolymorphicPart)):
         return rule.from_text(given) if isinstance(given, str) else given
@@ -229,38 +172,28 @@ def _without_type(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != "type"}
 
 
-def _default_of(cls: type[Config], name: str) -> Mapping[str, Any]:
+def _default_of(cls: type[Checked], name: str) -> Mapping[str, Any]:
     """The dictionary of a part that a config has if nothing is said about it."""
     field = cls.__dataclass_fields__[name]
     default = field.default_factory() if callable(field.default_factory) else field.default
-    return default.to_dict() if isinstance(default, Config) else {}
+    return default.to_dict() if isinstance(default, Checked) else {}
 
 
 # ---- Writing
 
 
-def _leaves(
-    cls: type[Config], values: Mapping[str, Any], path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Rule, Any]]:
+def _leaves(cls: type[Checked], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Rule, Any]]:
     for name, (rule, _) in field_rules(cls).items():
-        yield from _leaves_of_field((*path, name), rule, values[name])
+        yield from _leaves_of_field(prefix + name, rule, values[name])
 
 
-def _leaves_of_field(path: tuple[str, ...], rule: Rule, plain: Any) -> Iterator[tuple[tuple[str, ...], Rule, Any]]:
+def _leaves_of_field(path: str, rule: Rule, plain: Any) -> Iterator[tuple[str, Rule, Any]]:
     inner = rule.rule if isinstance(rule, Optional) else rule
     if isinstance(plain, dict) and isinstance(inner, PolymorphicPart):
         cls = inner.cls.registry.find(plain["type"])
-        yield (*path, "type"), _TAG, plain["type"]
-        yield from _leaves(cls, plain, path)
+        yield f"{path}.type", Text(), plain["type"]
+        yield from _leaves(cls, plain, f"{path}.")
     elif isinstance(plain, dict) and isinstance(inner, Part):
-        yield from _leaves(inner.cls, plain, path)
+        yield from _leaves(inner.cls, plain, f"{path}.")
     else:
         yield path, rule, plain
-
-
-class _Tag(Rule):
-    def to_text(self, plain: Any) -> str:
-        return str(plain)
-
-
-_TAG = _Tag()
