@@ -111,7 +111,7 @@ def test_the_viewer_gets_the_reward(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("reward", "says"),
     [
-        ("gaol=1", "'reward.gaol' is not a field of Rewards (did you mean 'goal'?)"),
+        ("gaol=1", "reward: 'gaol' is not a field of Rewards (did you mean 'goal'?)"),
         ("goal", "reward is 'goal'; it must be doorstep.Rewards, or its terms, such as goal=5,cube_approach=0.25"),
         ("nowhere.json", "[Errno 2] No such file or directory: 'nowhere.json'"),
         ("nowhere.py:terms", "reward is 'nowhere.py:terms'; there is no file 'nowhere.py'"),

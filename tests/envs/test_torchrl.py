@@ -57,12 +57,12 @@ def test_it_passes_torchrls_check(kind: str, num_agents: int) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"num_agents": 1}, {"num_agents": 3}, {"levels": "curated"}], ids=str)
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"], ids=["flat", "by_name"])
 def test_bounds_of_observations_are_finite_and_those_of_gymnasium(kind: Any, arguments: dict[str, Any]) -> None:
     env = make(observations=kind, **arguments)
     space = EscapeRoomParallelEnv(observations=kind, episode_length=LENGTH, **arguments).observation_space("agent_0")
     for key in NAMES[kind].keys() & env.observation_spec["agents"].keys():
-        expected, spec = space if kind == "flat" else space[key], env.observation_spec["agents", key]
+        expected, spec = space[key] if kind == "by_name" else space, env.observation_spec["agents", key]
         for side in ("low", "high"):
             bound = getattr(spec.space, side)
             assert bool(torch.isfinite(bound).all())

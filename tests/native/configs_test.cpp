@@ -64,6 +64,7 @@ void check_limits(int32_t kind, Value Struct::* field, int64_t low, int64_t high
 #define DS_LIMITS_NUMBER(name, low, high)
 #define DS_LIMITS_POSITIVE(name, low, high)
 #define DS_LIMITS_DEVICE(name, low, high)
+#define DS_LIMITS_OBSERVATIONS(name, low, high)
 
 void integers_have_the_limits_of_their_tables() {
     {

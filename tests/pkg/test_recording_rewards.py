@@ -56,7 +56,7 @@ def test_a_reward_that_this_version_does_not_know_is_refused(path: Path) -> None
     record(path, reward=REWARD)
     (config,) = [chunk for chunk in files.parse(path.read_bytes()) if chunk.kind == "CONF"]
     files.put(path, "CONF", 0, config.payload.replace(b'"cube_approach"', b'"cube_kisses"'))
-    with pytest.raises(doorstep.StateError, match=r"'reward.cube_kisses' is not a field of Rewards"):
+    with pytest.raises(doorstep.StateError, match=r"reward: 'cube_kisses' is not a field of Rewards"):
         Recording(path)
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import pickle
-import sys
 import warnings
 from typing import Any
 
@@ -443,14 +442,3 @@ def test_jax_copy_is_a_real_copy_without_a_warning(jax: Any) -> None:
             before = np.array(array)
             sim.step()
             assert (np.array(array) == before).all()
-
-
-@pytest.mark.parametrize(("package", "name"), [("torch", "PyTorch"), ("jax", "JAX")])
-def test_a_missing_package_is_named_with_what_installs_it(
-    package: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    with doorstep.Simulator(1) as sim, pytest.raises(doorstep.LibraryError) as caught:
-        getattr(sim.lidar, f"to_{package}")()
-    assert str(caught.value).startswith(f"to_{package}() needs {name}, which cannot be imported: ")
-    assert caught.value.hint.startswith(f'pip install "{package}>=')

@@ -38,7 +38,7 @@ LIMITS = {
     # What pairs cubes with buttons, where that is rewarded, has up to 300 bytes of stack.
     "doorstep_step": Limits(registers=128, stack_bytes=512, spill_bytes=2048, static_shared_bytes=0),
     "doorstep_reset": Limits(registers=96, stack_bytes=64, spill_bytes=128, static_shared_bytes=0),
-    "doorstep_refresh": Limits(registers=96, stack_bytes=64, spill_bytes=128, static_shared_bytes=0),
+    "doorstep_refresh": Limits(registers=96, stack_bytes=96, spill_bytes=128, static_shared_bytes=0),
 }
 TRAINING_LIMITS = Limits(registers=64, stack_bytes=16, spill_bytes=32, static_shared_bytes=0)
 TRAINING_KERNELS = {

@@ -27,7 +27,7 @@ EYE = "#ffffff"
 PUPIL = "#1b2430"
 OPEN = "#2ea44f"  # the sill of an open door
 GOAL = "#2ea44f"
-TEXT = "#1b2430"
+TEXT = "#151a22"
 MUTED = "#5b6675"
 PANEL = "#ffffff"
 BORDER = "#d0d7de"
@@ -59,7 +59,8 @@ FONT_SIZE = 10.0  # points
 def rgb(colour: str) -> Colour:
     """The parts of a colour.
 
-    >>> rgb("#ff0033")
+    >>> from doorstep.render import look
+    >>> look.rgb("#ff0033")
     (1.0, 0.0, 0.2)
     """
     red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))

@@ -119,7 +119,7 @@ def test_room_types_are_those_of_the_c_api() -> None:
         ({"room_types": ("any", "x", "any")}, r"room_types\[1\] is 'x'; it must be one of 'any', 'single_button'"),
         ({"first_room": 3}, "first_room is 3; it must be an integer, 0 to 2"),
         ({"first_room": 1.5}, "first_room is 1.5"),
-        ({"cubes_near_buttons": 1.25}, "cubes_near_buttons is 1.25; it must be a probability, 0 to 1"),
+        ({"cubes_near_buttons": 1.25}, "cubes_near_buttons is 1.25; it must be a number, 0 to 1"),
         ({"cubes_near_buttons": float("nan")}, "cubes_near_buttons is nan"),
         ({"goal": 3}, "goal is 3; it must be a doorstep.levels.Goal or None"),
         ({"episode_length": -1}, "episode_length is -1"),

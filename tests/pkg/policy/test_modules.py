@@ -106,8 +106,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "widths": (lambda: [nn.Linear(NUM_INPUTS, 7), nn.Tanh(), LAST], r"module\[2\] takes 8 values; .* gives 7"),
     "logits": (lambda: nn.Linear(NUM_INPUTS, 20), r"module gives 20 values; it must give 19 logits \(4 \+ 8"),
     "empty": (lambda: nn.Sequential(), r"module gives 0 values"),
-    "own forward": (own_forward(1), r"module\.1 has a forward\(\) of its own beside that of Tanh"),
-    "own forward of all": (own_forward(None), r"module has a forward\(\) of its own beside that of Sequential"),
+    "own forward": (own_forward(1), r"module\.1 has a forward\(\) of its own in addition to that of Tanh"),
+    "own forward of all": (own_forward(None), r"module has a forward\(\) of its own in addition to that of Sequential"),
     # what is read would not be there
     "in_features": (changed(linear, in_features=120), rf"{IS} weight \[19, 94\]; it must be \[19, 120\], as its sizes"),
     "out_features": (changed(linear, out_features=4), rf"{IS} weight \[19, 94\]; it must be \[4, 94\]"),
