@@ -7,7 +7,7 @@ from typing import Any
 from doorstep._arguments import nearest, refuse
 from doorstep.cameras import Cameras
 from doorstep.config import SimulatorConfig
-from doorstep.levels import GeneratedLevel, Goal, Rewards, curated
+from doorstep.levels import GeneratedLevel, Goal, Rewards
 from doorstep.levels.generated import RoomTypeName
 from doorstep.training.config import ExperienceConfig, LSTMNetwork, MLPNetwork, PPOConfig, TrainingConfig
 
@@ -17,51 +17,29 @@ def leading_outside(name: str, *room_types: RoomTypeName, **fields: Any) -> Gene
     return GeneratedLevel(room_types=room_types, goal=Goal.all_out(), name=name, **fields)
 
 
-ROOMS: tuple[RoomTypeName, ...] = ("double_button", "cube_blocking", "cube_buttons")  # the reference's
-ALL_ROOMS = leading_outside("reference rooms", *ROOMS)
-LAST_ROOM = leading_outside("last room", *ROOMS, first_room=2, cubes_near_buttons=0.75)
-EASY_ROOMS = leading_outside("easy first rooms", "single_button", "single_button", "cube_buttons")
-
-# For a few CPU cores. The task of the last room is practised: where agents failed, in levels that begin in it, with
-# cubes nearer to their buttons, and behind two easy rooms.
-DEFAULT = TrainingConfig(
-    simulator=SimulatorConfig(512),
-    levels=(ALL_ROOMS, LAST_ROOM, EASY_ROOMS),
-    level_weights=(0.6, 0.3, 0.1),
-    reward=Rewards(cube_approach=0.4, goal=2),
-    experience=ExperienceConfig(retries=0.45),
-    ppo=PPOConfig(
-        num_minibatches=16,
-        learning_rate=1.5e-3,
-        final_learning_rate=5e-5,
-        entropy_coefficient=0.003,
-        final_entropy_coefficient=3e-4,
-    ),
-    num_updates=3200,
-)
-
-# Types of rooms, and how likely levels are that have three of the type.
-OF_ONE_TYPE: dict[RoomTypeName, float] = {
-    "single_button": 0.05,
-    "double_button": 0.15,
-    "cube_blocking": 0.1,
-    "cube_buttons": 0.15,
-}
-CURATED = tuple(curated().values())
+REFERENCE_ROOMS: tuple[RoomTypeName, ...] = ("double_button", "cube_blocking", "cube_buttons")
 
 PRESETS: dict[str, TrainingConfig] = {
-    "default": DEFAULT,
-    # As the default, for all types of rooms and the curated levels.
-    "general": DEFAULT.replace(
+    # For a few CPU cores. The task of the last room is practised: where agents failed, in levels that begin in it, with
+    # cubes nearer to their buttons, and behind two easy rooms.
+    "default": TrainingConfig(
+        simulator=SimulatorConfig(512),
         levels=(
-            ALL_ROOMS,
-            LAST_ROOM,
-            *(leading_outside(f"{name} rooms", name, name, name) for name in OF_ONE_TYPE),
-            *CURATED,
+            leading_outside("reference rooms", *REFERENCE_ROOMS),
+            leading_outside("last room", *REFERENCE_ROOMS, first_room=2, cubes_near_buttons=0.75),
+            leading_outside("easy first rooms", "single_button", "single_button", "cube_buttons"),
         ),
-        level_weights=(0.25, 0.1, *OF_ONE_TYPE.values(), *[0.2 / len(CURATED)] * len(CURATED)),
-        experience=ExperienceConfig(retries=0.35),
-        num_updates=4000,
+        level_weights=(0.6, 0.3, 0.1),
+        reward=Rewards(cube_approach=0.4, goal=2),
+        experience=ExperienceConfig(retries=0.45),
+        ppo=PPOConfig(
+            num_minibatches=16,
+            learning_rate=1.5e-3,
+            final_learning_rate=5e-5,
+            entropy_coefficient=0.003,
+            final_entropy_coefficient=3e-4,
+        ),
+        num_updates=3200,
     ),
     # The hyperparameters of the reference's own training script, and the numbers of worlds and updates that its authors
     # recommend, for a GPU.
@@ -107,7 +85,7 @@ PRESETS: dict[str, TrainingConfig] = {
 
 
 def preset(name: str) -> TrainingConfig:
-    """The config of a name: "default", "general", "reference" or "pixels".
+    """The config of a name: "default", "reference" or "pixels".
 
     >>> from doorstep.training import preset
     >>> preset("reference").ppo.learning_rate
