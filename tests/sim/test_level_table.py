@@ -103,15 +103,11 @@ def test_agents_begin_anywhere_free_in_the_first_room(first_room: int, num_agent
 
 @pytest.mark.parametrize("num_agents", [1, 2])
 def test_a_later_first_room_moves_the_agents_and_nothing_else(num_agents: int) -> None:
-    begun = [
-        playing(GeneratedLevel(first_room=room), num_worlds=16, num_agents=num_agents).state for room in range(3)
-    ]
+    begun = [playing(GeneratedLevel(first_room=room), num_worlds=16, num_agents=num_agents).state for room in range(3)]
     for later in begun[1:]:
         for name in ("button_positions", "door_open", "static_positions"):
             np.testing.assert_array_equal(getattr(begun[0], name)[:], getattr(later, name)[:])
-        np.testing.assert_array_equal(
-            begun[0].body_positions[:, num_agents:], later.body_positions[:, num_agents:]
-        )
+        np.testing.assert_array_equal(begun[0].body_positions[:, num_agents:], later.body_positions[:, num_agents:])
 
 
 @pytest.mark.parametrize("share", [0.25, 1.0])

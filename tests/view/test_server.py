@@ -96,7 +96,7 @@ def test_a_busy_port_is_an_error_and_no_other_port_is_taken(capsys: pytest.Captu
         (["--device", "gpu"], "doorstep view: error: device is 'gpu'"),
         (
             ["--policy", "wise"],
-            "doorstep view: error: policy is 'wise'; it must be 'random', 'idle', 'scripted', 'trained', ",
+            "doorstep view: error: policy is 'wise'; it must be 'random', 'idle', 'scripted', 'trained', 'general', ",
         ),
         (
             ["--policy", "missing.py:act"],

@@ -91,8 +91,8 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
 
 
 POLICIES = (
-    "what chooses the actions: random, idle, scripted, trained, module:function, path/to/file.py:function, the folder "
-    "of a run of doorstep train, a checkpoint or a policy file"
+    "what chooses the actions: random, idle, scripted, trained, general, module:function, path/to/file.py:function, "
+    "the folder of a run of doorstep train, a checkpoint or a policy file"
 )
 
 

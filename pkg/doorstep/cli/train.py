@@ -28,7 +28,7 @@ EXAMPLES = (
     "doorstep train --run-dir mine --levels mine.json --worlds 128 learning_rate=5e-4",
 )
 
-PRESETS = ("default", "reference", "pixels")
+PRESETS = ("default", "general", "reference", "pixels")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,8 +28,8 @@ AnyPolicy: TypeAlias = (
 OBSERVES = ("flat", "tensors", "simulator")
 
 _WEIGHTS = ".safetensors"
-_TRAINED = Path(__file__).with_name("trained.safetensors")
-_NAMES = ("random", "idle", "scripted", "trained")
+_PACKAGED = {name: Path(__file__).with_name(f"{name}.safetensors") for name in ("trained", "general")}
+_NAMES = ("random", "idle", "scripted", *_PACKAGED)
 _FORMS = (
     f"{', '.join(map(repr, _NAMES))}, 'module:function', 'path/to/file.py:function', the folder of a run, a checkpoint "
     "or a policy file"
@@ -70,7 +70,8 @@ def load_policy(policy: AnyPolicy, *, sampling: SamplingParams | None = None) ->
         policy: one of
 
             - "random": all legal actions are equally likely; "idle": agents stand still; "scripted": agents solve the
-              level, by planning (`doorstep.planner`); "trained": the network that comes with doorstep, for two agents;
+              level, by planning (`doorstep.planner`); "trained" and "general": the networks that come with doorstep,
+              for two agents, one for the reference's levels, one for rooms of all types;
             - "package.module:name" or "path/to/file.py:name" of anything in this list. The current folder, and that of
               the file, are put first on the import path, as Python does for the program that it runs. `__name__` of
               such a file is not "__main__";
@@ -110,8 +111,8 @@ def _named(text: str, sampling: SamplingParams | None) -> Any:
         from doorstep.planner import ScriptedPolicy  # here: commands that do not plan do not pay for it
 
         return ScriptedPolicy()
-    if text == "trained":
-        return read_policy(_TRAINED, sampling)
+    if text in _PACKAGED:
+        return read_policy(_PACKAGED[text], sampling)
     if os.path.isdir(text):
         return read_policy(os.path.join(text, CHECKPOINT), sampling)
     if text.endswith(_WEIGHTS):

@@ -164,7 +164,7 @@ def test_files_in_several_folders_import_their_own_modules(write_module: WriteMo
         (
             "wise",
             (
-                "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'trained', 'module:function', "
+                "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'trained', 'general', 'module:function', "
                 "'path/to/file.py:function', the folder of a run, a checkpoint or a policy file"
             ),
         ),
