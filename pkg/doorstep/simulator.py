@@ -44,7 +44,7 @@ from doorstep.levels import Rewards, reference
 from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns, to_native_array, to_native_rewards
-from doorstep.levels.parts import MAX_COORDINATE
+from doorstep.levels.numbers import MAX_COORDINATE
 from doorstep.levels.rules import check_reward
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
@@ -396,9 +396,10 @@ class Simulator(TensorProperties, CameraProperties):
     def _level_of(self, world: int) -> tuple[str, tuple[tuple[float, float], tuple[float, float]] | None]:
         """The name of the level that a world plays, and the low and the high (x, y) of its goal, if it is a place."""
         index = int(self.level_indices.copy_to_host()[world, 0]) if self._config.max_levels else 0
-        goal = self._levels[index].goal
-        is_place = goal is not None and max(goal.max_x, goal.max_y) < MAX_COORDINATE
-        return self._levels[index].name, ((goal.min_x, goal.min_y), (goal.max_x, goal.max_y)) if is_place else None
+        name, goal = self._levels[index].name, self._levels[index].goal
+        if goal is None or max(goal.max_x, goal.max_y) >= MAX_COORDINATE:
+            return name, None
+        return name, ((goal.min_x, goal.min_y), (goal.max_x, goal.max_y))
 
     # ---- Save, restore, hash ----
 

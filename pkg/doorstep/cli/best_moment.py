@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep import EntityKind, Simulator, Tensor
-from doorstep.recording.film import Image
+from doorstep.recording.panel import Image
 
 
 class BestMoment:

@@ -16,7 +16,8 @@ from doorstep.evaluation.scores import Score
 from doorstep.levels import Level
 from doorstep.levels.choice import find_levels
 from doorstep.levels.files import AnyLevel
-from doorstep.recording.film import Image, side_by_side
+from doorstep.recording.film import side_by_side
+from doorstep.recording.panel import Image
 from doorstep.render import write_png
 
 SUMMARY = "List levels, show their maps, draw them, and check whether they can be solved."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,13 +123,14 @@ def observations(sim: Simulator, world: int, agent: int) -> list[tuple[str, list
         values = read(sim.tensors[name])[world, agent].reshape(-1).tolist()
         return list(zip(labels, values, strict=True))
 
-    def of_each(thing: str, count: int, last: str) -> list[str]:
-        return [f"{thing} {i}: {part}" for i in range(count) for part in ("distance", "bearing", last)]
+    def of_each(thing: str, numbers: Iterable[int], last: str) -> list[str]:
+        return [f"{thing} {number}: {part}" for number in numbers for part in ("distance", "bearing", last)]
 
-    slots = sim.room_entity_observations.shape[2]
+    others = [other for other in range(sim.num_agents) if other != agent]
+    slots = range(sim.room_entity_observations.shape[2])
     groups = [
         ("itself", rows("self_observations", _OWN)),
-        ("other agents", rows("partner_observations", of_each("agent", sim.num_agents - 1, "grabbing"))),
+        ("other agents", rows("partner_observations", of_each("agent", others, "grabbing"))),
         ("the room's buttons and cubes", rows("room_entity_observations", of_each("entity", slots, "kind"))),
         ("the room's door", rows("door_observations", ("distance", "bearing", "open"))),
     ]
