@@ -19,7 +19,6 @@ from doorstep.viewer.world_arrays import Array, Layout, read, yaw
 _FARTHEST = 5000.0  # metres, the far plane of a browser's camera
 _MOVED = 0.1  # metres; a camera that is farther from where it was placed has been moved
 _POSITIONS_KEPT = 8
-_PHONE_WIDTH = 576  # pixels; viser puts the panel over the picture in windows that are no wider
 
 Place = tuple[Array, Array]
 """Of a camera: its position, and the point that it looks at; metres."""
@@ -45,8 +44,6 @@ class Page:
         async def welcome(client: viser.ClientHandle) -> None:
             requests.post(self.look_from, "all", 0, client)
             client.camera.on_update(resize)
-            if client.camera.image_width <= _PHONE_WIDTH:
-                client.gui.main_panel.minimize()  # it would cover the picture
 
         async def resize(camera: viser.CameraHandle) -> None:
             fit = self._fits.get(camera.client.client_id)
