@@ -94,7 +94,7 @@ def test_scrubbing_shows_the_recorded_state(watch: Watch, recording: Recording) 
             set_number(watched, "step", goal)
             until_at(watched, goal)
             assert watched.ask(lambda viewer: viewer._sim.hash()) == recorded_hash(recording, goal)
-            blue = watched.ask(lambda viewer: viewer._sim.state.body_positions.copy_to_host()[0, 1])
+            blue = watched.ask(lambda viewer: viewer._sim.state.body_positions.copy_to_host()[0, 0])
             watched.until_seen((blue + np.array([0, 0, 1.9]), "blue"))
         assert watched.page.get_by_role("button", name="reset world").count() == 0
 

@@ -125,6 +125,8 @@ def play(watched: Watched, who: str) -> None:
 def test_a_player_walks_in_eight_directions_and_stops_with_the_keys(watch: Watch) -> None:
     with watch(worlds=1, policy="idle", rate=50, episode_length=1_000_000) as watched:
         play(watched, "agent 0")
+        watched.choose("camera", "fly")
+        until(lambda: not watched.ask(lambda viewer: viewer._following))
         camera = np.array(watched.running.client().camera.position)
         diagonal = np.sqrt(0.5)
         for keys, direction in {"w": (0, 1), "a": (-1, 0), "sd": (diagonal, -diagonal)}.items():

@@ -188,31 +188,40 @@ def test_each_of_two_visitors_sees_all_worlds(watch: Watch, browser: Any) -> Non
             second_page.close()
 
 
-CHARTS = """() => Object.values(window.__viserTestpoints?.uplots ?? {}).map(({chart}) => ({
-    isTime: chart.scales.x.time, low: chart.scales.x.min, high: chart.scales.x.max, xs: [...chart.data[0]],
-}))"""  # viser keeps its plots where its own tests find them
-
-
-def curves_are_drawn(page: Any) -> bool:
-    """Whether each plot has a curve, whose points all lie within the axis, and no axis shows dates."""
-    charts = page.evaluate(CHARTS)
-    return len(charts) >= 2 and all(
-        not chart["isTime"] and len(xs) > 2 and chart["low"] <= min(xs) and max(xs) <= chart["high"]
-        for chart in charts
-        for xs in [chart["xs"]]
-    )
+def drawings_are_whole(page: Any) -> bool:
+    """Whether the panel shows lidar, observations and a curve of returns."""
+    shown = {one.get_attribute("aria-label") for one in page.locator("svg[role=img]").all()}
+    labels = {"lidar, seen from above", "observations", "return of the last steps"}
+    return labels <= shown and page.locator("svg[role=img] polyline").count() > 0
 
 
 @pytest.mark.slow
-def test_plots_are_whole_after_a_reload(watch: Watch) -> None:
+def test_drawings_are_whole_after_a_reload(watch: Watch) -> None:
     with watch(worlds=2, policy="random", rate=100) as watched:
         for _ in range(3):
-            until(lambda: curves_are_drawn(watched.page))
+            until(lambda: drawings_are_whole(watched.page))
             watched.page.reload()
         watched.click("pause")
         watched.page.get_by_role("button", name="resume").wait_for()
         watched.page.reload()
-        until(lambda: curves_are_drawn(watched.page))
+        until(lambda: drawings_are_whole(watched.page))
+
+
+@pytest.mark.slow
+def test_a_click_on_the_floor_of_a_world_chooses_it_and_gets_closer(watch: Watch) -> None:
+    with watch(worlds=4, policy="idle", rate=0) as watched:
+        watched.click("all")
+        client = watched.running.client()
+        until(lambda: client.camera.position[2] > 30)
+        far = float(client.camera.position[2])
+        canvas = watched.page.locator("canvas").first.bounding_box()
+        for across, down in ((0.7, 0.7), (0.65, 0.75), (0.75, 0.65), (0.6, 0.8)):  # a cube may stand there
+            watched.page.mouse.click(canvas["x"] + across * canvas["width"], canvas["y"] + down * canvas["height"])
+            watched.page.wait_for_timeout(1000)
+            if watched.ask(lambda viewer: viewer.world):
+                break
+        assert watched.ask(lambda viewer: viewer.world) == 3
+        until(lambda: float(client.camera.position[2]) < far)
 
 
 @pytest.mark.slow

@@ -311,6 +311,7 @@ def test_a_pressed_button_lights_up(watch: Watch) -> None:
 def test_an_agent_moves_on_the_screen_as_far_as_in_the_world(watch: Watch) -> None:
     with watch(worlds=1, policy="idle", seed=5) as watched:
         watched.ask(Viewer.toggle_pause)
+        watched.ask(lambda viewer: viewer.show_trails(False))  # they have the colours of agents
         edit(watched, "body_positions", slice(0, 2), [(0.0, 4.0, 0.0), (9.0, 1.0, 0.0)])
         edit(watched, "body_rotations", 0, (1, 0, 0, 0))
         watched.eyes.look_down(0, 6, 15)
