@@ -68,7 +68,7 @@ def _paths(cls: type[Checked], prefix: str = "") -> Iterator[str]:
 def _paths_of_field(path: str, field: FieldRule) -> Iterator[str]:
     inner = field.rule.rule if isinstance(field.rule, Optional) else field.rule
     is_part = isinstance(inner, (Part, PolymorphicPart))
-    if not is_part or inner is not field.rule:  # a part that may be none is none as a whole
+    if not is_part or inner is not field.rule:  # an optional part can itself be set to none
         yield path
     if isinstance(inner, PolymorphicPart):
         yield f"{path}.type"

@@ -28,14 +28,13 @@ class Outcomes:
         self._sim = sim
         exits = [np.inf if level.goal is not None or level.exit is None else level.exit for level in sim.levels]
         self._exits = np.array(exits)
-        self._succeeded: list[bool | None] = [None] * sim.num_worlds  # in its last episode
         self.clear()
 
     def clear(self) -> None:
         """Forgets all episodes."""
         self.episodes = self.successes = 0
         self.ended: NDArray[np.bool_] = np.zeros(self._sim.num_worlds, np.bool_)
-        self._succeeded = [None] * self._sim.num_worlds
+        self._succeeded: list[bool | None] = [None] * self._sim.num_worlds  # in its last episode
         self._levels = self._present_levels()
 
     def of(self, world: int) -> bool | None:
