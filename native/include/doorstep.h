@@ -1365,8 +1365,8 @@ typedef enum ds_failure_cause {
     DS_CAUSE_NONE = 0,
     DS_CAUSE_MEMORY = -1,     /* no memory was left for what its request records, or for its policy */
     DS_CAUSE_SIMULATION = -2, /* in strict mode: a step counted trouble */
-    DS_CAUSE_CLOSED = -3,     /* the engine was closed before its result was known */
-    DS_CAUSE_REPLICA = -4,    /* all replicas have failed, see ds_engine_get_replica() */
+    DS_CAUSE_CLOSED = -3,     /* the engine was closed before the result was known */
+    DS_CAUSE_REPLICA = -4,    /* the last replica has failed, see ds_engine_get_replica() */
     DS_CAUSE_DEVICE = -5,     /* its policy is on a CUDA device where its replica is not */
     DS_CAUSE_LOGITS = -16,    /* less 8 * step + agent: a native policy could choose no action, see ds_policy_act(); the
                                  episode made this step with the neutral one */
@@ -1585,6 +1585,8 @@ DS_API ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_ro
    step, as FAILED, and actions may be null. */
 DS_API ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause);
 
+/* Ends a replica soon: others play what it has. The engine ends with the last one. Takes no lock and does not wait. */
+DS_API ds_status ds_engine_end_replica(ds_engine engine, int64_t number);
 /* Ends the engine soon: requests without a result get one, FAILED. Takes no lock and does not wait. */
 DS_API ds_status ds_engine_close(ds_engine engine);
 /* Waits until all replicas have ended and all requests are answered, at most timeout_ns (negative: without limit). PENDING

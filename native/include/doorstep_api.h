@@ -214,7 +214,8 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, engine_end_replica, (ds_engine engine, int64_t number))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -342,9 +342,18 @@ ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_inf
     return found->read_replica(number, info);
 }
 
-ds_status ds_engine_close(ds_engine engine) {
+ds_status ds_engine_end_replica(ds_engine engine, int64_t number) {
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
+    if (const ds_status status = check_range("number", "", number, 0, found->num_replicas() - 1)) return status;
+    found->replica(number).close();
+    return DS_STATUS_OK;
+}
+
+// Also in a forked child, where nothing is left to end.
+ds_status ds_engine_close(ds_engine engine) {
+    const Ref<Engine> found = engines.find(engine);
+    if (!found) return fail_closed("engine");
     found->close();
     return DS_STATUS_OK;
 }

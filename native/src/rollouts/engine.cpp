@@ -128,7 +128,7 @@ ds_status Engine::read_replica(int64_t number, ds_replica_info* info) const {
 
 void Engine::close() {
     closed_ = true;
-    for (int64_t i = 0; i < num_replicas_; ++i) players_[static_cast<size_t>(i)].replica->close();
+    for (int64_t i = 0; i < num_replicas_; ++i) replica(i).close();
 }
 
 ds_status Engine::join(int64_t timeout_ns) {
@@ -171,18 +171,21 @@ void Engine::play(Player& player) {
 
 void Engine::leave(Player& player) {
     player.has_ended = true;
-    if (num_playing_.fetch_sub(1) == 1) return answer_the_rest();
+    if (num_playing_.fetch_sub(1) == 1) {
+        return answer_the_rest(player.failure.status && !closed_ ? DS_CAUSE_REPLICA : DS_CAUSE_CLOSED);
+    }
     RequestQueue& from = player.replica->requests();
     if (&from != requests_.get()) from.close();
 }
 
 // As far as there is memory for it.
-void Engine::answer_the_rest() {
-    for (int64_t i = 0; i < num_replicas_; ++i) players_[static_cast<size_t>(i)].replica->requests().close();
+void Engine::answer_the_rest(ds_failure_cause cause) {
+    for (int64_t i = 0; i < num_replicas_; ++i) replica(i).requests().close();
     requests_->close();
-    answer_all(*requests_, *outputs_, DS_EPISODE_FAILED, closed_ ? DS_CAUSE_CLOSED : DS_CAUSE_REPLICA);
+    answer_all(*requests_, *outputs_, DS_EPISODE_FAILED, cause);
     outputs_->close();
     desk_->close();
+    for (int64_t index = 0; index < policies_->size(); ++index) policies_->give(index, {});
     has_ended_ = true;
     end_.tell();
 }

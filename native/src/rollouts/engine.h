@@ -49,6 +49,7 @@ public:
     RowDesk& desk() const { return *desk_; }
     int64_t num_inputs() const { return num_inputs_; }
     int64_t num_replicas() const { return num_replicas_; }
+    Replica& replica(int64_t number) const { return *players_[static_cast<size_t>(number)].replica; }
     // It was forked with its process: it has no threads here.
     bool is_copy() const { return forks_ != num_forks(); }
 
@@ -78,7 +79,7 @@ private:
     static void* enter(void* player);
     void play(Player& player);
     void leave(Player& player);
-    void answer_the_rest();
+    void answer_the_rest(ds_failure_cause cause);
 
     const Ref<Config> config_;
     const Ref<MetricsStore> metrics_;

@@ -139,11 +139,15 @@ void Replica::close() {
 }
 
 void Replica::end() {
+    if (!simulator_) return;
     simulator_->turn.lock();
+    device_ = {};
     if (!simulator_->closed) simulator_->close();
     simulator_->closed = true;
     simulator_->turn.unlock();
     unlist_open(simulator_.get());
+    simulator_ = {};
+    for (PolicySlot& slot : policies_) slot = {};
 }
 
 void Replica::read(ds_replica_info* info) const {
@@ -260,13 +264,13 @@ void Replica::give_up_turn() {
 // ---- Begin ----
 
 ds_status Replica::begin() {
-    adopt_policies();
     const int64_t now = monotonic_ns();
     if (mark_over(now)) {
         if (const ds_status status = end_marked()) return status;
     }
     Request *to_play, *over;
     const int64_t taken = requests_->take(std::min(num_worlds_ - active_, chunk()), now, &to_play, &over);
+    adopt_policies();  // that were given before these requests were submitted
     if (recorder_) recorder_->took(now, taken);
     // First of all the episodes get worlds: from there they are taken back if anything fails
     const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;

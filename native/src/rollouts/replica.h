@@ -54,7 +54,6 @@ public:
                             Ref<Replica>* replica);
     ~Replica();
 
-    Simulator& simulator() const { return *simulator_; }
     RequestQueue& requests() const { return *requests_; }
 
     // Plays requests on the calling thread and the simulator's, until it is closed or fails. Holds the simulator's turn
@@ -62,7 +61,7 @@ public:
     ds_status play();
     // play() returns soon. Takes no lock.
     void close();
-    // Frees the simulator, once play() has returned or was never called.
+    // Frees what is large, once play() has returned or was never called.
     void end();
     void read(ds_replica_info* info) const;
 
@@ -145,7 +144,7 @@ private:
     int64_t row_bytes(const PlayedEpisode& played) const;
     int64_t observation_bytes() const { return num_agents_ * num_inputs_ * static_cast<int64_t>(sizeof(float)); }
 
-    const Ref<Simulator> simulator_;
+    Ref<Simulator> simulator_;  // null: it has ended
     const Ref<RequestQueue> requests_;
     const Ref<OutputQueue> outputs_;
     const Ref<PolicyTable> given_;

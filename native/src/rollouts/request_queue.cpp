@@ -184,22 +184,21 @@ ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLev
     for (;;) {
         const uint32_t before = table_->room.now();
         uint64_t some;
-        bool full;
+        bool full, was_full;
         {
             MutexGuard guard(table_->mutex);
             if (closed_) return fail_closed_queue();
             some = submit_some(requests + *accepted, levels ? levels + *accepted : nullptr,
                                std::min(count - *accepted, kSubmittedAtOnce), ids + *accepted);
-            if (num_branches_ > 0) distribute(monotonic_ns());
+            was_full = waiting_ >= rules_.capacity;
+            distribute(monotonic_ns());
             full = waiting_ >= rules_.capacity;
         }
         *accepted += some;
         if (some > 0) wake();
         if (*accepted == count) return DS_STATUS_OK;
-        if (!full) {
-            if (some == 0) return fail_queue_memory();
-            continue;
-        }
+        if (some == 0 && !was_full) return fail_queue_memory();
+        if (!full) continue;
         const int64_t left = limit.left_ns();
         if (left == 0) return DS_STATUS_PENDING;
         table_->room.wait(before, left);

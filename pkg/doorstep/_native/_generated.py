@@ -2215,6 +2215,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_take_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Rows))),
     ("ds_engine_return_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_engine_end_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_engine_join", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_release", ctypes.c_int, (ctypes.c_void_p,)),
@@ -2437,6 +2438,7 @@ class Functions:
     ds_engine_drain: Any
     ds_engine_take_rows: Any
     ds_engine_return_rows: Any
+    ds_engine_end_replica: Any
     ds_engine_close: Any
     ds_engine_join: Any
     ds_engine_release: Any

@@ -65,7 +65,7 @@ def test_every_request_is_accounted_for(controller: Any, replicas: int) -> None:
         assert engine.drain(10)
         assert_accounted_for(engine, results, 560)
         assert count(engine, "requests_answered", reason="failed", cause="caller") == 60
-        played = [replica.info() for replica in engine._core.replicas]
+        played = [engine._core.handle.replica(number) for number in range(replicas)]
         for name in ("steps", "step_seconds", "batch_fill"):
             assert count(engine, name) == sum(info.steps for info in played), name
         assert count(engine, "episodes_begun") == sum(info.episodes for info in played)
