@@ -65,8 +65,9 @@ class Answers:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="doorstep-futures", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="doorstep-futures", daemon=True)
+        thread.start()
+        self._thread = thread
 
     # ---- Submissions
 
