@@ -13,16 +13,23 @@ async function readRecording(text) {
     const { moments, objects } = world, agents = recording.agents;
     world.rewards = take(Float32Array, moments * agents);
     world.returns = take(Float32Array, moments * agents);
+    world.finalReturns = take(Float32Array, moments * agents);
     world.episodes = take(Int32Array, moments);
     world.episodeSteps = take(Int32Array, moments);
     world.grabs = take(Int32Array, moments * agents);
     world.furthest = take(Int32Array, moments);
+    world.out = take(Int32Array, moments);
     world.goals = take(Float32Array, 4 * moments);
     world.columns = undoDifferences(take(Int16Array, COLUMNS * objects * moments), moments);
     offset = Math.ceil(offset / 4) * 4;
+    world.last = moments - 1;
+    world.name = isOnly(world.level, recording.worlds) ? world.level : `world ${world.world}`;
   }
   return recording;
 }
+
+// Whether a world can be called by its level.
+const isOnly = (name, worlds) => name !== "" && worlds.filter(({ level }) => level === name).length === 1;
 
 async function inflate(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -57,7 +64,6 @@ function objectsAt(recording, world, time) {
     objects.push({
       kind,
       index,
-      hidden: false,
       colour: recording.colours[read(COLOUR, before)],
       pressed: kind === KINDS.BUTTON && 2 * half[2] < recording.look.button_height / 2,
       centre: scale(vector(CENTRE), recording.unit),
