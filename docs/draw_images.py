@@ -72,7 +72,7 @@ def replay(path: Path) -> None:
             )
             width, height = REPLAY_SIZE
             opened = browser.new_page(viewport={"width": width, "height": height})
-            opened.goto(f"{page.as_uri()}#moment=48&camera=follow")
+            opened.goto(f"{page.as_uri()}#moment=60")
             opened.wait_for_selector("#agents tr")
             opened.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             opened.screenshot(path=path)
