@@ -188,5 +188,5 @@ def test_a_replay_counts_the_steps_of_levels_with_a_length_of_their_own() -> Non
             recorder.record()
         _, data = read_recording(recorder.to_html())
     moments = 7
-    steps = np.frombuffer(data, "<i4", moments, offset=4 * moments * (3 * 2 + 1))  # after rewards, returns, episodes
+    steps = np.frombuffer(data, "<i4", moments, offset=4 * moments * (2 + 2 + 1))  # after rewards, final ones, episodes
     assert steps.tolist() == [0, 1, 2, 3, 0, 1, 2]

@@ -68,7 +68,8 @@ def test_the_end_of_an_episode_is_an_event_with_the_mean_return() -> None:
     assert (returns > 0).all()
     for world, total in zip(worlds, returns.tolist(), strict=True):
         assert world.events == [Event(4, 5, f"episode ended, return {total:.1f}")]
-        assert world.moments[4].final_returns.mean() == pytest.approx(total, abs=1e-5)
+        last = world.moments[4]
+        assert (last.returns + last.final_rewards).mean() == pytest.approx(total, abs=1e-5)
         assert world.moments[5].returns.tolist() == [0, 0]
 
 
@@ -85,8 +86,9 @@ def test_a_goal_that_ends_the_episode_is_one_event() -> None:
         (world,) = worlds_of(sim, 5, lambda step: in_goal(sim, 0) if step == 3 else None)
     (event,) = world.events
     assert (event.moment, event.step) == (2, 3)
-    assert event.text == f"goal reached, return {world.moments[2].final_returns.mean():.1f}"
-    assert world.moments[2].is_out
+    last = world.moments[2]
+    assert event.text == f"goal reached, return {(last.returns + last.final_rewards).mean():.1f}"
+    assert last.is_out
     assert not world.moments[3].is_out
 
 

@@ -34,6 +34,7 @@ _COLOURS = ("text", "muted", "panel", "ground", "border", "open")
 _STYLE = " ".join(f"--{name}: {look.table()[name]};" for name in _COLOURS)
 _LARGEST = 32767  # of the integers that poses are written in
 _FINEST_UNIT = 0.001  # metres
+_ROTATION_STEPS = 2047  # of a quaternion's component, from 0 to 1
 _FRAME_HEIGHT = 560  # pixels, in notebooks
 
 
@@ -153,7 +154,7 @@ def _around(boxes: Sequence[object]) -> list[list[float]]:
 def _arrays(moments: list[Moment], unit: float) -> list[bytes]:
     """Arrays of a world, little-endian, over M moments, A agents, O objects; the last is filled up to 4 bytes.
 
-    rewards, returns and final returns float32 [M, A] each, episodes int32 [M], episode steps int32 [M],
+    rewards and final rewards float32 [M, A] each, episodes int32 [M], episode steps int32 [M],
     held bodies int32 [M, A] (-1: none), leading agent int32 [M], all agents out int32 [M],
     goals float32 [M, 4]: low x and y, high x and y,
     columns of objects int16 [12, O, M] as differences along M: kind, index in `colours`, centre, rotation, size.
@@ -163,8 +164,7 @@ def _arrays(moments: list[Moment], unit: float) -> list[bytes]:
     differences = np.diff(columns, axis=-1, prepend=np.int16(0)).astype("<i2").tobytes()
     return [
         np.stack([moment.rewards for moment in moments]).astype("<f4").tobytes(),
-        np.stack([moment.returns for moment in moments]).astype("<f4").tobytes(),
-        np.stack([moment.final_returns for moment in moments]).astype("<f4").tobytes(),
+        np.stack([moment.final_rewards for moment in moments]).astype("<f4").tobytes(),
         np.array([snapshot.episode_index for snapshot in snapshots], "<i4").tobytes(),
         np.array([moment.episode_step for moment in moments], "<i4").tobytes(),
         np.stack([snapshot.agent_grabs for snapshot in snapshots]).astype("<i4").tobytes(),
@@ -181,7 +181,7 @@ def _columns(objects: Objects, unit: float) -> NDArray[np.int16]:
         objects["kind"][..., None].astype(np.float64),
         objects["colour"][..., None].astype(np.float64),
         objects["centre"] / unit,
-        objects["rotation"] * np.float64(_LARGEST),
+        objects["rotation"] * np.float64(_ROTATION_STEPS),
         objects["size"] / unit,
     ]
     whole = np.rint(np.nan_to_num(np.concatenate(parts, axis=-1), posinf=0.0, neginf=0.0))

@@ -19,7 +19,7 @@ class Moment:
     objects: Objects
     rewards: NDArray[np.float32]  # [A]
     returns: NDArray[np.float32]  # [A], of the episode, as far as it was recorded
-    final_returns: NDArray[np.float32]  # [A], of the whole episode if this is its last moment; else as `returns`
+    final_rewards: NDArray[np.float32]  # [A], of the step after this moment if it ended the episode; else 0
     episode_length: int  # steps, as far as it was recorded
     episode_step: int
     is_out: bool  # all agents were out in this episode
@@ -74,7 +74,16 @@ class WorldMoments:
         returns = last.returns + rewards if last else np.zeros_like(rewards)
         is_out = bool(last and last.is_out) or snapshot.agents_are_out()
         self.moments.append(
-            Moment(snapshot, objects_of(snapshot), rewards, returns, returns, length, length - remaining, is_out)
+            Moment(
+                snapshot=snapshot,
+                objects=objects_of(snapshot),
+                rewards=rewards,
+                returns=returns,
+                final_rewards=np.zeros_like(rewards),
+                episode_length=length,
+                episode_step=length - remaining,
+                is_out=is_out,
+            )
         )
         if last:
             self._add_events(last, self.moments[-1])
@@ -89,11 +98,10 @@ class WorldMoments:
             self._add(after.episode_step, _out(now))
 
     def _end_episode(self, last: Moment, rewards: NDArray[np.float32], terminated: bool) -> None:
-        final = last.returns + rewards
         is_out = last.is_out or terminated
-        self.moments[-1] = replace(last, final_returns=final, is_out=is_out)
+        self.moments[-1] = replace(last, final_rewards=rewards, is_out=is_out)
         what = _out(last.snapshot) if is_out and not last.is_out else "episode ended"
-        self._add(last.episode_step + 1, f"{what}, return {final.mean():.1f}")
+        self._add(last.episode_step + 1, f"{what}, return {(last.returns + rewards).mean():.1f}")
 
     def _add(self, step: int, text: str) -> None:
         self.events.append(Event(len(self.moments) - 1, step, text))

@@ -21,7 +21,8 @@ function curveOf(world, shown) {
   const mean = (values, moment) => shown.reduce((sum, agent) => sum + values[moment * stride + agent], 0) / shown.length;
   for (let moment = 0; moment < world.moments; ++moment) {
     if (moment && world.episodes[moment] !== world.episodes[moment - 1]) points.push(null);
-    points.push([moment, mean(world.returns, moment)], [moment, mean(world.finalReturns, moment)]);
+    const value = mean(world.returns, moment);
+    points.push([moment, value], [moment, value + mean(world.finalRewards, moment)]);
   }
   return points;
 }

@@ -46,7 +46,7 @@ class Player {
     this.#showWorlds();
     this.pause(Number(wishes.get("moment")) || 0);
     if (wishes.has("play") || !(wishes.has("moment") || matchMedia("(prefers-reduced-motion: reduce)").matches))
-      whenSeen(this.renderer.canvas, () => this.togglePlay());
+      whenSeen(this.renderer.canvas, () => this.playing || this.togglePlay());
   }
 
   pause(moment) {

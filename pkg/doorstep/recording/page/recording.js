@@ -12,8 +12,7 @@ async function readRecording(text) {
   for (const world of recording.worlds) {
     const { moments, objects } = world, agents = recording.agents;
     world.rewards = take(Float32Array, moments * agents);
-    world.returns = take(Float32Array, moments * agents);
-    world.finalReturns = take(Float32Array, moments * agents);
+    world.finalRewards = take(Float32Array, moments * agents);
     world.episodes = take(Int32Array, moments);
     world.episodeSteps = take(Int32Array, moments);
     world.grabs = take(Int32Array, moments * agents);
@@ -23,9 +22,20 @@ async function readRecording(text) {
     world.columns = undoDifferences(take(Int16Array, COLUMNS * objects * moments), moments);
     offset = Math.ceil(offset / 4) * 4;
     world.last = moments - 1;
+    world.returns = returnsOf(world, agents);
     world.name = isOnly(world.level, recording.worlds) ? world.level : `world ${world.world}`;
   }
   return recording;
+}
+
+// Of each agent in its episode so far.
+function returnsOf({ moments, episodes, rewards }, agents) {
+  const returns = new Float32Array(rewards.length);
+  for (let at = agents; at < moments * agents; ++at) {
+    const moment = Math.floor(at / agents);
+    if (episodes[moment] === episodes[moment - 1]) returns[at] = returns[at - agents] + rewards[at];
+  }
+  return returns;
 }
 
 // Whether a world can be called by its level.
