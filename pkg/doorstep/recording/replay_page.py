@@ -110,8 +110,8 @@ class ReplayPage:
             "worlds": [
                 {
                     "world": self._sim.world_offset + slot,
-                    "level": printable(world.level) if self._sim.config.max_levels else "",
                     "moments": len(world.moments),
+                    "level": printable(world.level) if self._sim.config.max_levels else "",
                     "objects": len(world.moments[0].objects),
                     "bounds": _bounds(world.moments),
                     "box": _box(world.moments),
