@@ -92,6 +92,12 @@ def test_a_goal_that_ends_the_episode_is_one_event() -> None:
     assert not world.moments[3].is_out
 
 
+def test_a_goal_is_an_event_where_episodes_go_on() -> None:
+    with doorstep.Simulator(1, num_threads=1, levels="one door", auto_reset=False) as sim:
+        (world,) = worlds_of(sim, 5, lambda step: in_goal(sim, 0) if step == 3 else None)
+    assert [(event.moment, event.text) for event in world.events] == [(3, "goal reached")]
+
+
 def test_until_its_agents_are_out_each_world_stops_at_its_own_moment() -> None:
     with doorstep.Simulator(3, num_threads=1, episode_length=9) as sim:
 

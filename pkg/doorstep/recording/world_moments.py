@@ -72,7 +72,7 @@ class WorldMoments:
             length = last.episode_length if last else remaining
         rewards = rewards if self.moments else np.zeros_like(rewards)
         returns = last.returns + rewards if last else np.zeros_like(rewards)
-        is_out = bool(last and last.is_out) or snapshot.agents_are_out()
+        is_out = bool(last and (last.is_out or terminated)) or snapshot.agents_are_out()
         self.moments.append(
             Moment(
                 snapshot=snapshot,

@@ -94,7 +94,9 @@ class Curve {
   }
 
   #label(pen) {
-    Object.assign(pen, { fillStyle: this.look.muted, font: `11px ${getComputedStyle(this.canvas).fontFamily}`, textBaseline: "top" });
+    const font = `11px ${getComputedStyle(this.canvas).fontFamily}`;
+    Object.assign(pen, { fillStyle: this.look.muted, font, textBaseline: "top" });
     pen.fillText(this.high.toFixed(1), CURVE_MARGIN, 2);
+    if (this.low < 0) pen.fillText(this.low.toFixed(1), CURVE_MARGIN, this.height - 13);
   }
 }

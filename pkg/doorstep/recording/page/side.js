@@ -97,7 +97,7 @@ function eventsOf(worlds) {
     step,
     text: worlds.length > 1 ? `${world.name}: ${text}` : text,
   })));
-  return found.sort((a, b) => a.moment - b.moment);
+  return found.sort((a, b) => a.moment - b.moment || a.step - b.step);
 }
 
 const lastOf = (worlds) => Math.max(...worlds.map(({ last }) => last));
