@@ -169,7 +169,9 @@ class Renderer {
     this.look = look;
     this.bevels = Object.fromEntries(Object.entries(look.bevels).map(([name, bevel]) => [KINDS[name], bevel]));
     this.program = linkProgram(gl);
-    this.uniforms = new Proxy({}, { get: (_, name) => gl.getUniformLocation(this.program, name) });
+    this.uniforms = new Proxy({}, {
+      get: (known, name) => (known[name] ??= gl.getUniformLocation(this.program, name)),
+    });
     this.box = uploadMesh(gl, boxMesh());
     this.agent = uploadMesh(gl, agentMesh());
     this.floor = uploadMesh(gl, new Float32Array([...floorCorner(-1, -1), ...floorCorner(1, -1), ...floorCorner(-1, 1),
