@@ -97,12 +97,12 @@ class Player {
   redraw() {
     this.frame ??= requestAnimationFrame((now) => {
       this.frame = null;
-      const moves = this.playing || this.cameras.move;
+      const moves = this.playing || this.cameras.moves;
       const seconds = moves && this.drawnAt ? Math.min((now - this.drawnAt) / 1000, LONGEST_FRAME) : 0;
       this.drawnAt = moves ? now : null;
       if (this.playing) this.#advance(seconds);
       this.#draw(seconds);
-      if (this.playing || this.cameras.move) this.redraw();
+      if (this.playing || this.cameras.moves) this.redraw();
     });
   }
 

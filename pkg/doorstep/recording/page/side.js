@@ -45,11 +45,11 @@ class Side {
   }
 
   #rows() {
-    const { colours, columns } = { colours: this.recording.colours, ...this.worlds[0] };
+    const [world] = this.worlds;
     return Array.from({ length: this.recording.agents }, (_, agent) => {
       const row = document.createElement("tr"), swatch = document.createElement("span");
       swatch.className = "swatch";
-      swatch.style.background = colours[columns[(COLOUR * this.worlds[0].objects + agent) * this.worlds[0].moments]];
+      swatch.style.background = this.recording.colours[world.columns[(COLOUR * world.objects + agent) * world.moments]];
       row.append(...["name", "y", "reward", "return", "held"].map(() => document.createElement("td")));
       row.firstChild.append(swatch, `agent ${agent}`);
       row.addEventListener("click", () => this.player.follow(agent));

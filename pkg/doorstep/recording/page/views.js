@@ -22,14 +22,13 @@ function rowsOfViews(count, width, height) {
 // The cameras of all worlds. What is followed is glided to, but after jump().
 class Cameras {
   constructor(recording) {
-    this.recording = recording;
     this.name = "overview";
     this.agent = null; // that is followed; null: the one that got furthest
     this.followers = new Map(recording.worlds.map((world) => [world, new FollowCamera()]));
     this.free = null;
   }
 
-  get move() {
+  get moves() {
     return this.name === "follow" && [...this.followers.values()].some(({ moves }) => moves);
   }
 
