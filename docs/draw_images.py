@@ -1,4 +1,4 @@
-"""Draws the pictures of worlds in docs/images/, and a sheet of all of them: `make docs-images`.
+"""Draws the pictures in docs/images/, and a sheet of most of them: `make docs-images`.
 
 The page of a replay is drawn by the Chromium of the tests.
 """
@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from draw_plan import plan
+from draw_plots import evaluation, learning_curves, positions
 from numpy.typing import NDArray
-from playwright.sync_api import sync_playwright
 from tests.render.pixels import read_png
 from tests.system_packages import chromium, chromium_environment, chromium_options
 
@@ -62,6 +63,8 @@ def curated(path: Path) -> None:
 
 def replay(path: Path) -> None:
     """Draws the page of a replay."""
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory() as folder, doorstep.Simulator(1, seed=SEED) as sim:
         page = Path(folder) / "replay.html"
         Film(until="out").write(page, sim, moments(sim, 120), "trained")
@@ -86,15 +89,19 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "grid.png": trained(84, 12, camera="overview", width=240, height=180, columns=4, counter=True, until="out"),
     "levels.png": curated,
     "replay.png": replay,
+    "learning_curves.png": learning_curves,
+    "positions.png": positions,
+    "evaluation.png": evaluation,
+    "plan.svg": plan,
 }
 
 
 def gallery() -> Image:
-    """All pictures on one sheet, each within a cell."""
+    """All pictures but drawings on one sheet, each within a cell."""
     width, height = CELL
     background = np.rint(255 * np.array(look.rgb(look.PANEL))).astype(np.uint8)
     cells = []
-    for name in DRAWN:
+    for name in (name for name in DRAWN if name.endswith(".png")):
         image = _reduced(read_png((IMAGES / name).read_bytes())[..., :3])
         cell = np.tile(background, (height, width, 1))
         top, left = (height - image.shape[0]) // 2, (width - image.shape[1]) // 2
