@@ -101,7 +101,7 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "evaluation.png": evaluation,
     "plan.svg": plan,
     "levels": command("levels", "curated"),
-    "third_door.webp": command(*"render --policy trained --seed 7 --size 640x400 --fps 12".split()),
+    "third_door.webp": command(*["render", "--policy", "trained", "--seed", "7", "--size", "640x400", "--fps", "12"]),
 }
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.docs.pages import DOCS, PAGES
+
+from doorstep.cli import main
 
 pytest.importorskip("matplotlib")
 PIL_Image = pytest.importorskip("PIL.Image")
@@ -70,6 +71,11 @@ def test_the_film_of_the_readme_is_small_enough_and_plays_eight_seconds() -> Non
             frames += 1
     assert frames > 20
     assert 4 < sum(durations) / 1000 < 12
+
+
+def test_a_level_is_drawn_as_it_is_committed(tmp_path: Path) -> None:
+    assert main(["levels", "one door", "--output", str(tmp_path / "one_door.png")]) == 0
+    assert_alike(tmp_path / "one_door.png", IMAGES / "levels" / "one_door.png")
 
 
 @pytest.mark.slow
