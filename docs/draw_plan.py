@@ -12,8 +12,6 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 import doorstep
 from doorstep._native import EntityKind
 from doorstep.levels.generated import ROOM_ENDS
@@ -87,7 +85,7 @@ def plan(path: Path) -> None:
     with doorstep.Simulator(1, seed=SEED) as sim:
         boxes = boxes_of(sim)
         yaws = [math.pi * float(yaw) for yaw in sim.self_observations[0, :, 6]]
-        distances = DISTANCE_UNIT * np.asarray(sim.lidar[0, 0, :, 0])
+        distances = (DISTANCE_UNIT * sim.lidar[0, 0, :, 0]).tolist()
     drawing = Drawing()
     draw_floor(drawing)
     agents = [box for box in boxes if box.kind == EntityKind.AGENT]

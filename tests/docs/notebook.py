@@ -33,11 +33,15 @@ def main() -> int:
 def run_cell(text: str, namespace: dict[str, Any]) -> dict[str, str]:
     """What a cell prints, and its last value as notebooks display it: nothing after a semicolon."""
     tree = ast.parse(text)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, "<cell>", "exec"), namespace)
-        value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace) if last else None
+        value = None
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)
     is_hidden = value is None or text.rstrip().endswith(";")
     return {"printed": printed.getvalue(), **({} if is_hidden else display_of(value))}
 
