@@ -25,6 +25,7 @@ ORIGIN = (116, 300)  # of the plan: where x = y = 0 is
 GROUND = 720  # of the heights: where z = 0 is
 DISTANCE_UNIT = 40  # metres; of observed distances
 TICK = 5
+GRID = 5  # metres
 UPRIGHT = 90  # degrees
 PAPER = "#ffffff"
 
@@ -87,7 +88,7 @@ def plan(path: Path) -> None:
         yaws = [math.pi * float(yaw) for yaw in sim.self_observations[0, :, 6]]
         distances = (DISTANCE_UNIT * sim.lidar[0, 0, :, 0]).tolist()
     drawing = Drawing()
-    draw_floor(drawing)
+    draw_floor(drawing, boxes)
     agents = [box for box in boxes if box.kind == EntityKind.AGENT]
     for box in boxes[: -len(agents)]:
         draw_box(drawing, box)
@@ -135,13 +136,20 @@ def at(x: float, y: float) -> tuple[float, float]:
     return ORIGIN[0] + METRE * y, ORIGIN[1] + METRE * x
 
 
-def draw_floor(drawing: Drawing) -> None:
-    (left, top), (right, bottom) = at(-10, 0), at(10, ROOM_ENDS[-1])
+def half_width(boxes: Sequence[Box]) -> float:
+    """x of the inner side of the wall on the right; the one on the left mirrors it."""
+    wall = max((box for box in boxes if box.kind == EntityKind.WALL), key=lambda box: box.x)
+    return wall.x - wall.size[0] / 2
+
+
+def draw_floor(drawing: Drawing, boxes: Sequence[Box]) -> None:
+    half, end = half_width(boxes), ROOM_ENDS[-1]
+    (left, top), (right, bottom) = at(-half, 0), at(half, end)
     drawing.rectangle(left, top, right - left, bottom - top, look.FLOOR)
-    for metre in range(5, 40, 5):
-        drawing.line(*at(-10, metre), *at(10, metre), look.GRID)
-    for metre in range(-5, 10, 5):
-        drawing.line(*at(metre, 0), *at(metre, ROOM_ENDS[-1]), look.GRID)
+    for y in range(GRID, round(end), GRID):
+        drawing.line(*at(-half, y), *at(half, y), look.GRID)
+    for x in range(GRID - round(half), round(half), GRID):
+        drawing.line(*at(x, 0), *at(x, end), look.GRID)
     drawing.text(right + 24, ORIGIN[1], "no wall: the floor goes on", UPRIGHT)
 
 
@@ -168,27 +176,25 @@ def draw_rays(drawing: Drawing, agent: Box, yaw: float, distances: Sequence[floa
 
 def draw_lengths(drawing: Drawing, boxes: Sequence[Box]) -> None:
     """Of the world, the rooms, walls and doors, and one of each thing in them."""
-    walls = [box for box in boxes if box.kind == EntityKind.WALL]
-    back, right = walls[0], walls[1]
-    left_x, right_x = -right.x + right.size[0] / 2, right.x - right.size[0] / 2
-    ends = (0.0, *ROOM_ENDS)
-    above, below = at(-right.x, 0)[1] - 34, at(right.x, 0)[1] + 44
+    half, ends = half_width(boxes), (0.0, *ROOM_ENDS)
+    above, below = at(-half, 0)[1] - 44, at(half, 0)[1] + 54
     drawing.dimension(at(0, 0)[0], above, at(0, ends[-1])[0], above, metres(ends[-1]))
     for number, (near, far) in enumerate(zip(ends, ROOM_ENDS, strict=False)):
         drawing.dimension(at(0, near)[0], below, at(0, far)[0], below, f"room {number}: {metres(far - near)}")
-    edge = at(0, back.y - back.size[1] / 2)[0] - 30
-    drawing.dimension(edge, at(left_x, 0)[1], edge, at(right_x, 0)[1], metres(right_x - left_x))
-    draw_door_lengths(drawing, walls, next(box for box in boxes if box.kind == EntityKind.DOOR))
+    edge = at(0, 0)[0] - 50
+    drawing.dimension(edge, at(-half, 0)[1], edge, at(half, 0)[1], metres(2 * half))
+    draw_door_lengths(drawing, boxes)
     cube, agent = of_kind(boxes, EntityKind.CUBE), of_kind(boxes, EntityKind.AGENT)
-    button = next(box for box in boxes if box.number == 1)  # of the second room
+    button = next(box for box in boxes if box.number == 1)  # of the second door
     drawing.text(*at(button.x + 1.7, button.y), f"button {button.size[0]:g} x {metres(button.size[1])}", size=15)
     drawing.text(*at(cube.x - 1.8, cube.y), f"cube {metres(cube.size[0])}", size=15)
     drawing.text(*at(agent.x - 1.4, agent.y + 2.2), f"agent {metres(agent.size[0])}", size=15)
 
 
-def draw_door_lengths(drawing: Drawing, walls: Sequence[Box], door: Box) -> None:
+def draw_door_lengths(drawing: Drawing, boxes: Sequence[Box]) -> None:
     """Of a door and the opening that it closes."""
-    beside = [box for box in walls if box.y == door.y]
+    door = of_kind(boxes, EntityKind.DOOR)
+    beside = [box for box in boxes if box.kind == EntityKind.WALL and box.y == door.y]
     low = max(box.x + box.size[0] / 2 for box in beside if box.x < door.x)
     high = min(box.x - box.size[0] / 2 for box in beside if box.x > door.x)
     near, far = at(0, door.y - 1.2)[0], at(0, door.y + 1.6)[0]
