@@ -287,4 +287,5 @@ def test_an_engine_that_was_being_made_ends() -> None:
         end = time.monotonic() + PATIENCE
         while live_counts()["rollout"] > before and time.monotonic() < end:
             time.sleep(0.001)
+            gc.collect()
         assert live_counts()["rollout"] <= before, place
