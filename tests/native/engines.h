@@ -56,7 +56,7 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     rules.metrics = parts[3];
     rules.max_policies = options.num_policies;
     rules.num_devices = static_cast<int32_t>(options.num_replicas);
-    for (int32_t i = 0; i < rules.num_devices; ++i) rules.devices[i] = {DS_DEVICE_CPU, 0};
+    for (int32_t i = 0; i < rules.num_devices; ++i) rules.devices[i].kind = DS_DEVICE_CPU;
     ds_config config;
     CHECK_EQUAL(ds_config_create(DS_CONFIG_ROLLOUT, &rules, &config), DS_STATUS_OK);
     return config;

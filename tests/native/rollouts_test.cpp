@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "api/configs.h"
-#include "api/rollouts.h"
+#include "api/call.h"
 #include "check.h"
 #include "draws.h"
 #include "engines.h"
@@ -477,7 +477,7 @@ void running_episodes_are_cancelled_and_expire() {
         one.policies[0] = one.policies[1] = 0;
     }
     asked[3].policies[0] = 3;  // whose caller decides when all step
-    asked[2].deadline_ns = ds_monotonic_ns() + 30 * kMillisecond;
+    asked[2].deadline_ns = ds_monotonic_ns() + 300 * kMillisecond;
     const auto ids = engine.submit(asked);
     const std::vector<int32_t> idle(4);
     engine.return_rows(engine.take_rows(), idle);
@@ -485,7 +485,7 @@ void running_episodes_are_cancelled_and_expire() {
     int32_t found;
     CHECK_EQUAL(ds_engine_cancel(engine.handle, ids[1], &found), DS_STATUS_OK);
     CHECK_EQUAL(found, 1);
-    usleep(40'000);
+    while (ds_monotonic_ns() <= asked[2].deadline_ns) usleep(1000);
     engine.return_rows(rows, idle);
     for (int step = 2; step < 200; ++step) engine.return_rows(engine.take_rows(), idle);
     engine.drain();
@@ -531,63 +531,70 @@ void a_closed_engine_answers_everything() {
     }
 }
 
-// Simulators of which some fail after some steps.
+// An engine of three replicas whose metrics have no room left, so that all fail in their first step but for those that
+// have played before.
 struct FailingEngine {
-    std::atomic<int> steps_left{20};
-    Ref<doorstep::Engine> engine;
+    ds_metrics metrics;
+    PlayingEngine engine;
 
-    explicit FailingEngine(int num_failing) {
-        const ds_config config = make_rollout_config({.num_worlds = 3, .num_replicas = 3});
-        Ref<Simulator> worlds[3];
-        for (int i = 0; i < 3; ++i) {
-            ds_simulator_config rules = default_config(3);
-            rules.auto_reset = 0;
-            rules.num_threads = 1;
-            CHECK_EQUAL(make_simulator(rules, &worlds[i]), DS_STATUS_OK);
-            if (i < num_failing) worlds[i]->attachment.set({sizeof(ds_attachment), 0, this, update, nullptr});
+    explicit FailingEngine(int64_t num_warm)
+        : metrics(made_metrics()),
+          engine({.num_worlds = 3, .num_replicas = 3, .controller = DS_CONTROLLER_CALLER, .metrics = metrics}) {
+        std::vector<ds_episode_request> warm(1);
+        warm[0].max_steps = 1;
+        for (int64_t i = 0; i < num_warm; ++i) {
+            warm[0].replica = static_cast<int32_t>(2 - i);
+            warm[0].policies[1] = 1;
+            engine.play(warm);
         }
-        CHECK_EQUAL(doorstep::Engine::create(configs.find(config), {}, worlds, 3, &engine), DS_STATUS_OK);
-        CHECK_EQUAL(ds_config_release(config), DS_STATUS_OK);
-        engine->policies().give(0, {DS_POLICY_RANDOM, {}, 0});
-        engine->policies().give(1, {DS_POLICY_IDLE, {}, 0});
+        ds_status status = DS_STATUS_OK;
+        for (int i = 0; !status; ++i) {
+            ds_series series;
+            const std::string label = "i=\"" + std::to_string(i) + "\"";
+            status = ds_metrics_open_series(metrics, DS_SERIES_COUNTER, "fill", label.c_str(), "", &series);
+            if (!status) CHECK_EQUAL(ds_series_release(series), DS_STATUS_OK);
+        }
+        CHECK_EQUAL(status, DS_STATUS_INVALID_ARGUMENT);
     }
-    static ds_status update(void* context, const ds_turn*) {
-        if (--static_cast<FailingEngine*>(context)->steps_left > 0) return DS_STATUS_OK;
-        return fail(DS_STATUS_DEVICE, "", "", "it has fallen off the bus");
+    ~FailingEngine() { CHECK_EQUAL(ds_metrics_release(metrics), DS_STATUS_OK); }
+    static ds_metrics made_metrics() {
+        ds_metrics metrics;
+        CHECK_EQUAL(ds_metrics_create(0, &metrics), DS_STATUS_OK);
+        return metrics;
     }
-    void submit(const std::vector<ds_episode_request>& asked) {
-        std::vector<uint64_t> ids(asked.size());
-        uint64_t accepted;
-        CHECK_EQUAL(engine->requests().submit(asked.data(), nullptr, asked.size(), -1, ids.data(), &accepted),
-                    DS_STATUS_OK);
+    std::vector<ds_episode_request> requests() const {
+        auto asked = some_requests(300);
+        for (ds_episode_request& one : asked) one.replica = static_cast<int32_t>(one.tag % 3);
+        return asked;
+    }
+    ds_status failure(int64_t number) const {
+        ds_replica_info info;
+        info.struct_size = sizeof info;
+        return ds_engine_get_replica(engine.handle, number, &info);
     }
 };
 
 void other_replicas_play_what_a_failed_one_had() {
-    FailingEngine failing(2);
-    failing.submit(some_requests(300));
-    CHECK_EQUAL(failing.engine->requests().drain(-1), DS_STATUS_OK);
-    CHECK_EQUAL(failing.engine->outputs().size(), 300);
-    ds_replica_info info = {};
-    while (!failing.engine->read_replica(0, &info) || !failing.engine->read_replica(1, &info)) usleep(100);
-    CHECK_EQUAL(failing.engine->read_replica(1, &info), DS_STATUS_DEVICE);
-    CHECK(last_message_has("it has fallen off the bus"));
-    CHECK_EQUAL(failing.engine->read_replica(2, &info), DS_STATUS_OK);
-    failing.engine->close();
-    CHECK_EQUAL(failing.engine->join(-1), DS_STATUS_OK);
+    const FailingEngine failing(1);
+    for (const auto& [tag, told] : by_tag(failing.engine.play(failing.requests()))) {
+        CHECK(told.replica == 2 && told.reason == DS_EPISODE_TIME);
+    }
+    CHECK_EQUAL(failing.engine.info().num_playing, 1);
+    CHECK(failing.failure(0) == DS_STATUS_INVALID_ARGUMENT && last_message_has("series"));
+    CHECK(failing.failure(1) == DS_STATUS_INVALID_ARGUMENT && failing.failure(2) == DS_STATUS_OK);
 }
 
 void an_engine_ends_with_its_last_replica() {
-    FailingEngine failing(3);
-    failing.submit(some_requests(1000));
-    CHECK_EQUAL(failing.engine->join(-1), DS_STATUS_OK);
-    CHECK_EQUAL(failing.engine->requests().counts().unanswered, 0);
-    const auto receive = [](void*, const Output& output) {
-        CHECK(output.told.reason == DS_EPISODE_TIME || output.told.cause == DS_CAUSE_REPLICA);
-        return DS_STATUS_OK;
-    };
-    CHECK_EQUAL(failing.engine->outputs().size(), 1000);
-    CHECK_EQUAL(failing.engine->outputs().take(1000, 0, receive, nullptr), DS_STATUS_OK);
+    const FailingEngine failing(0);
+    failing.engine.submit(failing.requests());
+    CHECK_EQUAL(ds_engine_join(failing.engine.handle, -1), DS_STATUS_OK);
+    CHECK_EQUAL(failing.engine.info().unanswered, 0);
+    const auto results = by_tag(failing.engine.take_all());
+    CHECK_EQUAL(results.size(), 300);
+    for (const auto& [tag, told] : results) CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
+    uint64_t id, accepted;
+    const ds_episode_request one = {};
+    CHECK_EQUAL(ds_engine_submit(failing.engine.handle, &one, 1, -1, &id, &accepted), DS_STATUS_CLOSED);
 }
 
 // close(), end_replica(), set_policy() and release() while replicas play, and submissions all the time.
