@@ -35,8 +35,8 @@ ds_status fail_memory(const char* what) {
 }
 
 template <class Value>
-bool take_array(Value** array, int64_t count) {
-    *array = new (std::nothrow) Value[static_cast<size_t>(count)]();
+bool take_array(std::unique_ptr<Value[]>* array, int64_t count) {
+    array->reset(new (std::nothrow) Value[static_cast<size_t>(count)]());
     return *array != nullptr;
 }
 
@@ -117,18 +117,6 @@ bool Replica::take_staging() {
 
 Replica::~Replica() {
     end();
-    delete[] played_;
-    delete[] records_;
-    delete[] free_worlds_;
-    delete[] starts_;
-    delete[] ended_;
-    delete[] nonfinite_;
-    delete[] summaries_;
-    delete[] rows_;
-    delete[] sampling_;
-    delete[] keys_;
-    delete[] new_outputs_;
-    delete[] finished_;
     free(scratch_);
     live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -311,9 +299,9 @@ ds_status Replica::upload_rows() {
             device_->rows()[world * num_agents_ + agent] = {chooser, played.policies[agent], played.shown_steps};
         }
     }
-    std::copy_n(rows_, first_row_[num_policies()], device_->order());
+    std::copy_n(rows_.get(), first_row_[num_policies()], device_->order());
     rows_changed_ = false;
-    return device_->upload(sampling_, keys_, first_row_);
+    return device_->upload(sampling_.get(), keys_.get(), first_row_);
 }
 
 int64_t Replica::chunk() const {
@@ -356,7 +344,7 @@ ds_status Replica::start(Request* first) {
         start_in(world, request, now);
         request = next;
     }
-    const ds_status status = simulator_->begin(mask, starts_);
+    const ds_status status = simulator_->begin(mask, starts_.get());
     memset(mask, 0, static_cast<size_t>(num_worlds_));
     smooth(&begin_ns_, static_cast<double>(monotonic_ns() - now) / static_cast<double>(begun));
     add_to(&episodes_, begun);
@@ -487,15 +475,15 @@ void Replica::act_natively(PolicySlot& slot, int64_t first, int64_t rows) {
         std::atomic<bool> some_nonfinite{false};
     } job = {{}, slot.native.get(), scratch_, scratch_bytes_};
     job.call.num_rows = rows;
-    job.call.rows = rows_ + first;
+    job.call.rows = rows_.get() + first;
     job.call.observations = observations_;
     job.call.observation_stride = num_inputs_;
     job.call.states = reinterpret_cast<float*>(slot.states.data());
     job.call.state_stride = slot.native->state_size();
-    job.call.sampling = sampling_;
-    job.call.keys = keys_;
+    job.call.sampling = sampling_.get();
+    job.call.keys = keys_.get();
     job.call.actions = actions_;
-    job.call.nonfinite = nonfinite_;
+    job.call.nonfinite = nonfinite_.get();
     simulator_->run_on_host(
         rows, Policy::kTileRows,
         [](void* context, int64_t begin, int64_t count, int32_t worker) {
@@ -517,7 +505,7 @@ void Replica::act_randomly(int64_t first, int64_t rows) {
     struct Job {
         Replica* self;
         const int32_t* rows;
-    } job = {this, rows_ + first};
+    } job = {this, rows_.get() + first};
     simulator_->run_on_host(
         rows, kRandomRows,
         [](void* context, int64_t begin, int64_t count, int32_t) {
@@ -599,7 +587,7 @@ ds_status Replica::take_answer(int64_t policy) {
     if (asked->cause()) {
         fail_rows(first_row_[policy], asked->num_rows, asked->cause());
     } else {
-        const int32_t* const rows = rows_ + first_row_[policy];  // those of asked are the caller's, too
+        const int32_t* const rows = rows_.get() + first_row_[policy];  // those of asked are the caller's, too
         for (int64_t i = 0; i < asked->num_rows; ++i) {
             memcpy(actions_ + rows[i] * kActionComponents, asked->actions() + i * kActionComponents, kActionBytes);
         }
@@ -702,7 +690,7 @@ ds_status Replica::mark_nonfinite() {
         // Backwards, so that the cause names the first of several agents.
         for (int64_t agent = num_agents_ - 1; played.request && agent >= 0; --agent) {
             const PolicySlot& slot = policies_[played.policies[agent]];
-            const uint8_t* const flags = slot.on_device ? on_device : nonfinite_;
+            const uint8_t* const flags = slot.on_device ? on_device : nonfinite_.get();
             if (slot.kind != DS_POLICY_NATIVE || !flags || !flags[world * num_agents_ + agent]) continue;
             mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (played.length - 1) + agent));
         }
@@ -759,7 +747,7 @@ void Replica::mark(int64_t world, ds_episode_reason reason, int64_t cause) {
 // Requests end when their results are in the output queue: until then they can be taken back.
 ds_status Replica::end_marked() {
     const int64_t start = recorder_ ? monotonic_ns() : 0;
-    if (const ds_status status = simulator_->summarise(ended_, summaries_)) return status;
+    if (const ds_status status = simulator_->summarise(ended_.get(), summaries_.get())) return status;
     if (const ds_status status = record_ends()) return status;
     for (int64_t world = 0; world < num_worlds_; ++world) {
         if (!ended_[world]) continue;
@@ -768,7 +756,7 @@ ds_status Replica::end_marked() {
     }
     const int64_t results = num_new_outputs_;
     if (const ds_status status = push_results(start)) return status;
-    requests_->finish(finished_, results);
+    requests_->finish(finished_.get(), results);
     for (int64_t world = 0; world < num_worlds_; ++world) {
         if (ended_[world]) free_world(world);
     }
@@ -787,7 +775,7 @@ ds_status Replica::push_results(int64_t start_ns) {
         }
         recorder_->ended(start_ns, num_new_outputs_);
     }
-    outputs_->push_reserved(new_outputs_, num_new_outputs_);
+    outputs_->push_reserved(new_outputs_.get(), num_new_outputs_);
     drop_outputs();
     return DS_STATUS_OK;
 }
@@ -843,7 +831,7 @@ Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
 }
 
 ds_status Replica::push_outputs() {
-    const bool pushed = outputs_->push(new_outputs_, num_new_outputs_);
+    const bool pushed = outputs_->push(new_outputs_.get(), num_new_outputs_);
     drop_outputs();
     return pushed ? DS_STATUS_OK : fail_memory("results that wait");
 }

@@ -157,23 +157,23 @@ private:
     PolicySlot policies_[DS_MAX_POLICIES] = {};
     uint32_t policies_version_ = 0;        // of given_, that was adopted
     int64_t num_asked_ = 0;                // policies_ that callers are asked for
-    PlayedEpisode* played_ = nullptr;      // per world
-    StepRecord* records_ = nullptr;        // likewise
+    std::unique_ptr<PlayedEpisode[]> played_;  // per world
+    std::unique_ptr<StepRecord[]> records_;  // likewise
     int64_t active_ = 0;                   // worlds that play
-    int64_t* free_worlds_ = nullptr;       // a stack of num_worlds_ - active_
-    EpisodeStart* starts_ = nullptr;       // per world
-    uint8_t* ended_ = nullptr;             // per world: 1 + ds_episode_reason; 0: plays on
-    uint8_t* nonfinite_ = nullptr;         // by row: its native policy on the host could choose no action
+    std::unique_ptr<int64_t[]> free_worlds_;  // a stack of num_worlds_ - active_
+    std::unique_ptr<EpisodeStart[]> starts_;  // per world
+    std::unique_ptr<uint8_t[]> ended_;  // per world: 1 + ds_episode_reason; 0: plays on
+    std::unique_ptr<uint8_t[]> nonfinite_;  // by row: its native policy on the host could choose no action
     bool some_nonfinite_ = false;          // in this step
     int64_t num_ended_ = 0;                // that are marked in ended_
-    EpisodeSummary* summaries_ = nullptr;  // per world
-    int32_t* rows_ = nullptr;              // by policy, ascending in each
+    std::unique_ptr<EpisodeSummary[]> summaries_;  // per world
+    std::unique_ptr<int32_t[]> rows_;  // by policy, ascending in each
     int64_t first_row_[DS_MAX_POLICIES + 1] = {};
-    ds_sampling* sampling_ = nullptr;      // by row
-    ds_sampling_key* keys_ = nullptr;      // by row
-    Output* new_outputs_ = nullptr;        // of num_worlds_
+    std::unique_ptr<ds_sampling[]> sampling_;  // by row
+    std::unique_ptr<ds_sampling_key[]> keys_;  // by row
+    std::unique_ptr<Output[]> new_outputs_;  // of num_worlds_
     int64_t num_new_outputs_ = 0;
-    PlayedRequest* finished_ = nullptr;    // of num_worlds_
+    std::unique_ptr<PlayedRequest[]> finished_;  // of num_worlds_
     char* scratch_ = nullptr;              // of native policies, per worker
     int64_t scratch_bytes_ = 0;            // of each worker
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,33 +149,42 @@ def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64) -> None:
 # ---- Engines ----
 
 
-class RowsToAct(NamedTuple):
-    """Rows that await actions of a policy. The arrays have memory of their own."""
+@final
+class RowsToAct:
+    """R rows that await actions of a policy. The arrays have memory of their own.
 
-    id: int
-    replica: int
-    policy: int
-    num_replica_rows: int  # of all worlds of the replica
-    rows: NDArray[np.int32]  # [R]: world * num_agents + agent
-    steps: NDArray[np.int64]  # [R]: that their episodes have made
-    tags: NDArray[np.uint64]  # [R]: the library's
-    rewards: NDArray[np.float32]  # [R]: of the step before
-    observations: NDArray[np.float32]  # [R, F]
+    Attributes:
+        num_replica_rows: of all worlds of the replica.
+        rows: int32 [R]: world * num_agents + agent.
+        observations: float32 [R, F].
+    """
 
-    @staticmethod
-    def of(told: native.Rows) -> RowsToAct:
-        owner, count = Handle(told.data, load().ds_memory_release), (told.num_rows,)
-        return RowsToAct(
-            id=told.id,
-            replica=told.replica,
-            policy=told.policy,
-            num_replica_rows=told.num_replica_rows,
-            rows=_array(told.rows, np.int32, count, owner),
-            steps=_array(told.steps, np.int64, count, owner),
-            tags=_array(told.tags, np.uint64, count, owner),
-            rewards=_array(told.rewards, np.float32, count, owner),
-            observations=_array(told.observations, np.float32, (told.num_rows, told.num_inputs), owner),
-        )
+    def __init__(self, told: native.Rows) -> None:
+        self._told, self._owner = told, Handle(told.data, load().ds_memory_release)
+        self.id: int = told.id
+        self.replica: int = told.replica
+        self.policy: int = told.policy
+        self.num_replica_rows: int = told.num_replica_rows
+        self.rows: NDArray[np.int32] = self._array(told.rows, np.int32)
+        self.observations: NDArray[np.float32] = self._array(told.observations, np.float32, told.num_inputs)
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """[R]: that their episodes have made."""
+        return self._array(self._told.steps, np.int64)
+
+    @property
+    def tags(self) -> NDArray[np.uint64]:
+        """[R]: the library's, of their requests."""
+        return self._array(self._told.tags, np.uint64)
+
+    @property
+    def rewards(self) -> NDArray[np.float32]:
+        """[R]: of the step before."""
+        return self._array(self._told.rewards, np.float32)
+
+    def _array(self, address: int | None, dtype: Any, *of_row: int) -> NDArray[Any]:
+        return _array(address, dtype, (self._told.num_rows, *of_row), self._owner)
 
 
 @final
@@ -234,7 +243,7 @@ class EngineHandle:
         """Waits for rows, not in the main thread. ClosedError if there will be none."""
         told = native.Rows(struct_size=ctypes.sizeof(native.Rows))
         check(load().ds_engine_take_rows(self.value, -1, ctypes.byref(told)))
-        return RowsToAct.of(told)
+        return RowsToAct(told)
 
     def return_rows(self, rows_id: int, actions: NDArray[np.int32] | None, cause: int = 0) -> None:
         """actions: contiguous [R, 4]; None: the episodes fail with the cause."""
