@@ -407,6 +407,35 @@ void callers_act_and_fail() {
     caller.join();
 }
 
+// Worlds that await a caller sit out, and the others step. What comes meanwhile is asked for together.
+void a_slow_caller_holds_up_no_other_episode() {
+    const PlayingEngine engine({.num_worlds = 8});
+    auto asked = some_requests(60, DS_RECORD_ACTIONS);
+    for (ds_episode_request& one : asked) one.policies[0] = one.tag % 30 ? 0 : 3;
+    engine.submit(asked);
+    const std::vector<int32_t> idle = {0, 0, 2, 0, 0, 0, 2, 0};  // as the policy 1 does
+    ds_rows rows = engine.take_rows();
+    CHECK_EQUAL(rows.num_rows, 1);
+    while (engine.info().unanswered > 2) usleep(1000);
+    auto outputs = engine.take_all();
+    for (const ds_episode_output& told : outputs) CHECK(told.tag % 30 && told.length == asked[told.tag].max_steps);
+    CHECK_EQUAL(outputs.size(), 58);
+    engine.return_rows(rows, idle);
+    while (engine.info().unanswered > 0) {
+        rows.struct_size = sizeof rows;
+        if (ds_engine_take_rows(engine.handle, kMillisecond, &rows) == DS_STATUS_OK) engine.return_rows(rows, idle);
+    }
+    const auto rest = engine.take_all();
+    outputs.insert(outputs.end(), rest.begin(), rest.end());
+    auto alone = asked;  // one after the other
+    for (ds_episode_request& one : alone) one.policies[0] = one.policies[0] == 3 ? 1 : 0;
+    const PlayingEngine other;
+    const auto expected = by_tag(other.play(alone));
+    for (const auto& [tag, told] : by_tag(outputs)) expect_equal(told, expected.at(tag));
+    release_data(outputs);
+    for (const auto& [tag, told] : expected) CHECK_EQUAL(ds_memory_release(told.data), DS_STATUS_OK);
+}
+
 // Between two of its steps an episode may get another policy, or one that fails.
 void policies_are_replaced_while_they_are_played() {
     const PlayingEngine engine;
@@ -423,9 +452,7 @@ void policies_are_replaced_while_they_are_played() {
         if (step == 5) CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_FAILING, 7), DS_STATUS_OK);
         engine.return_rows(rows, {1, 2, 3, 0});
     }
-    const ds_rows last = engine.take_rows();  // the other agent's policy does not wait for the one that fails
-    engine.return_rows(last, {1, 2, 3, 0});
-    engine.drain();
+    engine.drain();  // waits for no caller: the other agent's policy fails
     const auto outputs = engine.take_all();
     CHECK(outputs.size() == 1 && outputs[0].reason == DS_EPISODE_FAILED && outputs[0].cause == 7);
     CHECK_EQUAL(outputs[0].length, 6);
@@ -469,32 +496,38 @@ void replicas_give_back_what_they_play() {
     }
 }
 
+// Also while a caller chooses their actions, which are dropped then.
 void running_episodes_are_cancelled_and_expire() {
     const PlayingEngine engine({.num_worlds = 4});
     auto asked = some_requests(4);
     for (ds_episode_request& one : asked) {
         one.max_steps = 0;
-        one.policies[0] = one.policies[1] = 0;
+        one.policies[0] = 3;
     }
-    asked[3].policies[0] = 3;  // whose caller decides when all step
     asked[2].deadline_ns = ds_monotonic_ns() + 300 * kMillisecond;
     const auto ids = engine.submit(asked);
-    const std::vector<int32_t> idle(4);
+    const std::vector<int32_t> idle(16);
     engine.return_rows(engine.take_rows(), idle);
     ds_rows rows = engine.take_rows();
+    CHECK_EQUAL(rows.num_rows, 4);
     int32_t found;
     CHECK_EQUAL(ds_engine_cancel(engine.handle, ids[1], &found), DS_STATUS_OK);
     CHECK_EQUAL(found, 1);
-    while (ds_monotonic_ns() <= asked[2].deadline_ns) usleep(1000);
+    while (engine.info().unanswered > 2) usleep(1000);
     engine.return_rows(rows, idle);
-    for (int step = 2; step < 200; ++step) engine.return_rows(engine.take_rows(), idle);
+    for (int step = 2; step < 200; ++step) {
+        rows = engine.take_rows();
+        CHECK(rows.num_rows == 2 && rows.steps[0] == step);
+        engine.return_rows(rows, idle);
+    }
     engine.drain();
     const auto results = by_tag(engine.take_all());
     CHECK_EQUAL(results.at(1).reason, DS_EPISODE_CANCELLED);
-    CHECK_EQUAL(results.at(1).length, 2);
-    CHECK(results.at(1).state_hash != 0);
     CHECK_EQUAL(results.at(2).reason, DS_EPISODE_EXPIRED);
-    CHECK_EQUAL(results.at(2).length, 2);
+    for (const uint64_t tag : {1, 2}) {
+        CHECK_EQUAL(results.at(tag).length, 1);
+        CHECK(results.at(tag).state_hash != 0);
+    }
     CHECK_EQUAL(results.at(0).length, 200);
     CHECK_EQUAL(ds_engine_cancel(engine.handle, ids[1], &found), DS_STATUS_OK);
     CHECK_EQUAL(found, 0);
@@ -777,6 +810,7 @@ int main() {
     RUN(native_policies_act);
     RUN(requests_choose_their_replicas);
     RUN(callers_act_and_fail);
+    RUN(a_slow_caller_holds_up_no_other_episode);
     RUN(policies_are_replaced_while_they_are_played);
     RUN(replicas_give_back_what_they_play);
     RUN(running_episodes_are_cancelled_and_expire);

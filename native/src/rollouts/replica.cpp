@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "exec/cpu/cpu_simulator.h"
 #include "exec/open_simulators.h"
 #include "runtime/status.h"
 #include "sim/constants.h"
@@ -80,6 +81,7 @@ bool Replica::take_memory() {
         !take_array(&starts_, num_worlds_) || !take_array(&ended_, num_worlds_) ||
         !take_array(&nonfinite_, num_rows()) ||
         !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
+        !take_array(&ready_, num_worlds_) || !take_array(&waits_, num_rows()) ||
         !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
         !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_)) {
         return false;
@@ -167,8 +169,7 @@ ds_failure_cause Replica::adopt(int64_t index, const GivenPolicy& given) {
     const bool needs_device = policy && policy->device_kind() == DS_DEVICE_CUDA;
     if (needs_device && (on_host_ || policy->device_index() != config.device_index)) return DS_CAUSE_DEVICE;
     PolicySlot& before = policies_[index];
-    DS_ASSERT(!before.asked);
-    PolicySlot slot = {given.kind, policy, given.cause, {}, 0, false, {}, 0};
+    PolicySlot slot = {given.kind, policy, given.cause, {}, 0, false, before.asked, before.asked_ns, before.num_to_ask};
     if (policy && !needs_device) {
         const int64_t size = policy->state_size();
         if (size > 0 && size != before.state_size) {
@@ -217,6 +218,8 @@ ds_status Replica::play() {
 ds_status Replica::play_on() {
     if (const ds_status status = simulator_->prepare()) return status;
     while (!closed_) {
+        if (const ds_status status = take_answers()) return status;
+        if (const ds_status status = step()) return status;
         if (const ds_status status = begin()) return status;
         if (active_ == 0) {
             const int64_t start = recorder_ ? monotonic_ns() : 0;
@@ -225,9 +228,8 @@ ds_status Replica::play_on() {
             continue;
         }
         if (const ds_status status = act()) return status;
-        if (closed_) break;
-        if (const ds_status status = step()) return status;
-        give_up_turn();
+        if (num_ready_ > 0 || num_ended_ > 0) give_up_turn();
+        else sleep_until([this] { return some_have_returned() || (active_ < num_worlds_ && requests_->has_some()); });
     }
     return DS_STATUS_OK;
 }
@@ -253,7 +255,7 @@ void Replica::give_up_turn() {
 
 ds_status Replica::begin() {
     const int64_t now = monotonic_ns();
-    if (mark_over(now)) {
+    if (mark_over(now) || num_ended_ > 0) {
         if (const ds_status status = end_marked()) return status;
     }
     Request *to_play, *over;
@@ -361,6 +363,8 @@ void Replica::start_in(int64_t world, Request* request, int64_t now_ns) {
     played.length = 0;
     played.shown_steps = steps_to_show(asked);
     played.recorded = asked.record & ~DS_RECORD_TRACE;
+    played.has_acted = false;
+    played.num_awaited = 0;
     std::copy_n(asked.policies, num_agents_, played.policies);
     records_[world].clear();
     rows_changed_ = true;
@@ -400,20 +404,20 @@ void Replica::reset_states(int64_t world) {
     }
 }
 
-// Rows in the order of their policies: a counting sort.
+// Rows of worlds that have not acted, in the order of their policies: a counting sort.
 void Replica::list_rows() {
     int64_t places[DS_MAX_POLICIES + 1];
     const int64_t used = num_policies();
     std::fill_n(places, used + 1, 0);
     for (int64_t world = 0; world < num_worlds_; ++world) {
-        if (!played_[world].request) continue;
+        if (!played_[world].request || played_[world].has_acted) continue;
         for (int64_t agent = 0; agent < num_agents_; ++agent) ++places[played_[world].policies[agent] + 1];
     }
     for (int64_t p = 0; p < used; ++p) places[p + 1] += places[p];
     std::copy_n(places, used + 1, first_row_);
     for (int64_t world = 0; world < num_worlds_; ++world) {
         const PlayedEpisode& played = played_[world];
-        if (!played.request) continue;
+        if (!played.request || played.has_acted) continue;
         for (int64_t agent = 0; agent < num_agents_; ++agent) {
             const int64_t place = places[played.policies[agent]]++;
             const int64_t row = world * num_agents_ + agent;
@@ -445,24 +449,25 @@ ds_status Replica::act() {
     for (int64_t policy = 0; policy < num_policies(); ++policy) {
         const int64_t first = first_row_[policy], rows = first_row_[policy + 1] - first;
         PolicySlot& slot = policies_[policy];
-        if (rows == 0 || slot.on_device || slot.kind == DS_POLICY_CALLER) continue;
-        if (slot.kind == DS_POLICY_FAILING) {
-            fail_rows(first, rows, slot.cause);
-            continue;
-        }
+        if (rows == 0 || slot.on_device) continue;
         const int64_t start = recorder_ ? monotonic_ns() : 0;
-        if (slot.kind == DS_POLICY_NATIVE) act_natively(slot, first, rows);
-        else if (slot.kind == DS_POLICY_RANDOM) act_randomly(first, rows);
-        else act_idly(first, rows);
+        switch (slot.kind) {
+        case DS_POLICY_CALLER: note_to_ask(first, rows); continue;
+        case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); continue;
+        case DS_POLICY_NATIVE: act_natively(slot, first, rows); break;
+        case DS_POLICY_RANDOM: act_randomly(first, rows); break;
+        case DS_POLICY_IDLE: act_idly(first, rows); break;
+        }
         if (!recorder_) continue;
         if (const ds_status status = recorder_->acted(policy, slot.kind, start, rows)) return status;
     }
+    for (int64_t world = 0; world < num_worlds_; ++world) played_[world].has_acted = true;
     if (const ds_status status = ask_callers()) return status;
-    wait_for_callers();
-    for (int64_t policy = 0; num_asked_ > 0 && !closed_ && policy < num_policies(); ++policy) {
-        if (!policies_[policy].asked) continue;
-        if (const ds_status status = take_answer(policy)) return status;
+    while (device_ && num_asked_ > 0 && !closed_) {  // there all worlds step together
+        sleep_until([this] { return some_have_returned(); });
+        if (const ds_status status = take_answers()) return status;
     }
+    find_ready();
     return DS_STATUS_OK;
 }
 
@@ -536,31 +541,44 @@ ds_status Replica::act_on_device() {
 
 // ---- Callers ----
 
+void Replica::note_to_ask(int64_t first, int64_t count) {
+    for (int64_t place = first; place < first + count; ++place) {
+        const int64_t row = rows_[place];
+        PlayedEpisode& played = played_[row / num_agents_];
+        waits_[row] = RowWait::kAsking;
+        ++played.num_awaited;
+        ++policies_[played.policies[row % num_agents_]].num_to_ask;
+    }
+}
+
+// A policy is asked for the actions of all its rows together; those that come while it is asked wait.
 ds_status Replica::ask_callers() {
     for (int64_t policy = 0; policy < num_policies(); ++policy) {
         PolicySlot& slot = policies_[policy];
-        if (slot.kind != DS_POLICY_CALLER || first_row_[policy] == first_row_[policy + 1]) continue;
+        if (slot.num_to_ask == 0 || slot.asked) continue;
         slot.asked = rows_to_ask(policy);
         if (!slot.asked) return fail_memory("rows that await actions");
         slot.asked_ns = recorder_ ? monotonic_ns() : 0;
+        slot.num_to_ask = 0;
         ++num_asked_;
         desk_->ask(slot.asked);
     }
     return DS_STATUS_OK;
 }
 
-Ref<AskedRows> Replica::rows_to_ask(int64_t policy) const {
-    const int64_t first = first_row_[policy], count = first_row_[policy + 1] - first;
-    const Ref<AskedRows> asked = AskedRows::create(requests_, count, num_inputs_);
+Ref<AskedRows> Replica::rows_to_ask(int64_t policy) {
+    const Ref<AskedRows> asked = AskedRows::create(requests_, policies_[policy].num_to_ask, num_inputs_);
     if (!asked) return {};
     asked->replica = number_;
     asked->policy = static_cast<int32_t>(policy);
     asked->num_replica_rows = num_rows();
-    for (int64_t i = 0; i < count; ++i) {
-        const int32_t row = rows_[first + i];
+    int64_t i = 0;
+    for (int64_t row = 0; row < num_rows(); ++row) {
         const PlayedEpisode& played = played_[row / num_agents_];
+        if (waits_[row] != RowWait::kAsking || played.policies[row % num_agents_] != policy) continue;
         const RandomKey key = key_of(row);
-        asked->rows[i] = row;
+        waits_[row] = RowWait::kCaller;
+        asked->rows[i] = static_cast<int32_t>(row);
         asked->steps[i] = played.length;
         asked->keys[2 * i] = key.a;
         asked->keys[2 * i + 1] = key.b;
@@ -568,31 +586,41 @@ Ref<AskedRows> Replica::rows_to_ask(int64_t policy) const {
         asked->rewards[i] = rewards_[row];
         memcpy(asked->observations + i * num_inputs_, observations_ + row * num_inputs_,
                static_cast<size_t>(num_inputs_) * sizeof(float));
+        ++i;
     }
+    DS_ASSERT(i == asked->num_rows);
     return asked;
 }
 
-void Replica::wait_for_callers() {
-    const auto have_all_returned = [this] {
-        return std::all_of(policies_, policies_ + num_policies(),
-                           [](const PolicySlot& slot) { return !slot.asked || slot.asked->have_returned(); });
-    };
-    while (num_asked_ > 0 && !closed_ && !have_all_returned()) sleep_until(have_all_returned);
+bool Replica::some_have_returned() const {
+    return std::any_of(policies_, policies_ + num_policies(),
+                       [](const PolicySlot& slot) { return slot.asked && slot.asked->have_returned(); });
 }
 
+ds_status Replica::take_answers() {
+    for (int64_t policy = 0; num_asked_ > 0 && policy < num_policies(); ++policy) {
+        if (!policies_[policy].asked || !policies_[policy].asked->have_returned()) continue;
+        if (const ds_status status = take_answer(policy)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+// Rows of episodes that have ended meanwhile do not wait for it any more.
 ds_status Replica::take_answer(int64_t policy) {
     PolicySlot& slot = policies_[policy];
     const Ref<AskedRows> asked = std::move(slot.asked);
     --num_asked_;
-    if (asked->cause()) {
-        fail_rows(first_row_[policy], asked->num_rows, asked->cause());
-    } else {
-        const int32_t* const rows = rows_.get() + first_row_[policy];  // those of asked are the caller's, too
-        for (int64_t i = 0; i < asked->num_rows; ++i) {
-            memcpy(actions_ + rows[i] * kActionComponents, asked->actions() + i * kActionComponents, kActionBytes);
-        }
+    for (int64_t i = 0; i < asked->num_rows; ++i) {
+        const int64_t row = asked->rows[i];
+        if (row < 0 || row >= num_rows() || waits_[row] != RowWait::kCaller) continue;
+        PlayedEpisode& played = played_[row / num_agents_];
+        if (played.policies[row % num_agents_] != policy) continue;
+        waits_[row] = RowWait::kNothing;
+        --played.num_awaited;
+        if (asked->cause()) mark(row / num_agents_, DS_EPISODE_FAILED, asked->cause());
+        else memcpy(actions_ + row * kActionComponents, asked->actions() + i * kActionComponents, kActionBytes);
     }
-    return recorder_ ? recorder_->acted(policy, slot.kind, slot.asked_ns, asked->num_rows) : DS_STATUS_OK;
+    return recorder_ ? recorder_->acted(policy, DS_POLICY_CALLER, slot.asked_ns, asked->num_rows) : DS_STATUS_OK;
 }
 
 void Replica::fail_rows(int64_t first, int64_t count, int64_t cause) {
@@ -613,7 +641,20 @@ void Replica::withdraw_questions() {
 
 // ---- Step ----
 
+// The worlds whose actions are all there.
+void Replica::find_ready() {
+    num_ready_ = 0;
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const PlayedEpisode& played = played_[world];
+        ready_[world] = played.request && played.has_acted && played.num_awaited == 0;
+        num_ready_ += ready_[world];
+    }
+}
+
+// Of the worlds that are ready. On the CPU the others wait, and what is there stays as it is.
 ds_status Replica::step() {
+    find_ready();
+    if (num_ready_ == 0) return DS_STATUS_OK;
     const int64_t start = monotonic_ns();
     if (device_) {
         if (const ds_status status = act_on_device()) return status;
@@ -622,13 +663,13 @@ ds_status Replica::step() {
     if (num_ended_ > 0) {  // their policies failed: they do not take part
         if (const ds_status status = end_marked()) return status;
     }
-    if (active_ == 0) return DS_STATUS_OK;
+    if (num_ready_ == 0) return DS_STATUS_OK;
     if (const ds_status status = step_worlds()) return status;
     if (const ds_status status = read_ends()) return status;
     smooth(&step_ns_, static_cast<double>(monotonic_ns() - start));
     add_to(&steps_, 1);
-    add_to(&world_steps_, active_);
-    if (recorder_) recorder_->stepped(start, active_);
+    add_to(&world_steps_, num_ready_);
+    if (recorder_) recorder_->stepped(start, num_ready_);
     mark_ends();
     if (const ds_status status = mark_nonfinite()) return status;
     if (recorder_ && recorder_->awaits_first_steps()) record_first_steps();
@@ -638,7 +679,7 @@ ds_status Replica::step() {
 
 void Replica::record_steps() {
     for (int64_t world = 0; world < num_worlds_; ++world) {
-        if (played_[world].request && !ended_[world] && played_[world].recorded) record_step(world);
+        if (ready_[world] && !ended_[world] && played_[world].recorded) record_step(world);
     }
 }
 
@@ -668,9 +709,10 @@ void Replica::record_rewards(int64_t world) {
 void Replica::mark_ends() {
     for (int64_t world = 0; world < num_worlds_; ++world) {
         PlayedEpisode& played = played_[world];
-        if (!played.request) continue;
+        if (!ready_[world]) continue;
         const int64_t row = world * num_agents_;
         ++played.length;
+        played.has_acted = false;
         record_rewards(world);
         if (terminations_[row]) mark(world, DS_EPISODE_GOAL);
         else if (truncations_[row]) mark(world, DS_EPISODE_TIME);
@@ -684,8 +726,10 @@ ds_status Replica::mark_nonfinite() {
     if (device_) {
         if (const ds_status status = device_->read_nonfinite(&on_device)) return status;
     }
-    if (!std::exchange(some_nonfinite_, false) && !on_device) return DS_STATUS_OK;
+    const bool some_wait = num_ready_ < active_;  // who may have flags
+    if (!std::exchange(some_nonfinite_, some_nonfinite_ && some_wait) && !on_device) return DS_STATUS_OK;
     for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (!ready_[world]) continue;
         const PlayedEpisode& played = played_[world];
         // Backwards, so that the cause names the first of several agents.
         for (int64_t agent = num_agents_ - 1; played.request && agent >= 0; --agent) {
@@ -702,7 +746,7 @@ void Replica::record_first_steps() {
     const int64_t now = monotonic_ns();
     for (int64_t world = 0; world < num_worlds_; ++world) {
         const PlayedEpisode& played = played_[world];
-        if (played.request && played.length == 1) recorder_->made_first_step(*played.request, now);
+        if (ready_[world] && played.length == 1) recorder_->made_first_step(*played.request, now);
     }
     recorder_->made_first_steps();
 }
@@ -845,6 +889,12 @@ void Replica::free_world(int64_t world) {
     rows_changed_ = true;
     num_ended_ -= ended_[world] != 0;
     ended_[world] = 0;
+    for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
+        if (waits_[row] == RowWait::kAsking) --policies_[played_[world].policies[row % num_agents_]].num_to_ask;
+        waits_[row] = RowWait::kNothing;
+    }
+    num_ready_ -= ready_[world];
+    ready_[world] = 0;
     played_[world].request = nullptr;
     free_worlds_[num_worlds_ - active_--] = world;
 }
@@ -868,7 +918,10 @@ ds_status Replica::read_tensor(int tensor, Value* host) {
 }
 
 ds_status Replica::step_worlds() {
-    if (!device_) return simulator_->step();
+    if (!device_) {
+        const bool all_step = num_ready_ == num_worlds_;
+        return all_step ? simulator_->step() : static_cast<CpuSimulator&>(*simulator_).step_some(ready_.get());
+    }
     return some_act_on_host_ || some_record_ ? device_->step() : device_->play();
 }
 

@@ -22,6 +22,8 @@ struct PlayedEpisode {
     int32_t length;       // steps so far
     int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
     int32_t recorded;     // bits of ds_episode_record
+    bool has_acted;       // in this step: its native policies; callers are asked for the other ones
+    int16_t num_awaited;  // its rows whose actions callers have not returned
     int16_t policies[DS_MAX_AGENTS];
 
     bool records(int32_t bits) const { return (recorded & bits) != 0; }
@@ -35,8 +37,9 @@ struct PolicySlot {
     Pages states;          // of a recurrent policy on the host: a row of state_size floats per agent of all worlds
     int64_t state_size;
     bool on_device;        // in DeviceRows
-    Ref<AskedRows> asked;  // in this pass
+    Ref<AskedRows> asked;  // that a caller has; others wait until they are back
     int64_t asked_ns;      // when that was
+    int64_t num_to_ask;    // rows
 };
 
 // What a replica shares with the engine and its other replicas.
@@ -66,6 +69,9 @@ public:
     void read(ds_replica_info* info) const;
 
 private:
+    // What a row's actions wait for.
+    enum class RowWait : uint8_t { kNothing, kAsking, kCaller };
+
     Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number);
     bool take_memory();
     ds_status open_recorder();
@@ -77,11 +83,11 @@ private:
     void adopt_policies();
     ds_failure_cause adopt(int64_t index, const GivenPolicy& given);
 
-    // ---- One pass: begin, act, step
+    // ---- One pass: step the worlds that have acted, begin, act
     ds_status play_on();
+    ds_status step();
     ds_status begin();
     ds_status act();
-    ds_status step();
     template <class IsDone>
     void sleep_until(const IsDone& is_done);
     void give_up_turn();
@@ -105,15 +111,18 @@ private:
     void act_randomly(int64_t first, int64_t count);
     void act_idly(int64_t first, int64_t count);
     ds_status act_on_device();
+    void note_to_ask(int64_t first, int64_t count);
     ds_status ask_callers();
-    Ref<AskedRows> rows_to_ask(int64_t policy) const;
-    void wait_for_callers();
+    Ref<AskedRows> rows_to_ask(int64_t policy);
+    bool some_have_returned() const;
+    ds_status take_answers();
     ds_status take_answer(int64_t policy);
     void fail_rows(int64_t first, int64_t count, int64_t cause);
     void withdraw_questions();
     RandomKey key_of(int64_t row) const;
 
     // ---- Step
+    void find_ready();
     void record_steps();
     void record_step(int64_t world);
     void record_rewards(int64_t world);
@@ -167,7 +176,10 @@ private:
     bool some_nonfinite_ = false;          // in this step
     int64_t num_ended_ = 0;                // that are marked in ended_
     std::unique_ptr<EpisodeSummary[]> summaries_;  // per world
-    std::unique_ptr<int32_t[]> rows_;  // by policy, ascending in each
+    std::unique_ptr<uint8_t[]> ready_;     // per world: it has all actions of its next step, or has just made it
+    int64_t num_ready_ = 0;
+    std::unique_ptr<int32_t[]> rows_;  // of worlds that have not acted, by policy, ascending in each
+    std::unique_ptr<RowWait[]> waits_;  // by row
     int64_t first_row_[DS_MAX_POLICIES + 1] = {};
     std::unique_ptr<ds_sampling[]> sampling_;  // by row
     std::unique_ptr<ds_sampling_key[]> keys_;  // by row

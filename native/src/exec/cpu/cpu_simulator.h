@@ -94,6 +94,8 @@ public:
     void enter_forked_child() override;
 
     ds_status step() override;
+    // Steps the worlds of the mask alone, one byte for each world.
+    ds_status step_some(const uint8_t* mask);
     ds_status make_event(Ref<StepEvent>* event) override;
     // Steps on the background thread, which releases the turn at the end.
     ds_status step_async(StepEvent& event) override;
@@ -121,6 +123,8 @@ public:
     ds_status read_profile(uint64_t* ticks) override;
 
 private:
+    template <class FindRuns>
+    ds_status step_runs(const FindRuns& find_runs);
     ds_status make_event(uint32_t step, Ref<StepEvent>* event);
     explicit CpuSimulator(const ds_simulator_config& config);
 
