@@ -1530,6 +1530,7 @@ typedef struct ds_engine_info {
     int64_t waiting;          /* not taken by a replica */
     int64_t unanswered;       /* without a result */
     int64_t outputs;          /* that can be taken */
+    int64_t unasked_rows;     /* that wait until a caller returns other rows of their replica and policy */
 } ds_engine_info;
 
 /* What a replica has done so far. */
@@ -1578,8 +1579,10 @@ DS_API ds_status ds_engine_take(ds_engine engine, uint64_t most, int64_t timeout
 /* Waits until no request is unanswered, at most timeout_ns (negative: without limit). PENDING if some are. */
 DS_API ds_status ds_engine_drain(ds_engine engine, int64_t timeout_ns);
 
-/* Takes rows that await actions of the caller's, from any thread; their replica waits until they are returned. Waits for
-   rows at most timeout_ns (negative: without limit). PENDING if none came in this time. CLOSED if the engine has ended. */
+/* Takes rows that await actions of the caller's, from any thread: all rows of a replica and a policy that can step. Until
+   they are returned their episodes wait, and on CUDA those of the whole replica; no others of the policy are asked for.
+   Waits for rows at most timeout_ns (negative: without limit). PENDING if none came in this time. CLOSED if the engine has
+   ended. */
 DS_API ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* rows);
 /* Returns rows once. actions: [R, 4], which are copied. cause: 0; or a positive number: the rows' episodes end before this
    step, as FAILED, and actions may be null. */

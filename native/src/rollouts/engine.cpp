@@ -117,6 +117,8 @@ void Engine::read(ds_engine_info* info) const {
     info->waiting = counts.waiting;
     info->unanswered = counts.unanswered;
     info->outputs = outputs_->size();
+    info->unasked_rows = 0;
+    for (int64_t i = 0; i < num_replicas_; ++i) info->unasked_rows += replica(i).num_unasked();
 }
 
 ds_status Engine::read_replica(int64_t number, ds_replica_info* info) const {

@@ -553,9 +553,14 @@ void Replica::note_to_ask(int64_t first, int64_t count) {
 
 // A policy is asked for the actions of all its rows together; those that come while it is asked wait.
 ds_status Replica::ask_callers() {
+    int64_t unasked = 0;
     for (int64_t policy = 0; policy < num_policies(); ++policy) {
         PolicySlot& slot = policies_[policy];
-        if (slot.num_to_ask == 0 || slot.asked) continue;
+        if (slot.num_to_ask == 0) continue;
+        if (slot.asked) {
+            unasked += slot.num_to_ask;
+            continue;
+        }
         slot.asked = rows_to_ask(policy);
         if (!slot.asked) return fail_memory("rows that await actions");
         slot.asked_ns = recorder_ ? monotonic_ns() : 0;
@@ -563,6 +568,7 @@ ds_status Replica::ask_callers() {
         ++num_asked_;
         desk_->ask(slot.asked);
     }
+    unasked_.store(unasked, std::memory_order_relaxed);
     return DS_STATUS_OK;
 }
 
@@ -744,11 +750,13 @@ ds_status Replica::mark_nonfinite() {
 
 void Replica::record_first_steps() {
     const int64_t now = monotonic_ns();
+    bool others_wait = false;
     for (int64_t world = 0; world < num_worlds_; ++world) {
         const PlayedEpisode& played = played_[world];
+        others_wait |= played.request && played.length == 0;
         if (ready_[world] && played.length == 1) recorder_->made_first_step(*played.request, now);
     }
-    recorder_->made_first_steps();
+    if (!others_wait) recorder_->made_first_steps();
 }
 
 // An episode that is played again, because another replica gave it back, does not tell its steps again.

@@ -67,6 +67,8 @@ public:
     // Frees what is large, once play() has returned or was never called.
     void end();
     void read(ds_replica_info* info) const;
+    // Rows of policies that callers are asked for already.
+    int64_t num_unasked() const { return unasked_.load(std::memory_order_relaxed); }
 
 private:
     // What a row's actions wait for.
@@ -206,7 +208,7 @@ private:
     int64_t next_deadline_ns_ = INT64_MAX; // no episode that is played has an earlier one
     double step_ns_ = 0, begin_ns_ = 0;    // smoothed: of a step, of the begin of one episode
     std::atomic<bool> closed_{false};
-    std::atomic<int64_t> steps_{0}, world_steps_{0}, episodes_{0};
+    std::atomic<int64_t> steps_{0}, world_steps_{0}, episodes_{0}, unasked_{0};
 };
 
 }  // namespace doorstep

@@ -1819,6 +1819,7 @@ class EngineInfo(ctypes.Structure):
     waiting: int
     unanswered: int
     outputs: int
+    unasked_rows: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1829,6 +1830,7 @@ class EngineInfo(ctypes.Structure):
         ("waiting", ctypes.c_int64),
         ("unanswered", ctypes.c_int64),
         ("outputs", ctypes.c_int64),
+        ("unasked_rows", ctypes.c_int64),
     )
 
 

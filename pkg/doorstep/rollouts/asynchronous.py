@@ -161,7 +161,10 @@ class AsyncEpisodes:
             return True
         ended = [row for row in (*exchange.ready.values(), *self._received.values()) if row.ended is not None]
         moving = self.num_envs - len(ended) - exchange.num_settled  # being simulated, or about to be
-        return ready > 0 and (moving == 0 or exchange.num_blocked >= self._engine._core.num_playing)
+        if ready == 0 or moving == 0:
+            return ready > 0
+        info = self._engine._core.handle.info()  # moving ones may wait for those that were not sent
+        return exchange.num_blocked >= info.num_playing or moving * len(self._agents) <= info.unasked_rows
 
     def _check_open(self) -> None:
         if self._exchange.closed or self._engine._core.has_ended:
