@@ -10,8 +10,9 @@
  *     DS_STATUS_OK has changed nothing and written nothing, unless documented otherwise.
  *  2. After a failure, ds_last_error() gives the message, the argument and the remedy. They are kept per thread, until
  *     the thread's next failing call.
- *  3. Handles are 8-byte ids {index, generation}; zero is null. A stale or null handle gives DS_STATUS_CLOSED, never
- *     undefined behaviour. Pointers must be valid; a null pointer is an argument error unless documented otherwise.
+ *  3. Handles are 8-byte ids {kind, generation, index}; zero is null. A stale or null handle gives DS_STATUS_CLOSED, and
+ *     a handle of another kind DS_STATUS_INVALID_ARGUMENT, never undefined behaviour. Pointers must be valid; a null
+ *     pointer is an argument error unless documented otherwise.
  *  4. Every function may be called from any thread. Calls on one simulator are serialised in the order they arrive.
  *  5. A simulator allocates all its memory when it is created, or in ds_simulator_allocate(). Stepping allocates
  *     nothing.
@@ -21,7 +22,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 7
+#define DS_ABI_VERSION 8
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 3
 
@@ -540,7 +541,7 @@ typedef struct ds_episode_start {
 #define DS_CONFIG_FIELD_DEVICE(name) int32_t name##_kind; int64_t name##_index;
 #define DS_CONFIG_FIELD_DEVICES(name) int32_t num_##name; ds_device name[256];
 #define DS_CONFIG_FIELD_OBSERVATIONS(name) ds_observations name;
-#define DS_CONFIG_FIELD_PART(name) uint64_t name;
+#define DS_CONFIG_FIELD_PART(name) ds_config name;
 
 enum {
     DS_MAX_REPLICAS = 256,
@@ -1385,7 +1386,7 @@ typedef struct ds_episode_request {
     uint64_t tag;            /* the caller's; comes back with the outputs */
     int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
     int64_t sampling_seed;   /* of the actions, 0 .. 2**32 - 1 */
-    uint64_t level;          /* a ds_shared_level; 0: as the simulator draws it */
+    ds_shared_level level;   /* 0: as the simulator draws it */
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
@@ -1406,7 +1407,7 @@ typedef struct ds_episode_output {
     uint64_t id;
     uint64_t tag;
     uint64_t state_hash;  /* of the world at the end, as ds_simulator_world_hashes(); 0 if no step was made */
-    uint64_t data;        /* a ds_memory: what the request asked to record, see below; the caller releases it. 0: nothing */
+    ds_memory data;       /* what the request asked to record, see below; the caller releases it. 0: nothing */
     const void* data_start;
     uint64_t data_bytes;
     int64_t submitted_ns; /* on ds_monotonic_ns() */
@@ -1595,7 +1596,7 @@ DS_API ds_status ds_replica_create(ds_config simulator, ds_request_queue request
 /* Policy `index` of the requests. All are DS_POLICY_CALLER at first. Where the replica has asked for the actions of this
    policy, they are then chosen without the caller. Recurrent states of episodes that are played go on where policies have
    states of one size. May be called while ds_replica_run() runs: it takes turns. */
-DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy);
+DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, ds_policy policy);
 /* As ds_simulator_set_rewards(), for all episodes from the replica's next step on. */
 DS_API ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards);
 /* Plays requests on the calling thread and the simulator's for about timeout_ns, or until the caller is needed. The next

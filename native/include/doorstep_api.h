@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 7, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 8, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -136,7 +136,8 @@
     X(ds_status, output_queue_release, (ds_output_queue queue)) \
     X(ds_status, replica_create, (ds_config simulator, ds_request_queue requests, ds_output_queue outputs, int32_t \
       number, ds_replica* replica)) \
-    X(ds_status, replica_set_policy, (ds_replica replica, int64_t index, int32_t kind, uint64_t policy)) \
+    X(ds_status, replica_set_policy, (ds_replica replica, int64_t index, int32_t kind, ds_policy policy)) \
+    X(ds_status, replica_set_rewards, (ds_replica replica, const ds_level_rewards* rewards)) \
     X(ds_status, replica_run, (ds_replica replica, int64_t timeout_ns, ds_replica_work* work)) \
     X(ds_status, replica_fail, (ds_replica replica, int64_t cause)) \
     X(ds_status, replica_get_info, (ds_replica replica, ds_replica_info* info)) \
@@ -228,8 +229,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, replica_set_rewards, (ds_replica replica, const ds_level_rewards* rewards))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -51,7 +51,7 @@ ds_simulator make_lone_world(ds_simulator_config config, const ds_episode_start&
     const ds_simulator made = make_simulator(config);
     if (!start.level) return made;
     CHECK_EQUAL(ds_simulator_set_levels(made, start.level, 1, nullptr), DS_STATUS_OK);
-    const Ref<Simulator> found = simulators.find(made);
+    const Ref<Simulator> found = simulators.find(made, "simulator");
     found->model().create(found->simulation(), 0, 1, static_cast<uint32_t>(start.seed), 0);
     return made;
 }

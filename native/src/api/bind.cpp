@@ -11,7 +11,9 @@ public:
     Bindings(Simulator& simulator, const ds_binding* bindings, int count)
         : simulator_(simulator), bindings_(bindings), count_(count) {}
     ~Bindings() {
-        for (int i = 0; i < count_; ++i) memories.remove(moves_[i].handle);
+        for (int i = 0; i < count_; ++i) {
+            if (moves_[i].handle) memories.remove(moves_[i].handle, "memories");
+        }
     }
 
     ds_status check();

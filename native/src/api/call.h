@@ -15,31 +15,26 @@
 namespace doorstep {
 
 // All handles. Never destroyed: threads may still use them while the process exits.
-inline constinit HandleRegistry<Simulator> simulators;
-inline constinit HandleRegistry<Memory> memories;
-inline constinit HandleRegistry<StepEvent> events;
-inline constinit HandleRegistry<Resource> resources;
-inline constinit HandleRegistry<Layer> layers;
-inline constinit HandleRegistry<Policy> policies;
-inline constinit HandleRegistry<MetricsStore> metrics_stores;
-inline constinit HandleRegistry<Series> series_handles;
-
-ds_status fail_closed(const char* argument);
+inline constinit HandleRegistry<Simulator> simulators{HandleKind::SIMULATOR};
+inline constinit HandleRegistry<Memory> memories{HandleKind::MEMORY};
+inline constinit HandleRegistry<StepEvent> events{HandleKind::EVENT};
+inline constinit HandleRegistry<Resource> resources{HandleKind::RESOURCE};
+inline constinit HandleRegistry<Layer> layers{HandleKind::LAYER};
+inline constinit HandleRegistry<Policy> policies{HandleKind::POLICY};
+inline constinit HandleRegistry<MetricsStore> metrics_stores{HandleKind::METRICS};
+inline constinit HandleRegistry<Series> series_handles{HandleKind::SERIES};
 
 // what: such as "a queue".
 ds_status fail_memory(const char* what);
 
 // ---- Handles of CUDA resources
 
-// Null, with the thread's error set, if the resource was released or never existed.
-Ref<Resource> find_handle(ds_resource handle, const char* argument);
-
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected);
 
-// The same for one kind of resource: INVALID_ARGUMENT if the handle is of another.
+// Null, with the thread's error set, if the resource was released or never existed, or is of another kind.
 template <class T>
 Ref<T> find_handle(ds_resource handle, const char* argument) {
-    Ref<Resource> found = find_handle(handle, argument);
+    Ref<Resource> found = resources.find(handle, argument);
     if (found && found->kind() != T::kKind) {
         fail_wrong_kind(argument, found->kind(), T::kKind);
         return {};

@@ -206,7 +206,9 @@ constexpr KindFunctions kKinds[] = {
     kFunctionsOf<ds_simulator_config>,  kFunctionsOf<ds_sampling_config>, kFunctionsOf<ds_scheduler_config>,
     kFunctionsOf<ds_controller_config>, kFunctionsOf<ds_metrics_config>,  kFunctionsOf<ds_rollout_config>,
 };
-constexpr const char* kKindNames[] = {"a simulator", "sampling", "a scheduler", "a controller", "metrics", "an engine"};
+constexpr const char* kKindNames[] = {
+    "a simulator's configuration",  "a sampling configuration", "a scheduler's configuration",
+    "a controller's configuration", "a metrics configuration",  "an engine's configuration"};
 
 ds_status check_kind(int32_t kind) {
     return check_range("kind", "pass a ds_config_kind", kind, DS_CONFIG_SIMULATOR, DS_CONFIG_ROLLOUT);
@@ -226,13 +228,10 @@ ds_status check_fields(const ds_simulator_config& fields) {
 }
 
 Ref<Config> find_config(ds_config handle, ds_config_kind kind, const char* argument) {
-    Ref<Config> found = configs.find(handle);
-    if (!found) {
-        fail_closed(argument);
-    } else if (found->kind() != kind) {
-        fail(DS_STATUS_INVALID_ARGUMENT, argument, "", "%s is the configuration of %s; it must be that of %s", argument,
-             kKindNames[found->kind()], kKindNames[kind]);
-        found = {};
+    Ref<Config> found = configs.find(handle, argument);
+    if (found && found->kind() != kind) {
+        fail_handle_kind(argument, kKindNames[found->kind()], kKindNames[kind]);
+        return {};
     }
     return found;
 }
@@ -253,29 +252,29 @@ ds_status ds_config_create(int32_t kind, const void* fields, ds_config* config) 
 }
 
 ds_status ds_config_release(ds_config config) {
-    return configs.remove(config) ? DS_STATUS_OK : fail_closed("config");
+    return configs.release(config, "config");
 }
 
 ds_status ds_config_get_kind(ds_config config, int32_t* kind) {
     if (!kind) return fail_null("kind");
-    const Ref<Config> found = configs.find(config);
-    if (!found) return fail_closed("config");
+    const Ref<Config> found = configs.find(config, "config");
+    if (!found) return last_status();
     *kind = found->kind();
     return DS_STATUS_OK;
 }
 
 ds_status ds_config_get(ds_config config, void* fields) {
-    const Ref<Config> found = configs.find(config);
-    return found ? kKinds[found->kind()].read(*found, fields) : fail_closed("config");
+    const Ref<Config> found = configs.find(config, "config");
+    return found ? kKinds[found->kind()].read(*found, fields) : last_status();
 }
 
 ds_status ds_config_get_part(ds_config config, int32_t kind, ds_config* part) {
     if (const ds_status status = check_kind(kind)) return status;
     if (!part) return fail_null("part");
-    const Ref<Config> found = configs.find(config);
-    if (!found) return fail_closed("config");
+    const Ref<Config> found = configs.find(config, "config");
+    if (!found) return last_status();
     const Ref<Config> wanted = found->part(static_cast<ds_config_kind>(kind));
     if (wanted) return give(configs, wanted, "a configuration", part);
-    return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "", "the configuration of %s is not composed of that of %s",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "", "%s is not composed of %s",
                 kKindNames[found->kind()], kKindNames[kind]);
 }

@@ -143,8 +143,8 @@ ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
 
 ds_status find_layers(const ds_layer* handles, uint64_t count, LayerList* found) {
     for (uint64_t i = 0; i < count; ++i) {
-        found->layers[i] = layers.find(handles[i]);
-        if (!found->layers[i]) return fail_closed("layers");
+        found->layers[i] = layers.find(handles[i], "layers");
+        if (!found->layers[i]) return last_status();
     }
     return DS_STATUS_OK;
 }
@@ -216,13 +216,13 @@ ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
 }
 
 ds_status ds_layer_release(ds_layer layer) {
-    return layers.remove(layer) ? DS_STATUS_OK : fail_closed("layer");
+    return layers.release(layer, "layer");
 }
 
 ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config) {
     if (const ds_status status = check_struct(config, "config")) return status;
-    const Ref<Layer> found = layers.find(layer);
-    if (!found) return fail_closed("layer");
+    const Ref<Layer> found = layers.find(layer, "layer");
+    if (!found) return last_status();
     *config = found->config();
     return DS_STATUS_OK;
 }
@@ -251,13 +251,13 @@ ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_
 }
 
 ds_status ds_policy_release(ds_policy policy) {
-    return policies.remove(policy) ? DS_STATUS_OK : fail_closed("policy");
+    return policies.release(policy, "policy");
 }
 
 ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     info->num_layers = static_cast<int32_t>(found->num_layers());
     info->num_heads = static_cast<int32_t>(found->num_heads());
     info->vector_width = Policy::vector_width();
@@ -271,8 +271,8 @@ ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
 
 ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer) {
     if (!layer) return fail_null("layer");
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (index >= static_cast<uint64_t>(found->num_layers())) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "index", "", "index is %llu; it must be 0 to %lld",
                     static_cast<unsigned long long>(index), static_cast<long long>(found->num_layers() - 1));
@@ -282,15 +282,15 @@ ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer)
 
 ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen) {
     if (!frozen) return fail_null("frozen");
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     const Ref<Policy> made = found->freeze();
     return made ? give(policies, made, "a policy", frozen) : last_status();
 }
 
 ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;
     if (call->num_rows == 0) return DS_STATUS_OK;
     if (!call->logits) return fail_null("logits");
@@ -300,8 +300,8 @@ ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
 }
 
 ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call) {
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;
     if (call->num_rows == 0) return DS_STATUS_OK;
     if (!call->sampling) return fail_null("sampling");

@@ -25,17 +25,12 @@ ds_status check_resource_kind(int32_t kind) {
 
 }  // namespace
 
-Ref<Resource> find_handle(ds_resource handle, const char* argument) {
-    Ref<Resource> found = resources.find(handle);
-    if (!found) fail_closed(argument);
-    return found;
-}
-
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected) {
     DS_ASSERT(given < DS_RESOURCE_KIND_COUNT && expected < DS_RESOURCE_KIND_COUNT && given != expected);
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a handle of the expected kind",
-                "%s is the handle of a %s; it must be that of a %s", argument, kResourceKindNames[given],
-                kResourceKindNames[expected]);
+    char names[2][64];
+    const ds_resource_kind kinds[] = {given, expected};
+    for (int i = 0; i < 2; ++i) snprintf(names[i], sizeof names[i], "a %s", kResourceKindNames[kinds[i]]);
+    return fail_handle_kind(argument, names[0], names[1]);
 }
 
 ds_status give_handle(Ref<Resource> made, ds_resource* handle) {
@@ -54,7 +49,7 @@ using namespace doorstep;
 
 ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Resource> found = find_handle(resource, "resource");
+    const Ref<Resource> found = resources.find(resource, "resource");
     if (!found) return last_status();
     info->kind = found->kind();
     info->ownership = found->ownership();
@@ -67,7 +62,7 @@ ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
 }
 
 ds_status ds_resource_release(ds_resource resource) {
-    return resources.remove(resource) ? DS_STATUS_OK : fail_closed("resource");
+    return resources.release(resource, "resource");
 }
 
 ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource) {

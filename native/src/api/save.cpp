@@ -170,8 +170,8 @@ using namespace doorstep;
 
 ds_status ds_simulator_save_size(ds_simulator simulator, uint64_t count, uint64_t* bytes) {
     if (!bytes) return fail_null("bytes");
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    if (!found) return last_status();
     const int64_t num_worlds = found->config().num_worlds, wanted = static_cast<int64_t>(count);
     if (const ds_status status = check_range("count", "a save holds each world at most once", wanted, 0, num_worlds)) {
         return status;

@@ -58,16 +58,16 @@ ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* s
 }
 
 ds_status ds_simulator_close(ds_simulator simulator) {
-    const Ref<Simulator> found = simulators.remove(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.remove(simulator, "simulator");
+    if (!found) return last_status();
     close_simulator(found.get());
     return DS_STATUS_OK;
 }
 
 ds_status ds_simulator_get_info(ds_simulator simulator, ds_simulator_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    if (!found) return last_status();
     const ds_simulator_config& config = found->config();
     const WorldModel& model = found->model();
     info->device_kind = config.device_kind;

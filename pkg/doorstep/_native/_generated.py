@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 7
+ABI_VERSION = 8
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -2226,7 +2226,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
     ),
-    ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)),
     ("ds_replica_set_rewards", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LevelRewards))),
     ("ds_replica_run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaWork))),
     ("ds_replica_fail", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
