@@ -49,6 +49,7 @@ STRUCTS = dict(native.STRUCTURES + render.STRUCTURES)
 NUMBERS = {
     ("ds_request_queue_answer", "reason"): native.EpisodeReason.CANCELLED,
     ("ds_simulator_get_profile", "count"): len(stage_names()),
+    ("ds_replica_set_policy", "kind"): native.PolicyKind.NATIVE,
 }
 FIELDS: dict[str, dict[str, Any]] = {
     "ds_attachment": {"update": 1},
