@@ -545,8 +545,8 @@ typedef struct ds_episode_start {
 
 enum {
     DS_MAX_REPLICAS = 256,
-    DS_DEVICE_INDEX_CURRENT = -1, /* of a ds_config: the GPU that is current where a simulator is created, which then
-                                     says its index */
+    DS_DEVICE_INDEX_CURRENT = -1, /* the GPU of the CUDA context that is current in the thread that creates a simulator,
+                                     which then says its index; the first GPU without one */
 };
 
 /* A device by kind and index. */
@@ -850,7 +850,7 @@ typedef struct ds_attachment {
     uint32_t struct_size;
     int32_t padding;
     void* context;
-    ds_update update;         /* must not call functions of this simulator: they would wait for update to end */
+    ds_update update;         /* must not call functions of this simulator or its memory: they would wait for its end */
     ds_release_owner release; /* release(context) once the simulator has ended; or null */
 } ds_attachment;
 

@@ -4,6 +4,7 @@
 #include "api/call.h"
 #include "api/levels.h"
 #include "exec/batch.h"
+#include "exec/prepared_models.h"
 
 namespace doorstep {
 namespace {
@@ -123,7 +124,7 @@ ds_status clear(const ds_batch& batch, void* memory, int64_t bytes) {
 // seed_and_offset: on the batch's device; null: use the numbers instead.
 ds_status create_checked(const ds_batch& batch, uint32_t seed, uint64_t world_offset, const uint32_t* seed_and_offset) {
     // Cleared first: the bytes between two worlds belong to the first one's block
-    const int64_t world_bytes = static_cast<int64_t>(find_world_model(kind_of(batch)).world_bytes);
+    const int64_t world_bytes = static_cast<int64_t>(prepared_model(kind_of(batch)).world_bytes);
     if (const ds_status status = clear(batch, batch.worlds, batch.num_worlds * world_bytes)) return status;
     if (is_on_cuda(batch)) return create_on_cuda(batch, seed, world_offset, seed_and_offset);
     return create_on_cpu(batch, seed_and_offset ? seed_and_offset[0] : seed,
@@ -141,7 +142,7 @@ ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
     if (const ds_status status = check_kind(batch)) return status;
     if (const ds_status status = check_struct(info, "info")) return status;
     if (const ds_status status = check_num_worlds(batch->num_worlds)) return status;
-    const WorldModel& model = find_world_model(kind_of(*batch));
+    const WorldModel& model = prepared_model(kind_of(*batch));
     const int64_t world_bytes = static_cast<int64_t>(model.world_bytes);
     ds_batch_info found = {info->struct_size, layout_of(*batch).size, world_bytes, 0, 0};
     if (is_on_cuda(*batch))

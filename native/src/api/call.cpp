@@ -20,6 +20,7 @@ SimulatorCall::SimulatorCall(ds_simulator handle) : simulator_(simulators.find(h
 }
 
 SimulatorCall::~SimulatorCall() {
+    if (works_) simulator_->end_work();
     if (has_turn_) simulator_->turn.unlock();
 }
 
@@ -28,6 +29,13 @@ ds_status SimulatorCall::begin_operation() {
     if (const ds_status status = simulator_->prepare()) return status;
     if (const ds_status status = simulator_->attachment.report_failure()) return status;
     return simulator_->config().strict ? check_trouble() : DS_STATUS_OK;
+}
+
+ds_status SimulatorCall::begin_work() {
+    if (const ds_status status = begin_operation()) return status;
+    simulator_->begin_work();
+    works_ = true;
+    return DS_STATUS_OK;
 }
 
 ds_status SimulatorCall::check_trouble() {

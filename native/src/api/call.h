@@ -88,10 +88,12 @@ public:
     // For calls that step, change or read worlds: status(), then the device's error, then errors that earlier steps
     // have not reported yet.
     ds_status begin_operation();
-    // Passes the turn to an asynchronous step, which ends it.
+    // The same for calls that change worlds: until the end of this one, others' events and copies of memory wait.
+    ds_status begin_work();
+    // Passes the turn, and the work begun, to an asynchronous step, which ends both.
     void give_turn_away() {
-        DS_ASSERT(has_turn_);
-        has_turn_ = false;
+        DS_ASSERT(has_turn_ && works_);
+        has_turn_ = works_ = false;
     }
 
     Simulator* operator->() const {
@@ -105,7 +107,7 @@ private:
     ds_status check_trouble();
 
     Ref<Simulator> simulator_;
-    bool has_turn_ = false;
+    bool has_turn_ = false, works_ = false;
     ds_status status_ = DS_STATUS_OK;
 };
 

@@ -2,8 +2,8 @@
 // running step and holds every lock. In the child the locks are free again and the threads are discarded; the next
 // step creates new ones.
 //
-// Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, a fork mutex, a
-// handle registry.
+// Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, that of the
+// models, a fork mutex, a handle registry.
 #include <pthread.h>
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "api/configs.h"
 #include "api/rollouts.h"
 #include "exec/batch.h"
+#include "exec/prepared_models.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/list.h"
 #include "runtime/reference.h"
@@ -46,6 +47,7 @@ void before_fork() {
     list_mutex.lock();
     open_simulators.for_each([](Simulator& simulator) { simulator.turn.lock(); });
     lock_batch_threads();
+    lock_models();
     lock_fork_mutexes();
     for_each_registry([](auto& registry) { registry.lock(); });
 }
@@ -53,6 +55,7 @@ void before_fork() {
 void after_fork_in_parent() {
     for_each_registry([](auto& registry) { registry.unlock(); });
     unlock_fork_mutexes();
+    unlock_models();
     unlock_batch_threads();
     open_simulators.for_each([](Simulator& simulator) { simulator.turn.unlock(); });
     list_mutex.unlock();
@@ -62,6 +65,7 @@ void after_fork_in_child() {
     live_counts.threads.store(0, std::memory_order_relaxed);
     for_each_registry([](auto& registry) { registry.unlock(); });
     reset_fork_mutexes();
+    reset_models();
     forget_batch_threads();
     open_simulators.for_each([](Simulator& simulator) {
         simulator.enter_forked_child();

@@ -204,7 +204,7 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
                                uint64_t count) {
     if (!data) return fail_null("data");
     SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     CheckedSave save;
     if (const ds_status status = read_save(*call, data, bytes, &save)) return status;
     if (const ds_status status = check_slots(*call, save.header, worlds, count)) return status;

@@ -19,10 +19,14 @@ void close_simulator(Simulator* simulator) {
 
 }  // namespace
 
-ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
-    if (const ds_status status = check_fields(config)) return status;
-    if (const ds_status status = check_device(config.device_kind, config.device_index, DS_DEVICE_AUTO)) return status;
+ds_status make_simulator(const ds_simulator_config& given, Ref<Simulator>* simulator) {
+    if (const ds_status status = check_fields(given)) return status;
     if (const ds_status status = check_cpu()) return status;
+    if (!install_fork_handlers()) return fail_memory("the fork handlers");
+    ds_simulator_config config = given;
+    if (config.device_kind == DS_DEVICE_CUDA && config.device_index == DS_DEVICE_INDEX_CURRENT) {
+        if (const ds_status status = find_current_device(&config.device_index)) return status;
+    }
     if (config.device_kind == DS_DEVICE_CPU) return CpuSimulator::create(config, simulator);
     if (config.device_kind == DS_DEVICE_CUDA) return CudaSimulator::create(config, simulator);
     const Ref<KernelModule> usable = CudaSimulator::find_usable(config);

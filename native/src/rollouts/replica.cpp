@@ -761,6 +761,7 @@ ds_status Replica::push_results(int64_t start_ns) {
         }
         recorder_->ended(start_ns, num_new_outputs_);
     }
+    requests_->begin_answers(finished_, num_new_outputs_);
     outputs_->push_reserved(new_outputs_, num_new_outputs_);
     drop_outputs();
     return DS_STATUS_OK;

@@ -29,6 +29,7 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
     X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (uint64_t*, int))                                   \
     X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (int))                                        \
     X(cuCtxGetCurrent, 4000, cuCtxGetCurrent, (uint64_t*))                                                          \
+    X(cuCtxGetDevice, 2000, cuCtxGetDevice, (int*))                                                                 \
     X(cuCtxPushCurrent, 4000, cuCtxPushCurrent_v2, (uint64_t))                                                      \
     X(cuCtxPopCurrent, 4000, cuCtxPopCurrent_v2, (uint64_t*))                                                       \
     X(cuCtxSynchronize, 2000, cuCtxSynchronize, ())                                                                 \

@@ -19,6 +19,7 @@
     X(cuDevicePrimaryCtxRetain, 7000, (CUcontext * context, CUdevice device))                                       \
     X(cuDevicePrimaryCtxRelease, 11000, (CUdevice device))                                                          \
     X(cuCtxGetCurrent, 4000, (CUcontext * context))                                                                 \
+    X(cuCtxGetDevice, 2000, (CUdevice * device))                                                                    \
     X(cuCtxPushCurrent, 4000, (CUcontext context))                                                                  \
     X(cuCtxPopCurrent, 4000, (CUcontext * context))                                                                 \
     X(cuCtxSynchronize, 2000, (void))                                                                               \
