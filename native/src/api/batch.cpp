@@ -31,7 +31,7 @@ bool is_on_cuda(const ds_batch& batch) { return batch.device_kind == DS_DEVICE_C
 
 // A forked process creates new threads for its batches.
 ds_status watch_forks_of_batches() {
-    if (install_fork_handlers()) return DS_STATUS_OK;
+    if (has_fork_handlers()) return DS_STATUS_OK;
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other simulators, or raise the memory limit",
                 "no memory is left for the fork handlers");
 }

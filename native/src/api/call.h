@@ -47,10 +47,10 @@ ds_status give_handle(Ref<Resource> made, ds_resource* handle);
 
 // ---- Forks: every simulator and every handle stays usable on both sides (fork.cpp)
 
-// From now on a fork waits for changes of the handles to complete. False if memory ran out.
-bool install_fork_handlers();
+// Whether a fork waits for changes of the handles to complete. False if no memory was left when the library was loaded.
+bool has_fork_handlers();
 
-// The same, and a fork waits for the simulator's running step. False if memory ran out.
+// The same, and from now on a fork waits for the simulator's running step.
 bool watch_forks(Simulator* simulator);
 void unwatch_forks(Simulator* simulator);
 
@@ -59,7 +59,7 @@ void unwatch_forks(Simulator* simulator);
 // A handle for the caller to an object that may be shared. OUT_OF_MEMORY if there is no object, or no room for a handle.
 template <class T>
 ds_status give(HandleRegistry<T>& registry, const Ref<T>& object, const char* what, uint64_t* handle) {
-    const uint64_t given = object && install_fork_handlers() ? registry.insert(object) : 0;
+    const uint64_t given = object && has_fork_handlers() ? registry.insert(object) : 0;
     if (!given) return fail_memory(what);
     *handle = given;
     return DS_STATUS_OK;

@@ -63,7 +63,7 @@ using namespace doorstep;
 
 ds_status ds_cuda_get_driver(ds_cuda_driver_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    if (!install_fork_handlers()) return fail_no_memory();
+    if (!has_fork_handlers()) return fail_no_memory();
     int count;
     if (const ds_status status = count_devices(&count)) return status;
     info->version = driver().version;
@@ -74,7 +74,7 @@ ds_status ds_cuda_get_driver(ds_cuda_driver_info* info) {
 
 ds_status ds_cuda_get_device(int64_t device_index, ds_cuda_device_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    if (!install_fork_handlers()) return fail_no_memory();
+    if (!has_fork_handlers()) return fail_no_memory();
     const Ref<Context> context = Context::of_device(device_index);
     if (!context) return last_status();
     ds_cuda_device_info described = *info;

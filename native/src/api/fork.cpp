@@ -6,8 +6,6 @@
 // models, a fork mutex, a handle registry.
 #include <pthread.h>
 
-#include <atomic>
-
 #include "api/call.h"
 #include "api/configs.h"
 #include "api/rollouts.h"
@@ -22,8 +20,6 @@ namespace {
 
 constinit Mutex list_mutex;
 constinit List<Simulator> open_simulators;  // guarded by list_mutex
-constinit Mutex install_mutex;  // the fork handlers do not take it: installing needs a lock that a fork holds
-constinit std::atomic<bool> handlers_installed{false};
 
 template <class Function>
 void for_each_registry(const Function& function) {
@@ -72,23 +68,20 @@ void after_fork_in_child() {
         simulator.turn.reset();
     });
     list_mutex.reset();
-    install_mutex.reset();
+}
+
+// When the library is loaded: a fork beside the first call would find the handlers half installed.
+bool handlers_installed = false;
+[[gnu::constructor]] void install_handlers() {
+    handlers_installed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
 }  // namespace
 
-bool install_fork_handlers() {
-    if (handlers_installed.load(std::memory_order_acquire)) return true;
-    MutexGuard guard(install_mutex);
-    if (!handlers_installed.load(std::memory_order_relaxed) &&
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0) {
-        handlers_installed.store(true, std::memory_order_release);
-    }
-    return handlers_installed.load(std::memory_order_relaxed);
-}
+bool has_fork_handlers() { return handlers_installed; }
 
 bool watch_forks(Simulator* simulator) {
-    if (!install_fork_handlers()) return false;
+    if (!has_fork_handlers()) return false;
     MutexGuard guard(list_mutex);
     open_simulators.insert(simulator);
     return true;

@@ -85,7 +85,7 @@ ds_status ds_resource_count(int32_t kind, int64_t* count) {
 
 ds_status ds_context_create(int64_t device_index, ds_resource* context) {
     if (!context) return fail_null("context");
-    if (!install_fork_handlers()) return fail_no_memory();
+    if (!has_fork_handlers()) return fail_no_memory();
     return give_handle(Context::of_device(device_index), context);
 }
 

@@ -22,7 +22,6 @@ void close_simulator(Simulator* simulator) {
 ds_status make_simulator(const ds_simulator_config& given, Ref<Simulator>* simulator) {
     if (const ds_status status = check_fields(given)) return status;
     if (const ds_status status = check_cpu()) return status;
-    if (!install_fork_handlers()) return fail_memory("the fork handlers");
     ds_simulator_config config = given;
     if (config.device_kind == DS_DEVICE_CUDA && config.device_index == DS_DEVICE_INDEX_CURRENT) {
         if (const ds_status status = find_current_device(&config.device_index)) return status;

@@ -110,7 +110,7 @@ using namespace doorstep;
 
 ds_status ds_training_prepare(int64_t device_index) {
     if (const ds_status status = check_range("device_index", "", device_index, 0, INT32_MAX)) return status;
-    if (!install_fork_handlers()) return fail_no_memory();
+    if (!has_fork_handlers()) return fail_no_memory();
     return prepare_training_on_cuda(device_index);
 }
 
