@@ -590,7 +590,15 @@ typedef struct ds_simulator_config {
                                    there it is DS_STREAM_OWN */
 } ds_simulator_config;
 
-/* How an agent's action is chosen by logits, see ds_sampling. */
+/* How an agent's action is chosen by logits. */
+typedef struct ds_sampling {
+    float temperature; /* logits are divided by it; 0: the value with the largest logit of each component is chosen, the
+                          first of equal ones; at least 0 */
+    float top_p;       /* more than 0, at most 1: per component, only the fewest most likely values whose probabilities
+                          reach this sum are drawn; not used where temperature is 0 */
+} ds_sampling;
+
+/* The same as a configuration. */
 #define DS_SAMPLING_CONFIG_TABLE(X)                                                                                \
     X(NUMBER, temperature, 1, 0, DS_NO_LIMIT, ALL, "",                                                             \
       "Logits are divided by it. The smaller, the likelier the most likely values become; 0 is as greedy.", "")    \
@@ -1157,14 +1165,6 @@ DS_API ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer*
 /* A new policy with copies of all weights as they are now. CUDA: waits for the calls so far, then for the copies. */
 DS_API ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen);
 
-/* How an agent's action is chosen. */
-typedef struct ds_sampling {
-    float temperature; /* logits are divided by it; at least 0; 0 is as greedy */
-    float top_p;       /* more than 0, at most 1: per component, only the fewest most likely values whose probabilities
-                          reach this sum are drawn */
-    int32_t greedy;    /* 1: the largest logit of each component, the first of equal ones */
-} ds_sampling;
-
 /* What an agent's random numbers depend on, and nothing else: different for every action of a run. */
 typedef struct ds_sampling_key {
     uint32_t key[2];
@@ -1381,7 +1381,8 @@ typedef enum ds_episode_record {
     DS_RECORD_TRACE = 8,        /* its way through the engine is shown in the trace, if there is one */
 } ds_episode_record;
 
-/* An episode to be played. Zeroed, it is seed 0 on the simulator's own level with policy 0 for all agents. */
+/* An episode to be played. Zeroed, it is seed 0 on the simulator's own level with policy 0 for all agents, which chooses
+   the most likely actions. */
 typedef struct ds_episode_request {
     uint64_t tag;            /* the caller's; comes back with the outputs */
     int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
@@ -1390,9 +1391,7 @@ typedef struct ds_episode_request {
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
-    float temperature;       /* > 0; logits are divided by it; 0 is 1 */
-    float top_p;             /* in (0, 1]; 0 is 1 */
-    int32_t greedy;          /* 1: the most likely choice */
+    ds_sampling sampling;    /* of native policies */
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
 } ds_episode_request;

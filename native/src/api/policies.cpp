@@ -180,20 +180,13 @@ ds_status check_call(const Policy& policy, const ds_policy_call* call) {
     return on_cpu ? check_rows(*call) : DS_STATUS_OK;
 }
 
-ds_status fail_sampling(int64_t row, const char* what, double value, const char* range) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, "sampling", "", "sampling[%lld].%s is %g; it must be %s",
-                static_cast<long long>(row), what, value, range);
-}
-
-ds_status check_sampling(const ds_policy_call& call) {
+ds_status check_sampling_rows(const ds_policy_call& call) {
     for (int64_t i = 0; i < call.num_rows; ++i) {
         const int64_t row = call.rows ? call.rows[i] : i;
-        const ds_sampling& one = call.sampling[row];
-        if (!(one.temperature >= 0 && is_finite(one.temperature)))
-            return fail_sampling(row, "temperature", static_cast<double>(one.temperature), "a number, at least 0");
-        if (!(one.top_p > 0 && one.top_p <= 1))
-            return fail_sampling(row, "top_p", static_cast<double>(one.top_p), "more than 0, at most 1");
-        if (one.greedy != 0 && one.greedy != 1) return fail_sampling(row, "greedy", one.greedy, "0 or 1");
+        if (const ds_status status = check_sampling(call.sampling[row])) {
+            add_detail(" (row %lld)", static_cast<long long>(row));
+            return status;
+        }
     }
     return DS_STATUS_OK;
 }
@@ -308,7 +301,7 @@ ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call) {
     if (!call->keys) return fail_null("keys");
     if (!call->actions) return fail_null("actions");
     if (found->device_kind() == DS_DEVICE_CPU) {
-        if (const ds_status status = check_sampling(*call)) return status;
+        if (const ds_status status = check_sampling_rows(*call)) return status;
     }
     return found->act_on_all(*call);
 }

@@ -1,6 +1,4 @@
 // Engines, their queues of requests and outputs, and the replicas that play them.
-#include <float.h>
-
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -57,12 +55,6 @@ ds_status make_metrics(const Config& config, Ref<MetricsStore>* store) {
     return *store ? DS_STATUS_OK : fail_memory("metrics");
 }
 
-ds_status check_number(const char* argument, float value, float low, float high) {
-    if (value >= low && value <= high) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "", "%s is %g; it must be %g to %g", argument,
-                static_cast<double>(value), static_cast<double>(low), static_cast<double>(high));
-}
-
 ds_status check_request(const ds_episode_request& request, const QueueRules& rules) {
     if (const ds_status status = check_seed(request.seed)) return status;
     if (const ds_status status = check_range("sampling_seed", "", request.sampling_seed, 0, DS_MAX_SEED)) return status;
@@ -72,9 +64,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     }
     if (const ds_status status = check_range("priority", "", request.priority, -INT64_MAX, INT64_MAX)) return status;
     if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
-    if (const ds_status status = check_number("temperature", request.temperature, 0.f, FLT_MAX)) return status;
-    if (const ds_status status = check_number("top_p", request.top_p, 0.f, 1.f)) return status;
-    if (const ds_status status = check_flag("greedy", request.greedy)) return status;
+    if (const ds_status status = check_sampling(request.sampling)) return status;
     if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0, 15)) {
         return status;
     }

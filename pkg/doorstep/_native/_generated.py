@@ -1054,6 +1054,18 @@ class SimulatorConfig(ctypes.Structure):
     )
 
 
+class Sampling(ctypes.Structure):
+    """ds_sampling"""
+
+    temperature: float
+    top_p: float
+
+    _fields_: ClassVar = (
+        ("temperature", ctypes.c_float),
+        ("top_p", ctypes.c_float),
+    )
+
+
 class SamplingConfig(ctypes.Structure):
     """ds_sampling_config"""
 
@@ -1470,20 +1482,6 @@ class PolicyInfo(ctypes.Structure):
     )
 
 
-class Sampling(ctypes.Structure):
-    """ds_sampling"""
-
-    temperature: float
-    top_p: float
-    greedy: int
-
-    _fields_: ClassVar = (
-        ("temperature", ctypes.c_float),
-        ("top_p", ctypes.c_float),
-        ("greedy", ctypes.c_int32),
-    )
-
-
 class SamplingKey(ctypes.Structure):
     """ds_sampling_key"""
 
@@ -1646,9 +1644,7 @@ class EpisodeRequest(ctypes.Structure):
     max_steps: int
     priority: int
     deadline_ns: int
-    temperature: float
-    top_p: float
-    greedy: int
+    sampling: Sampling
     record: int
     policies: ctypes.Array[ctypes.c_int32]
 
@@ -1660,9 +1656,7 @@ class EpisodeRequest(ctypes.Structure):
         ("max_steps", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("deadline_ns", ctypes.c_int64),
-        ("temperature", ctypes.c_float),
-        ("top_p", ctypes.c_float),
-        ("greedy", ctypes.c_int32),
+        ("sampling", Sampling),
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),
     )
@@ -2028,6 +2022,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_episode_start", EpisodeStart),
     ("ds_device", Device),
     ("ds_simulator_config", SimulatorConfig),
+    ("ds_sampling", Sampling),
     ("ds_sampling_config", SamplingConfig),
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
@@ -2043,7 +2038,6 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_operator", Operator),
     ("ds_layer_config", LayerConfig),
     ("ds_policy_info", PolicyInfo),
-    ("ds_sampling", Sampling),
     ("ds_sampling_key", SamplingKey),
     ("ds_policy_call", PolicyCall),
     ("ds_series_info", SeriesInfo),
