@@ -166,11 +166,13 @@ ds_status find_parts(ds_rollout_config& fields, Config::Parts& parts) {
 
 template <class Struct>
 ds_status create(ds_config_kind kind, const void* given, ds_config* handle) {
-    const Struct* fields = static_cast<const Struct*>(given);
-    if (const ds_status status = check_struct(fields, "fields")) return status;
-    if (const ds_status status = check_fields(*fields)) return status;
+    Struct defaults;
+    set_defaults(&defaults);
+    const Given<Struct> all(static_cast<const Struct*>(given), "fields", defaults);
+    if (all.status()) return all.status();
+    if (const ds_status status = check_fields(*all.fields())) return status;
     Config::Fields copy = {};
-    Struct& copied = *new (&copy) Struct(*fields);
+    Struct& copied = *new (&copy) Struct(*all.fields());
     Config::Parts parts;
     if (const ds_status status = find_parts(copied, parts)) return status;
     return give(configs, Ref<Config>::adopt(new (std::nothrow) Config(kind, copy, parts)), "a configuration", handle);
@@ -178,18 +180,18 @@ ds_status create(ds_config_kind kind, const void* given, ds_config* handle) {
 
 template <class Struct>
 ds_status fill_defaults(void* given) {
-    Struct* fields = static_cast<Struct*>(given);
-    if (const ds_status status = check_struct(fields, "fields")) return status;
-    set_defaults(fields);
-    return DS_STATUS_OK;
+    Results<Struct> results(static_cast<Struct*>(given), "fields");
+    if (results.status()) return results.status();
+    set_defaults(results.fields());
+    return results.give();
 }
 
 template <class Struct>
 ds_status read(const Config& config, void* given) {
-    Struct* fields = static_cast<Struct*>(given);
-    if (const ds_status status = check_struct(fields, "fields")) return status;
-    memcpy(fields, config.fields(), sizeof *fields);
-    return DS_STATUS_OK;
+    Results<Struct> results(static_cast<Struct*>(given), "fields");
+    if (results.status()) return results.status();
+    memcpy(results.fields(), config.fields(), sizeof(Struct));
+    return results.give();
 }
 
 struct KindFunctions {

@@ -113,16 +113,20 @@ ds_status ds_series_release(ds_series series) {
 }
 
 ds_status ds_series_get_info(ds_series series, ds_series_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_series_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     const Ref<Series> found = series_handles.find(series, "series");
     if (!found) return last_status();
     *info = found->info();
     info->struct_size = sizeof *info;
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals) {
-    if (const ds_status status = check_struct(totals, "totals")) return status;
+    Results<ds_series_totals> results(totals, "totals");
+    if (results.status()) return results.status();
+    totals = results.fields();
     const Ref<Series> found = series_handles.find(series, "series");
     if (!found) return last_status();
     const std::unique_ptr<Samples> sum = found->sum();
@@ -130,7 +134,7 @@ ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals) {
     *totals = {};
     totals->struct_size = sizeof *totals;
     sum->read(totals);
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_series_record(ds_series series, double value, int64_t time_ns) {

@@ -49,7 +49,6 @@ ds_status check_parameter(const ds_layer_config& config) {
 }
 
 ds_status check_layer(const ds_layer_config* config) {
-    if (const ds_status status = check_struct(config, "config")) return status;
     if (const ds_status status = check_range("kind", "pass a ds_layer_kind", config->kind, DS_LAYER_LINEAR,
                                              DS_LAYER_GELU_TANH)) {
         return status;
@@ -166,7 +165,6 @@ ds_status check_rows(const ds_policy_call& call) {
 }
 
 ds_status check_call(const Policy& policy, const ds_policy_call* call) {
-    if (const ds_status status = check_struct(call, "call")) return status;
     const bool on_cpu = policy.device_kind() == DS_DEVICE_CPU;
     if (const ds_status status = on_cpu ? check_cpu() : DS_STATUS_OK) return status;
     if (const ds_status status = check_range("num_rows", "", call->num_rows, 0, INT32_MAX)) return status;
@@ -199,6 +197,9 @@ using namespace doorstep;
 // ---- Layers
 
 ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
+    const Given<ds_layer_config> given(config, "config");
+    if (given.status()) return given.status();
+    config = given.fields();
     if (!layer) return fail_null("layer");
     if (const ds_status status = check_layer(config)) return status;
     const Ref<Layer> made = Layer::create(*config);
@@ -213,11 +214,13 @@ ds_status ds_layer_release(ds_layer layer) {
 }
 
 ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config) {
-    if (const ds_status status = check_struct(config, "config")) return status;
+    Results<ds_layer_config> results(config, "config");
+    if (results.status()) return results.status();
+    config = results.fields();
     const Ref<Layer> found = layers.find(layer, "layer");
     if (!found) return last_status();
     *config = found->config();
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 // ---- Policies
@@ -248,7 +251,9 @@ ds_status ds_policy_release(ds_policy policy) {
 }
 
 ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_policy_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
     info->num_layers = static_cast<int32_t>(found->num_layers());
@@ -259,7 +264,7 @@ ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
     info->nonfinite_rows = found->nonfinite_rows();
     info->device_kind = found->device_kind();
     info->device_index = found->device_index();
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer) {
@@ -282,6 +287,9 @@ ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen) {
 }
 
 ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
+    const Given<ds_policy_call> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;
@@ -293,6 +301,9 @@ ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
 }
 
 ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call) {
+    const Given<ds_policy_call> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;

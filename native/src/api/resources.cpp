@@ -48,7 +48,9 @@ using namespace doorstep;
 // ---- All kinds ----
 
 ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_resource_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     const Ref<Resource> found = resources.find(resource, "resource");
     if (!found) return last_status();
     info->kind = found->kind();
@@ -58,7 +60,7 @@ ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
     info->bytes = found->bytes();
     info->host = found->host();
     info->references = int64_t{found->reference_count()} - 1;  // without `found`
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_resource_release(ds_resource resource) {

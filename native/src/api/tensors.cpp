@@ -31,32 +31,38 @@ using namespace doorstep;
 // ---- Descriptions ----
 
 ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor, ds_tensor_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_tensor_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
     if (const ds_status status = check_tensor(*call, tensor)) return status;
     call->describe_tensor(tensor, info);
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tensor_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_tensor_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     if (const ds_status status = check_field(field)) return status;
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
     call->look_for_edits();
     call->describe_state(field, info);
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_simulator_view_state(ds_simulator simulator, int32_t field, ds_tensor_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_tensor_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     if (const ds_status status = check_field(field)) return status;
     const Ref<Simulator> found = simulators.find(simulator, "simulator");
     if (!found) return last_status();
     found->describe_state(field, info);
     info->access = DS_ACCESS_READ;
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 // ---- Memory ----
