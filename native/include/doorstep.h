@@ -14,7 +14,10 @@
  *     a handle of another kind DS_STATUS_INVALID_ARGUMENT, never undefined behaviour. Pointers must be valid; a null
  *     pointer is an argument error unless documented otherwise.
  *  4. Every function may be called from any thread. Calls on one simulator are serialised in the order they arrive.
- *  5. A simulator allocates all its memory when it is created, or in ds_simulator_allocate(). Stepping allocates
+ *  5. Structs that begin with struct_size, which the caller sets to their size, grow at their end. Those of programs that
+ *     were compiled against an earlier header with this DS_ABI_VERSION are accepted, but in arrays: fields that they lack
+ *     have their defaults, or are not written.
+ *  6. A simulator allocates all its memory when it is created, or in ds_simulator_allocate(). Stepping allocates
  *     nothing.
  */
 #ifndef DOORSTEP_H
@@ -1701,10 +1704,6 @@ DS_API ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* in
 /* Releases a handle. The resource ends with its last handle and child. */
 DS_API ds_status ds_resource_release(ds_resource resource);
 
-/* A new handle to the resource of this kind that doorstep created and that has this raw driver handle or first address.
-   CLOSED if doorstep has none: borrowed resources and those with a foreign owner are not found. */
-DS_API ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource);
-
 /* Number of resources of a kind (ds_resource_kind) alive in this process. */
 DS_API ds_status ds_resource_count(int32_t kind, int64_t* count);
 
@@ -1736,18 +1735,13 @@ DS_API ds_status ds_cuda_event_wait(ds_resource event, int64_t timeout_ns);
 /* Milliseconds between two recorded events with timing. PENDING if one has not been reached. */
 DS_API ds_status ds_cuda_event_elapsed(ds_resource start, ds_resource end, float* milliseconds);
 
-/* The device's default pool (not owned), or a new one. */
+/* The device's default pool, which is not owned. */
 DS_API ds_status ds_memory_pool_default(ds_resource context, ds_resource* pool);
-DS_API ds_status ds_memory_pool_create(ds_resource context, ds_resource* pool);
-/* Returns the pool's free memory beyond keep_bytes to the device. */
-DS_API ds_status ds_memory_pool_trim(ds_resource pool, uint64_t keep_bytes);
 
 /* Allocates memory from a pool in the order of the stream; it is freed in the order of the same stream. */
 DS_API ds_status ds_device_memory_create(ds_resource pool, ds_resource stream, uint64_t bytes, ds_resource* memory);
 DS_API ds_status ds_device_memory_borrow(ds_resource context, uint64_t raw, uint64_t bytes, void* owner,
                                          ds_release_owner release_owner, ds_resource* memory);
-/* Changes the stream on which the memory is freed. */
-DS_API ds_status ds_device_memory_set_stream(ds_resource memory, ds_resource stream);
 /* Page-locked host memory that the device can access. */
 DS_API ds_status ds_pinned_memory_create(ds_resource context, uint64_t bytes, ds_resource* memory);
 /* Copies between two addresses that the driver can access, in the order of the stream. */
@@ -1793,8 +1787,6 @@ DS_API ds_status ds_semaphore_signal(ds_resource semaphore, ds_resource stream, 
    (value is 0). The wait resets a binary semaphore: each signal ends one wait. */
 DS_API ds_status ds_semaphore_wait(ds_resource semaphore, ds_resource stream, uint64_t value);
 
-/* A cubin, a fatbin or PTX text that ends with a zero. */
-DS_API ds_status ds_module_load(ds_resource context, const void* image, ds_resource* module);
 /* Loads kernels that are part of this library, for the context's device. name: "views"; INVALID_ARGUMENT for any other.
    DEVICE if this build has no machine code of them for the device. */
 DS_API ds_status ds_module_load_builtin(ds_resource context, const char* name, ds_resource* module);
@@ -1802,12 +1794,6 @@ DS_API ds_status ds_kernel_get(ds_resource module, const char* name, ds_resource
 /* arguments: addresses of the parameters' values, as for cuLaunchKernel; grid and block: x, y, z. */
 DS_API ds_status ds_kernel_launch(ds_resource kernel, ds_resource stream, const uint32_t* grid,
                                   const uint32_t* block, uint32_t shared_bytes, void** arguments);
-
-/* Until ds_graph_end_capture(), work begun on the stream is recorded instead of executed. */
-DS_API ds_status ds_graph_begin_capture(ds_resource stream);
-DS_API ds_status ds_graph_end_capture(ds_resource stream, ds_resource* graph);
-DS_API ds_status ds_graph_instantiate(ds_resource graph, ds_resource* graph_exec);
-DS_API ds_status ds_graph_launch(ds_resource graph_exec, ds_resource stream);
 
 /* ---- Events ------------------------------------------------------------------------------------------------ */
 
@@ -1925,9 +1911,6 @@ enum {
     DS_PYTHON_SIGNATURE_BYTES = 512, /* enough for any signature */
 };
 
-/* Whether an object is a tensor of any library, that is, its type has `__dlpack__`. */
-DS_API ds_status ds_python_is_tensor(void* object, int32_t* is_tensor);
-
 /* Describes `count` tensors. objects: PyObject*[count]; rules: or null for (no grad, not written, DS_STREAM_OWN);
    tensors: [count], with struct_size set. If one is refused, the message names its index and the contents of all
    `tensors` are undefined. */
@@ -1938,10 +1921,6 @@ DS_API ds_status ds_python_read_tensors(void* const* objects, uint64_t count, co
    "grad", "readonly" where they apply. Tensors with equal signatures pass the same checks. text:
    DS_PYTHON_SIGNATURE_BYTES; length: without the 0, or null. Needs no GIL. */
 DS_API ds_status ds_python_signature(const ds_python_tensor* tensor, char* text, uint64_t* length);
-
-/* The current stream, on a device, of the library of this tensor: a CUstream for CUDA, 0 on the CPU. DEVICE if the
-   library does not report it or cannot use that device. */
-DS_API ds_status ds_python_current_stream(void* object, int32_t device_type, int64_t device_index, uint64_t* stream);
 
 /* Copies all elements of a tensor with any strides to or from nbytes C-contiguous bytes. On the CPU the pointer is to
    host memory and the copy is done on return. On CUDA it is any address that the driver can access, and the copy is

@@ -155,7 +155,6 @@
     X(const char*, cuda_architectures, (void)) \
     X(ds_status, resource_get_info, (ds_resource resource, ds_resource_info* info)) \
     X(ds_status, resource_release, (ds_resource resource)) \
-    X(ds_status, resource_find, (int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource)) \
     X(ds_status, resource_count, (int32_t kind, int64_t* count)) \
     X(ds_status, context_create, (int64_t device_index, ds_resource* context)) \
     X(ds_status, context_synchronize, (ds_resource context)) \
@@ -174,12 +173,9 @@
     X(ds_status, cuda_event_wait, (ds_resource event, int64_t timeout_ns)) \
     X(ds_status, cuda_event_elapsed, (ds_resource start, ds_resource end, float* milliseconds)) \
     X(ds_status, memory_pool_default, (ds_resource context, ds_resource* pool)) \
-    X(ds_status, memory_pool_create, (ds_resource context, ds_resource* pool)) \
-    X(ds_status, memory_pool_trim, (ds_resource pool, uint64_t keep_bytes)) \
     X(ds_status, device_memory_create, (ds_resource pool, ds_resource stream, uint64_t bytes, ds_resource* memory)) \
     X(ds_status, device_memory_borrow, (ds_resource context, uint64_t raw, uint64_t bytes, void* owner, \
       ds_release_owner release_owner, ds_resource* memory)) \
-    X(ds_status, device_memory_set_stream, (ds_resource memory, ds_resource stream)) \
     X(ds_status, pinned_memory_create, (ds_resource context, uint64_t bytes, ds_resource* memory)) \
     X(ds_status, copy, (ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes)) \
     X(ds_status, copy_rows, (ds_resource stream, const ds_row_copy* copy)) \
@@ -190,15 +186,10 @@
     X(ds_status, semaphore_import, (ds_resource context, int32_t fd, int32_t timeline, ds_resource* semaphore)) \
     X(ds_status, semaphore_signal, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
     X(ds_status, semaphore_wait, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
-    X(ds_status, module_load, (ds_resource context, const void* image, ds_resource* module)) \
     X(ds_status, module_load_builtin, (ds_resource context, const char* name, ds_resource* module)) \
     X(ds_status, kernel_get, (ds_resource module, const char* name, ds_resource* kernel)) \
     X(ds_status, kernel_launch, (ds_resource kernel, ds_resource stream, const uint32_t* grid, const uint32_t* block, \
       uint32_t shared_bytes, void** arguments)) \
-    X(ds_status, graph_begin_capture, (ds_resource stream)) \
-    X(ds_status, graph_end_capture, (ds_resource stream, ds_resource* graph)) \
-    X(ds_status, graph_instantiate, (ds_resource graph, ds_resource* graph_exec)) \
-    X(ds_status, graph_launch, (ds_resource graph_exec, ds_resource stream)) \
     X(ds_status, event_wait, (ds_event event, int64_t timeout_ns)) \
     X(ds_status, event_close, (ds_event event)) \
     X(ds_status, simulator_save_size, (ds_simulator simulator, uint64_t count, uint64_t* bytes)) \
@@ -217,11 +208,9 @@
     X(void, capsule_destructor, (void* capsule)) \
     X(void, python_release, (void* object)) \
     X(void, python_release_now, (void)) \
-    X(ds_status, python_is_tensor, (void* object, int32_t* is_tensor)) \
     X(ds_status, python_read_tensors, (void* const* objects, uint64_t count, const ds_python_rules* rules, \
       ds_python_tensor* tensors)) \
     X(ds_status, python_signature, (const ds_python_tensor* tensor, char* text, uint64_t* length)) \
-    X(ds_status, python_current_stream, (void* object, int32_t device_type, int64_t device_index, uint64_t* stream)) \
     X(ds_status, python_copy_to_pointer, (void* object, void* pointer, uint64_t nbytes)) \
     X(ds_status, python_copy_from_pointer, (void* object, const void* pointer, uint64_t nbytes)) \
     X(ds_status, python_copy_out, (const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t nbytes)) \

@@ -1,10 +1,9 @@
-// CUDA resources: contexts, streams, events, modules, kernels and graphs.
+// CUDA resources: contexts, streams, events, modules and kernels.
 #include <string.h>
 
 #include "api/call.h"
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
-#include "runtime/cuda/graph.h"
 #include "runtime/cuda/module.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/reference.h"
@@ -65,15 +64,6 @@ ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
 
 ds_status ds_resource_release(ds_resource resource) {
     return resources.release(resource, "resource");
-}
-
-ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource) {
-    if (!resource) return fail_null("resource");
-    if (const ds_status status = check_resource_kind(kind)) return status;
-    Ref<Resource> found = find_resource(static_cast<ds_resource_kind>(kind), device_index, raw);
-    if (found) return give_handle(std::move(found), resource);
-    return fail(DS_STATUS_CLOSED, "raw", "borrow it instead", "doorstep has created no %s 0x%llx on device %lld",
-                kResourceKindNames[kind], static_cast<unsigned long long>(raw), static_cast<long long>(device_index));
 }
 
 ds_status ds_resource_count(int32_t kind, int64_t* count) {
@@ -189,13 +179,6 @@ ds_status ds_cuda_event_elapsed(ds_resource start, ds_resource end, float* milli
 
 // ---- Modules and kernels ----
 
-ds_status ds_module_load(ds_resource context, const void* image, ds_resource* module) {
-    if (!image) return fail_null("image");
-    if (!module) return fail_null("module");
-    Ref<Context> found = find_handle<Context>(context, "context");
-    return found ? give_handle(Module::load(std::move(found), image), module) : last_status();
-}
-
 ds_status ds_module_load_builtin(ds_resource context, const char* name, ds_resource* module) {
     if (!name) return fail_null("name");
     if (!module) return fail_null("module");
@@ -227,30 +210,4 @@ ds_status ds_kernel_launch(ds_resource kernel, ds_resource stream, const uint32_
     memcpy(shape.block, block, sizeof shape.block);
     shape.shared_bytes = shared_bytes;
     return launched->launch(*on, shape, arguments);
-}
-
-// ---- Graphs ----
-
-ds_status ds_graph_begin_capture(ds_resource stream) {
-    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
-    return found ? begin_capture(*found) : last_status();
-}
-
-ds_status ds_graph_end_capture(ds_resource stream, ds_resource* graph) {
-    if (!graph) return fail_null("graph");
-    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
-    return found ? give_handle(Graph::end_capture(*found), graph) : last_status();
-}
-
-ds_status ds_graph_instantiate(ds_resource graph, ds_resource* graph_exec) {
-    if (!graph_exec) return fail_null("graph_exec");
-    Ref<Graph> found = find_handle<Graph>(graph, "graph");
-    return found ? give_handle(GraphExec::create(std::move(found)), graph_exec) : last_status();
-}
-
-ds_status ds_graph_launch(ds_resource graph_exec, ds_resource stream) {
-    const Ref<GraphExec> launched = find_handle<GraphExec>(graph_exec, "graph_exec");
-    if (!launched) return last_status();
-    const Ref<Stream> on = find_handle<Stream>(stream, "stream");
-    return on ? launched->launch(*on) : last_status();
 }

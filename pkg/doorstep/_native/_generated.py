@@ -2239,7 +2239,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_cuda_architectures", ctypes.c_char_p, ()),
     ("ds_resource_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ResourceInfo))),
     ("ds_resource_release", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_resource_find", ctypes.c_int, (ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_resource_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
     ("ds_context_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
     ("ds_context_synchronize", ctypes.c_int, (ctypes.c_void_p,)),
@@ -2264,15 +2263,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_cuda_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_cuda_event_elapsed", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_memory_pool_default", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_memory_pool_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_memory_pool_trim", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_device_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     (
         "ds_device_memory_borrow",
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     ),
-    ("ds_device_memory_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_pinned_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_copy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
     ("ds_copy_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RowCopy))),
@@ -2286,7 +2282,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_semaphore_import", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)),
     ("ds_semaphore_signal", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_semaphore_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
-    ("ds_module_load", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_module_load_builtin", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     ("ds_kernel_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     (
@@ -2294,10 +2289,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p),
     ),
-    ("ds_graph_begin_capture", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_graph_end_capture", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_graph_instantiate", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_graph_launch", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_event_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_save_size", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
@@ -2322,14 +2313,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_capsule_destructor", None, (ctypes.c_void_p,)),
     ("ds_python_release", None, (ctypes.c_void_p,)),
     ("ds_python_release_now", None, ()),
-    ("ds_python_is_tensor", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     (
         "ds_python_read_tensors",
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(PythonRules), ctypes.POINTER(PythonTensor)),
     ),
     ("ds_python_signature", ctypes.c_int, (ctypes.POINTER(PythonTensor), ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_python_current_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)),
     ("ds_python_copy_to_pointer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_python_copy_from_pointer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     (
@@ -2474,7 +2463,6 @@ class Functions:
     ds_cuda_architectures: Any
     ds_resource_get_info: Any
     ds_resource_release: Any
-    ds_resource_find: Any
     ds_resource_count: Any
     ds_context_create: Any
     ds_context_synchronize: Any
@@ -2491,11 +2479,8 @@ class Functions:
     ds_cuda_event_wait: Any
     ds_cuda_event_elapsed: Any
     ds_memory_pool_default: Any
-    ds_memory_pool_create: Any
-    ds_memory_pool_trim: Any
     ds_device_memory_create: Any
     ds_device_memory_borrow: Any
-    ds_device_memory_set_stream: Any
     ds_pinned_memory_create: Any
     ds_copy: Any
     ds_copy_rows: Any
@@ -2505,14 +2490,9 @@ class Functions:
     ds_semaphore_import: Any
     ds_semaphore_signal: Any
     ds_semaphore_wait: Any
-    ds_module_load: Any
     ds_module_load_builtin: Any
     ds_kernel_get: Any
     ds_kernel_launch: Any
-    ds_graph_begin_capture: Any
-    ds_graph_end_capture: Any
-    ds_graph_instantiate: Any
-    ds_graph_launch: Any
     ds_event_wait: Any
     ds_event_close: Any
     ds_simulator_save_size: Any
@@ -2529,10 +2509,8 @@ class Functions:
     ds_capsule_destructor: Any
     ds_python_release: Any
     ds_python_release_now: Any
-    ds_python_is_tensor: Any
     ds_python_read_tensors: Any
     ds_python_signature: Any
-    ds_python_current_stream: Any
     ds_python_copy_to_pointer: Any
     ds_python_copy_from_pointer: Any
     ds_python_copy_out: Any
