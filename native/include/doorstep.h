@@ -707,26 +707,24 @@ DS_API ds_status ds_default_thread_count(int64_t* count);
 /* A ds_config is a checked copy of a struct. It lives while a handle, or a configuration or engine composed of it, refers
    to it. */
 
-/* Fills in the defaults of a kind (ds_config_kind); fields: its struct, with struct_size set. */
-DS_API ds_status ds_config_default(int32_t kind, void* fields);
+/* For each kind: its defaults; a configuration of its fields, INVALID_ARGUMENT if one is out of range or a part is of
+   another kind; and the fields read back, where parts are 0, see ds_config_get_part. struct_size must be set. */
+DS_API ds_status ds_simulator_config_default(ds_simulator_config* fields);
+DS_API ds_status ds_simulator_config_create(const ds_simulator_config* fields, ds_config* config);
+DS_API ds_status ds_simulator_config_get(ds_config config, ds_simulator_config* fields);
 
-/* INVALID_ARGUMENT if a field is out of range, or a part is a configuration of another kind. */
-DS_API ds_status ds_config_create(int32_t kind, const void* fields, ds_config* config);
+DS_API ds_status ds_sampling_config_default(ds_sampling_config* fields);
+DS_API ds_status ds_sampling_config_create(const ds_sampling_config* fields, ds_config* config);
+DS_API ds_status ds_sampling_config_get(ds_config config, ds_sampling_config* fields);
 
 DS_API ds_status ds_config_release(ds_config config);
 
 DS_API ds_status ds_config_get_kind(ds_config config, int32_t* kind);
 
-/* Reads the fields back; fields: the struct of its kind, with struct_size set. Parts are 0: see ds_config_get_part. */
-DS_API ds_status ds_config_get(ds_config config, void* fields);
-
 /* A new handle to the part of this kind that it was composed of. INVALID_ARGUMENT if it has none. */
 DS_API ds_status ds_config_get_part(ds_config config, int32_t kind, ds_config* part);
 
 /* ---- Simulator --------------------------------------------------------------------------------------------- */
-
-/* Fills in the defaults; config->struct_size must be set. */
-DS_API ds_status ds_simulator_config_default(ds_simulator_config* config);
 
 /* Creates the worlds and generates their first levels (episode index 1). INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. */
 DS_API ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* simulator);
@@ -1270,6 +1268,10 @@ typedef struct ds_metrics_config {
     DS_METRICS_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_metrics_config;
 
+DS_API ds_status ds_metrics_config_default(ds_metrics_config* fields);
+DS_API ds_status ds_metrics_config_create(const ds_metrics_config* fields, ds_config* config);
+DS_API ds_status ds_metrics_config_get(ds_config config, ds_metrics_config* fields);
+
 /* trace_capacity: events that each queue and each replica keeps, the latest ones, 0 .. DS_MAX_TRACE_EVENTS; 0: none. */
 DS_API ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics);
 /* Releases the handle. The store lives while a queue or a replica uses it. */
@@ -1445,6 +1447,10 @@ typedef struct ds_scheduler_config {
     int32_t padding;
 } ds_scheduler_config;
 
+DS_API ds_status ds_scheduler_config_default(ds_scheduler_config* fields);
+DS_API ds_status ds_scheduler_config_create(const ds_scheduler_config* fields, ds_config* config);
+DS_API ds_status ds_scheduler_config_get(ds_config config, ds_scheduler_config* fields);
+
 /* How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, see
    ds_request_queue_branch(), and the next request goes to the next one. CALLER: as the caller moves them. */
 typedef enum ds_controller {
@@ -1463,6 +1469,10 @@ typedef struct ds_controller_config {
     uint32_t struct_size;
     DS_CONTROLLER_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_controller_config;
+
+DS_API ds_status ds_controller_config_default(ds_controller_config* fields);
+DS_API ds_status ds_controller_config_create(const ds_controller_config* fields, ds_config* config);
+DS_API ds_status ds_controller_config_get(ds_config config, ds_controller_config* fields);
 
 /* Configuration of an engine. Of the simulator auto_reset is not used, nor are seed and world_offset; without
    observations it has the default parts. */
@@ -1484,6 +1494,10 @@ typedef struct ds_rollout_config {
     uint32_t struct_size;
     DS_ROLLOUT_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_rollout_config;
+
+DS_API ds_status ds_rollout_config_default(ds_rollout_config* fields);
+DS_API ds_status ds_rollout_config_create(const ds_rollout_config* fields, ds_config* config);
+DS_API ds_status ds_rollout_config_get(ds_config config, ds_rollout_config* fields);
 
 /* Counts of a queue, of requests since its creation. */
 typedef struct ds_request_queue_info {

@@ -32,13 +32,15 @@
     X(ds_status, get_api, (uint32_t version, const struct ds_api** api)) \
     X(ds_status, live_count, (int32_t kind, int64_t* count)) \
     X(ds_status, default_thread_count, (int64_t* count)) \
-    X(ds_status, config_default, (int32_t kind, void* fields)) \
-    X(ds_status, config_create, (int32_t kind, const void* fields, ds_config* config)) \
+    X(ds_status, simulator_config_default, (ds_simulator_config* fields)) \
+    X(ds_status, simulator_config_create, (const ds_simulator_config* fields, ds_config* config)) \
+    X(ds_status, simulator_config_get, (ds_config config, ds_simulator_config* fields)) \
+    X(ds_status, sampling_config_default, (ds_sampling_config* fields)) \
+    X(ds_status, sampling_config_create, (const ds_sampling_config* fields, ds_config* config)) \
+    X(ds_status, sampling_config_get, (ds_config config, ds_sampling_config* fields)) \
     X(ds_status, config_release, (ds_config config)) \
     X(ds_status, config_get_kind, (ds_config config, int32_t* kind)) \
-    X(ds_status, config_get, (ds_config config, void* fields)) \
     X(ds_status, config_get_part, (ds_config config, int32_t kind, ds_config* part)) \
-    X(ds_status, simulator_config_default, (ds_simulator_config* config)) \
     X(ds_status, simulator_create, (const ds_simulator_config* config, ds_simulator* simulator)) \
     X(ds_status, simulator_close, (ds_simulator simulator)) \
     X(ds_status, simulator_get_info, (ds_simulator simulator, ds_simulator_info* info)) \
@@ -98,6 +100,9 @@
     X(ds_status, policy_freeze, (ds_policy policy, ds_policy* frozen)) \
     X(ds_status, policy_forward, (ds_policy policy, const ds_policy_call* call)) \
     X(ds_status, policy_act, (ds_policy policy, const ds_policy_call* call)) \
+    X(ds_status, metrics_config_default, (ds_metrics_config* fields)) \
+    X(ds_status, metrics_config_create, (const ds_metrics_config* fields, ds_config* config)) \
+    X(ds_status, metrics_config_get, (ds_config config, ds_metrics_config* fields)) \
     X(ds_status, metrics_create, (int64_t trace_capacity, ds_metrics* metrics)) \
     X(ds_status, metrics_release, (ds_metrics metrics)) \
     X(ds_status, metrics_open_series, (ds_metrics metrics, int32_t kind, const char* name, const char* labels, const \
@@ -112,6 +117,15 @@
     X(ds_status, series_get_quantiles, (ds_series series, const double* fractions, uint64_t count, double* values)) \
     X(ds_status, series_get_points, (ds_series series, uint64_t most, ds_series_point* points, uint64_t* count)) \
     X(ds_status, metrics_get_trace, (ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count)) \
+    X(ds_status, scheduler_config_default, (ds_scheduler_config* fields)) \
+    X(ds_status, scheduler_config_create, (const ds_scheduler_config* fields, ds_config* config)) \
+    X(ds_status, scheduler_config_get, (ds_config config, ds_scheduler_config* fields)) \
+    X(ds_status, controller_config_default, (ds_controller_config* fields)) \
+    X(ds_status, controller_config_create, (const ds_controller_config* fields, ds_config* config)) \
+    X(ds_status, controller_config_get, (ds_config config, ds_controller_config* fields)) \
+    X(ds_status, rollout_config_default, (ds_rollout_config* fields)) \
+    X(ds_status, rollout_config_create, (const ds_rollout_config* fields, ds_config* config)) \
+    X(ds_status, rollout_config_get, (ds_config config, ds_rollout_config* fields)) \
     X(int64_t, monotonic_ns, (void)) \
     X(ds_status, shared_level_create, (const ds_level* level, int64_t num_agents, ds_shared_level* shared)) \
     X(ds_status, shared_level_release, (ds_shared_level shared)) \

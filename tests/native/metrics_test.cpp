@@ -470,7 +470,7 @@ struct Played {
     Played() {
         ds_simulator_config config = default_config(16);
         config.num_threads = 2;
-        CHECK_EQUAL(ds_replica_create(ConfigHandle(DS_CONFIG_SIMULATOR, config), requests, outputs, 3, &replica),
+        CHECK_EQUAL(ds_replica_create(ConfigHandle(config), requests, outputs, 3, &replica),
                     DS_STATUS_OK);
         CHECK_EQUAL(ds_replica_set_policy(replica, 0, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
     }

@@ -615,13 +615,13 @@ void queues_and_replicas_are_checked() {
     CHECK_EQUAL(ds_request_queue_branch(1, 4, &branch), DS_STATUS_CLOSED);
     ds_simulator_config rules = default_config(1);
     rules.num_agents = 3;
-    const ConfigHandle others(DS_CONFIG_SIMULATOR, rules);
+    const ConfigHandle others(rules);
     ds_replica replica;
     CHECK_EQUAL(ds_replica_create(others, engine.requests, engine.outputs, 0, &replica), DS_STATUS_INVALID_ARGUMENT);
     CHECK(last_error_names("simulator"));
     CHECK_EQUAL(ds_replica_create(others, 1, engine.outputs, 0, &replica), DS_STATUS_CLOSED);
     CHECK_EQUAL(ds_replica_create(1, engine.requests, engine.outputs, 0, &replica), DS_STATUS_CLOSED);
-    const ConfigHandle scheduler(DS_CONFIG_SCHEDULER, defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER));
+    const ConfigHandle scheduler(defaults_of<ds_scheduler_config>());
     CHECK_EQUAL(ds_replica_create(scheduler, engine.requests, engine.outputs, 0, &replica), DS_STATUS_INVALID_ARGUMENT);
     uint64_t moved;
     CHECK_EQUAL(ds_request_queue_move(engine.requests, &engine.requests, 1, 0, 1, 0, &moved),

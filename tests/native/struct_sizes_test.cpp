@@ -52,13 +52,14 @@ void fields_that_the_caller_lacks_have_their_defaults() {
 
     OlderSampling older = {sizeof older, 0.5f, 0, 0.25f};
     ds_config made;
-    CHECK_EQUAL(ds_config_create(DS_CONFIG_SAMPLING, &older, &made), DS_STATUS_OK);
-    auto fields = defaults_of<ds_sampling_config>(DS_CONFIG_SAMPLING);
-    CHECK_EQUAL(ds_config_get(made, &fields), DS_STATUS_OK);
+    ds_sampling_config* const as_now = reinterpret_cast<ds_sampling_config*>(&older);
+    CHECK_EQUAL(ds_sampling_config_create(as_now, &made), DS_STATUS_OK);
+    auto fields = defaults_of<ds_sampling_config>();
+    CHECK_EQUAL(config_get(made, &fields), DS_STATUS_OK);
     CHECK(fields.temperature == 0.5f && fields.top_p == 0.25f);
     CHECK_EQUAL(fields.seed, -1);
     older = {sizeof older, 0, 0, 0};
-    CHECK_EQUAL(ds_config_get(made, &older), DS_STATUS_OK);
+    CHECK_EQUAL(ds_sampling_config_get(made, as_now), DS_STATUS_OK);
     CHECK(older.temperature == 0.5f && older.top_p == 0.25f);
     CHECK_EQUAL(ds_config_release(made), DS_STATUS_OK);
 }

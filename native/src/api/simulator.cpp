@@ -36,14 +36,6 @@ ds_status make_simulator(const ds_simulator_config& given, Ref<Simulator>* simul
 
 using namespace doorstep;
 
-ds_status ds_simulator_config_default(ds_simulator_config* config) {
-    Results<ds_simulator_config> results(config, "config");
-    if (results.status()) return results.status();
-    config = results.fields();
-    set_defaults(config);
-    return results.give();
-}
-
 ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* simulator) {
     ds_simulator_config defaults;
     set_defaults(&defaults);

@@ -2074,13 +2074,15 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_get_api", ctypes.c_int, (ctypes.c_uint32, ctypes.c_void_p)),
     ("ds_live_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
     ("ds_default_thread_count", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_config_default", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
-    ("ds_config_create", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
+    ("ds_simulator_config_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
+    ("ds_simulator_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorConfig))),
+    ("ds_sampling_config_default", ctypes.c_int, (ctypes.POINTER(SamplingConfig),)),
+    ("ds_sampling_config_create", ctypes.c_int, (ctypes.POINTER(SamplingConfig), ctypes.c_void_p)),
+    ("ds_sampling_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SamplingConfig))),
     ("ds_config_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_config_get_kind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_config_get_part", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
-    ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
     ("ds_simulator_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
     ("ds_simulator_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorInfo))),
@@ -2145,6 +2147,9 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_policy_freeze", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_policy_forward", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
     ("ds_policy_act", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
+    ("ds_metrics_config_default", ctypes.c_int, (ctypes.POINTER(MetricsConfig),)),
+    ("ds_metrics_config_create", ctypes.c_int, (ctypes.POINTER(MetricsConfig), ctypes.c_void_p)),
+    ("ds_metrics_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(MetricsConfig))),
     ("ds_metrics_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
     ("ds_metrics_release", ctypes.c_int, (ctypes.c_void_p,)),
     (
@@ -2170,6 +2175,15 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(TraceEvent), ctypes.c_void_p),
     ),
+    ("ds_scheduler_config_default", ctypes.c_int, (ctypes.POINTER(SchedulerConfig),)),
+    ("ds_scheduler_config_create", ctypes.c_int, (ctypes.POINTER(SchedulerConfig), ctypes.c_void_p)),
+    ("ds_scheduler_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SchedulerConfig))),
+    ("ds_controller_config_default", ctypes.c_int, (ctypes.POINTER(ControllerConfig),)),
+    ("ds_controller_config_create", ctypes.c_int, (ctypes.POINTER(ControllerConfig), ctypes.c_void_p)),
+    ("ds_controller_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ControllerConfig))),
+    ("ds_rollout_config_default", ctypes.c_int, (ctypes.POINTER(RolloutConfig),)),
+    ("ds_rollout_config_create", ctypes.c_int, (ctypes.POINTER(RolloutConfig), ctypes.c_void_p)),
+    ("ds_rollout_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RolloutConfig))),
     ("ds_monotonic_ns", ctypes.c_int64, ()),
     ("ds_shared_level_create", ctypes.c_int, (ctypes.POINTER(Level), ctypes.c_int64, ctypes.c_void_p)),
     ("ds_shared_level_release", ctypes.c_int, (ctypes.c_void_p,)),
@@ -2349,13 +2363,15 @@ class Functions:
     ds_get_api: Any
     ds_live_count: Any
     ds_default_thread_count: Any
-    ds_config_default: Any
-    ds_config_create: Any
+    ds_simulator_config_default: Any
+    ds_simulator_config_create: Any
+    ds_simulator_config_get: Any
+    ds_sampling_config_default: Any
+    ds_sampling_config_create: Any
+    ds_sampling_config_get: Any
     ds_config_release: Any
     ds_config_get_kind: Any
-    ds_config_get: Any
     ds_config_get_part: Any
-    ds_simulator_config_default: Any
     ds_simulator_create: Any
     ds_simulator_close: Any
     ds_simulator_get_info: Any
@@ -2412,6 +2428,9 @@ class Functions:
     ds_policy_freeze: Any
     ds_policy_forward: Any
     ds_policy_act: Any
+    ds_metrics_config_default: Any
+    ds_metrics_config_create: Any
+    ds_metrics_config_get: Any
     ds_metrics_create: Any
     ds_metrics_release: Any
     ds_metrics_open_series: Any
@@ -2425,6 +2444,15 @@ class Functions:
     ds_series_get_quantiles: Any
     ds_series_get_points: Any
     ds_metrics_get_trace: Any
+    ds_scheduler_config_default: Any
+    ds_scheduler_config_create: Any
+    ds_scheduler_config_get: Any
+    ds_controller_config_default: Any
+    ds_controller_config_create: Any
+    ds_controller_config_get: Any
+    ds_rollout_config_default: Any
+    ds_rollout_config_create: Any
+    ds_rollout_config_get: Any
     ds_monotonic_ns: Any
     ds_shared_level_create: Any
     ds_shared_level_release: Any
