@@ -27,6 +27,7 @@ def moments(sim: doorstep.Simulator, out_at: dict[int, int], steps: int) -> Iter
         for world, last in out_at.items():
             if step == last:
                 sim.state.body_positions.to_numpy()[world, :2] = [(-3.0, OUT, 0.0), (3.0, OUT, 0.0)]
+                sim.state.agent_max_y.to_numpy()[world] = OUT
         yield step
 
 
@@ -59,6 +60,24 @@ def test_each_world_stops_at_its_own_moment_and_shows_its_agents() -> None:
     assert (first.step, second.step) == (3, 6)
     assert first.is_out
     assert second.is_out
+
+
+def test_agents_that_came_back_from_beyond_the_exit_have_been_out() -> None:
+    with doorstep.Simulator(1, num_threads=1) as sim:
+        sim.state.agent_max_y.to_numpy()[:] = OUT
+        (snapshot,) = sim._snapshots([0])
+        assert snapshot.body_positions[:2, 1].max() < OUT
+        assert snapshot.agents_are_out()
+
+
+def test_in_a_level_with_a_goal_its_world_is_out_when_the_goal_is_reached(tmp_path: Path) -> None:
+    goal = doorstep.levels.Goal(min_x=-10, max_x=10, min_y=-1, max_y=30)
+    for auto_reset in (True, False):
+        with doorstep.Simulator(
+            1, num_threads=1, auto_reset=auto_reset, levels=[doorstep.levels.GeneratedLevel(goal=goal)]
+        ) as sim:
+            said = film(caption=True).write(tmp_path / "a.png", sim, moments(sim, {}, 20), "")
+        assert said.endswith("after step 1")
 
 
 def test_an_episode_that_ends_by_time_stops_its_world_before_the_next_one_begins() -> None:
