@@ -19,7 +19,8 @@ from tests.system_packages import chromium, chromium_environment, chromium_optio
 import doorstep
 from doorstep import levels
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.recording.film import Film, side_by_side
+from doorstep.recording.film import Film
+from doorstep.recording.grid import side_by_side
 from doorstep.render import look, write_png
 
 Image = NDArray[np.uint8]

@@ -59,7 +59,7 @@ class Panel:
 
     def image(self, drawing: Drawing, caption: bool) -> Image:
         """The picture of its latest moment; not to be changed."""
-        if self._image is None:
+        if self._image is None or self._image.shape != drawing.shape:
             assert self._snapshot is not None, "see() comes first"
             self._image = drawing.draw(self._snapshot, self._anchor)
             if caption:
