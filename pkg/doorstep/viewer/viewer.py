@@ -73,6 +73,10 @@ class Viewer:
 
     # ---- Stepping ----
 
+    def prepare(self) -> None:
+        """Shows the worlds as they begin before any browser does, so that the first one gets them with the page."""
+        self._show_or_fail(time.monotonic())
+
     def run(self) -> None:
         """Runs until KeyboardInterrupt."""
         while True:
