@@ -17,7 +17,7 @@ from doorstep.viewer.play import LivePlay, Pace, Play, RecordedPlay
 from doorstep.viewer.requests import Requests, is_collision
 from doorstep.viewer.world_arrays import Layout, Trails, read
 
-_SCENE_PERIOD = 1 / 32  # seconds between two updates of the scene, at least; likewise of numbers and picture
+_SCENE_PERIOD = 1 / 25  # seconds between two updates of the scene, at least: a step in real time; likewise below
 _NUMBERS_PERIOD = 1 / 3
 _PICTURE_PERIOD = 1 / 3
 _LONGEST_BURST = 0.03  # seconds of stepping without serving requests
