@@ -103,8 +103,7 @@ class Snapshot:
         return (centres - halves).min(axis=0), (centres + halves).max(axis=0)
 
 
-_OF_THE_LEVEL = ("level", "goal", "exit")
-_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", *_OF_THE_LEVEL))
+_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", "level", "goal", "exit"))
 
 
 def take_snapshots(
@@ -119,8 +118,8 @@ def take_snapshots(
     for world in worlds:
         values = fields.read(world)
         episode_index = int(values.pop("episode_index"))
-        level = dict(zip(_OF_THE_LEVEL, level_of(world), strict=True))
-        snapshots.append(Snapshot(world=world, episode_index=episode_index, **level, **values))
+        level, goal, end = level_of(world)
+        snapshots.append(Snapshot(world=world, level=level, goal=goal, exit=end, episode_index=episode_index, **values))
     return snapshots
 
 

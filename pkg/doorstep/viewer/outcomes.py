@@ -47,7 +47,8 @@ class Outcomes:
     def all_out(self) -> list[int]:
         """The worlds whose agents have all been beyond the exit in this episode."""
         exits = self._exits[self._present_levels()]
-        return np.flatnonzero((read(self._sim.state.agent_max_y) > exits[:, None]).all(axis=1)).tolist()
+        out: list[int] = np.flatnonzero((read(self._sim.state.agent_max_y) > exits[:, None]).all(axis=1)).tolist()
+        return out
 
     def add(self) -> None:
         """Counts the episodes that ended with the simulator's last step."""
