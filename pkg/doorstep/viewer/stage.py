@@ -6,7 +6,7 @@ An array is sent only if it differs from the one sent before: while agents walk,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +130,7 @@ _THINGS: tuple[tuple[BoxesOf, tuple[str, ...], _Meshes], ...] = (
         {"agents": (_agent_body(), None), "eyes": (_agent_eyes(), world_arrays.EYE_COLOUR)},
     ),
 )
+_FIELDS = sorted({name for _, fields, _ in _THINGS for name in fields})
 
 
 class Stage:
@@ -155,8 +156,10 @@ class Stage:
 
     def show(self, worlds: range, current: int, names: Sequence[str], trails: Trails) -> None:
         """Shows the present state of some worlds, one per cell with its name, and the lines of the current one."""
+        shown = slice(worlds.start, worlds.stop)
+        fields = {name: read(getattr(self._sim.state, name))[shown].tobytes() for name in _FIELDS}
         for thing in self._things:
-            thing.show(self._sim, worlds, self._layout)
+            thing.show(self._sim, worlds, self._layout, fields)
         offset = self._layout.offsets[current - worlds.start]
         if self._marked != (worlds, current):
             self._frame.show(*_around(self._layout, offset))
@@ -191,10 +194,9 @@ class _Thing:
         self._instances = [Instances(scene, name, *of) for name, of in meshes.items()]
         self._shown: tuple[range, list[bytes]] | None = None
 
-    def show(self, sim: Simulator, worlds: range, layout: Layout) -> None:
-        """Shows the present state of some worlds."""
-        fields = (read(getattr(sim.state, name))[worlds.start : worlds.stop] for name in self._fields)
-        now = worlds, [field.tobytes() for field in fields]
+    def show(self, sim: Simulator, worlds: range, layout: Layout, fields: Mapping[str, bytes]) -> None:
+        """Shows the present state of some worlds. fields: their bytes, by name."""
+        now = worlds, [fields[name] for name in self._fields]
         if now == self._shown:
             return
         boxes = self._boxes_of(sim, worlds, layout)
