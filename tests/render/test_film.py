@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,13 @@ def test_a_film_ends_when_the_agents_of_all_its_worlds_are_out(tmp_path: Path) -
         assert said.endswith("after step 6")
         said = film(worlds=[0, 3], until="end").write(tmp_path / "a.png", sim, moments(sim, {0: 3, 3: 6}, 20), "")
         assert said.endswith("after step 20")
+
+
+def test_each_world_of_a_page_stops_at_its_own_moment(tmp_path: Path) -> None:
+    with doorstep.Simulator(4, num_threads=1) as sim:
+        said = film(worlds=[1, 2]).write(tmp_path / "a.html", sim, moments(sim, {1: 3, 2: 6}, 20), "")
+    assert said == "7 moments of 2 worlds"
+    assert re.findall(r'"moments": (\d+)', (tmp_path / "a.html").read_text("utf-8")) == ["4", "7"]
 
 
 def test_each_world_stops_at_its_own_moment_and_shows_its_agents() -> None:

@@ -113,7 +113,7 @@ class Film:
         page: ReplayPage | None = None
         for _ in shooting.shown(moments):
             if page is None:
-                page = ReplayPage(shooting.sim, self.worlds, title)
+                page = ReplayPage(shooting.sim, self.worlds, title, until_out=self.until == "out")
             else:
                 page.record()
         assert page is not None, "there is a moment before the first step"
