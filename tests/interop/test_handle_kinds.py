@@ -145,7 +145,7 @@ def call(function: Function, tested: Field, handle: int, handles: dict[str, int]
     assert getattr(library, function.name)(*arguments) == Status.INVALID_ARGUMENT
     error = native.Error(struct_size=ctypes.sizeof(native.Error))
     check(load().ds_last_error(ctypes.byref(error)))
-    return bytes(error.message).decode()
+    return (error.message or b"").decode()
 
 
 @pytest.mark.parametrize(("function", "parameter"), taking_handles())
