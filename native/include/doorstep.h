@@ -769,8 +769,9 @@ DS_API ds_status ds_simulator_set_levels(ds_simulator simulator, const ds_level*
    INVALID_ARGUMENT if a field is out of range. */
 DS_API ds_status ds_simulator_set_rewards(ds_simulator simulator, const ds_level_rewards* rewards);
 
-/* Begins given episodes in distinct worlds, without simulating; observations show them. INVALID_ARGUMENT, with nothing
-   changed, if a world, seed or level is refused. */
+/* Begins given episodes in distinct worlds, without simulating; observations show them. A level given here has no place
+   among the simulator's: "level_indices" is 0. INVALID_ARGUMENT, with nothing changed, if a world, seed or level is
+   refused. */
 DS_API ds_status ds_simulator_begin(ds_simulator simulator, const ds_episode_start* starts, uint64_t count);
 
 /* Recomputes all observations from the current state, after edits. */
