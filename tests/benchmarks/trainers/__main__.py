@@ -51,15 +51,14 @@ def run(trainer: str, order: Order) -> tuple[list[Point], list[dict[str, Any]]]:
 
 
 def success_head() -> str:
-    columns = ["trainer", "seed", *(f"{door}, {who}" for door in DOORS for who in ("both", "one"))]
-    columns += ["CPU time", "world-steps", "per CPU-second"]
-    return f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
+    columns = ("trainer", "seed", *DOORS, "CPU time", "world-steps", "per CPU-second")
+    return f"both agents / at least one:\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
 
 
 def success_row(trainer: str, seed: int, last: Point, rooms: Sequence[Mapping[str, Any]]) -> str:
-    cells = [NAMES[trainer], str(seed), *(share(**room[who]) for room in rooms for who in ("all", "one"))]
-    cells += [f"{last.cpu_seconds:.0f} s", f"{last.world_steps / 1e6:.1f} million"]
-    return f"| {' | '.join(cells)} | {last.world_steps / last.cpu_seconds:,.0f} |"
+    shares = (f"{share(**room['all'])} / {share(**room['one'])}" for room in rooms)
+    steps = f"{last.world_steps / 1e6:.1f} million | {last.world_steps / last.cpu_seconds:,.0f}"
+    return f"| {NAMES[trainer]} | {seed} | {' | '.join(shares)} | {last.cpu_seconds:.0f} s | {steps} |"
 
 
 def share(value: float, low: float, high: float) -> str:

@@ -34,7 +34,8 @@ class Order(TypedDict):
 
 
 def main() -> None:
-    trainer, order = sys.argv[1], Order(**json.loads(sys.argv[2]))
+    trainer = sys.argv[1]
+    order: Order = json.loads(sys.argv[2])
     torch.set_num_threads(1)
     config = make_config(order["worlds"], order["seed"])
     config = config.changed(num_updates=order["updates"] or config.num_updates)
