@@ -10,10 +10,10 @@ from doorstep.training.ppo import interpolated
 
 
 def make_config(worlds: int | None, seed: int) -> TrainingConfig:
-    """The default preset on one thread, without the retries that others lack. worlds: None for the preset's number."""
+    """The default preset on one thread. worlds: None for the preset's number."""
     worlds = worlds or preset("default").simulator.num_worlds
     return preset("default").changed(
-        f"simulator.num_worlds={worlds}", f"simulator.seed={seed}", f"seed={seed}", "simulator.num_threads=1", retries=0
+        f"simulator.num_worlds={worlds}", f"simulator.seed={seed}", f"seed={seed}", "simulator.num_threads=1"
     )
 
 
