@@ -76,7 +76,7 @@ DS_METHOD void apply_layers(const Crew& crew, const Network& network, const Tile
             crew.each([&](Part part) { activate_part<Shape>(*layer, part, width, memory.values); });
             continue;
         }
-        if (layer->kind == DS_LAYER_LAYER_NORM) {
+        if (is_norm(layer->kind)) {
             crew.each([&](Part part) { normalize_part<Shape>(*layer, part, memory.values); });
             continue;
         }
