@@ -243,10 +243,8 @@ docs: ## Write the generated bindings and the tables of the documentation
 	@$(call bin,lint)/python native/generate_bindings.py
 	@$(call bin,lint)/python docs/generate.py
 
-docs-images: wheel test-environment ## Draw the pictures of worlds in docs/images/ again
+docs-images: wheel test-environment ## Draw the pictures in docs/images/ again
 	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) PYTHONPATH=. $(call bin,test)/python docs/draw_images.py
-	@$(call bin,test)/doorstep levels curated --output docs/images/levels
-	@$(call bin,test)/doorstep render --policy trained --seed 7 --size 640x400 --fps 12 --output docs/images/third_door.webp
 
 docs-site: ## Build the documentation's site into build/docs-site; needs Python 3.11 or newer and no wheel
 	@$(call environment,docs,docs)

@@ -1,4 +1,4 @@
-"""Draws the pictures of worlds in docs/images/, and a sheet of all of them: `make docs-images`.
+"""Draws the pictures in docs/images/, and a sheet of most of them: `make docs-images`.
 
 The page of a replay is drawn by the Chromium of the tests.
 """
@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from playwright.sync_api import sync_playwright
-from tests.render.pixels import read_png
+import PIL.Image
+from draw_plan import plan
+from draw_plots import evaluation, learning_curves, positions
 from tests.system_packages import chromium, chromium_environment, chromium_options
 
 import doorstep
 from doorstep import levels
+from doorstep.cli import main
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording.film import Film, side_by_side
 from doorstep.render import look, write_png
-
-Image = NDArray[np.uint8]
 
 IMAGES = Path(__file__).parent / "images"
 SEED = 5
@@ -50,6 +49,15 @@ def trained(steps: int, num_worlds: int = 1, **film: object) -> Callable[[Path],
     return draw
 
 
+def command(*words: str) -> Callable[[Path], None]:
+    """Draws by a command of doorstep."""
+
+    def draw(path: Path) -> None:
+        assert main([*words, "--output", str(path)]) == 0
+
+    return draw
+
+
 def curated(path: Path) -> None:
     """Draws six levels that come with doorstep."""
     names = ("two rooms", "slalom", "apart", "carry", "spiral", "far button")
@@ -62,6 +70,8 @@ def curated(path: Path) -> None:
 
 def replay(path: Path) -> None:
     """Draws the page of a replay."""
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory() as folder, doorstep.Simulator(1, seed=SEED) as sim:
         page = Path(folder) / "replay.html"
         Film(until="out").write(page, sim, moments(sim, 120), "trained")
@@ -81,46 +91,35 @@ def replay(path: Path) -> None:
 
 DRAWN: dict[str, Callable[[Path], None]] = {
     "overview.png": trained(42, camera="overview", width=720, height=440, samples=3, caption=False),
-    "follow.png": trained(40, camera="follow", width=480, height=320, samples=3, caption=False),
+    "follow.png": trained(40, camera="follow", width=720, height=480, samples=3, caption=False),
     "first_agent.png": trained(48, 4, camera="overview", width=480, height=320),
     "grid.png": trained(84, 12, camera="overview", width=240, height=180, columns=4, counter=True, until="out"),
     "levels.png": curated,
     "replay.png": replay,
+    "learning_curves.png": learning_curves,
+    "positions.png": positions,
+    "evaluation.png": evaluation,
+    "plan.svg": plan,
+    "levels": command("levels", "curated"),
+    "third_door.webp": command(*["render", "--policy", "trained", "--seed", "7", "--size", "640x400", "--fps", "12"]),
 }
 
 
-def gallery() -> Image:
-    """All pictures on one sheet, each within a cell."""
+def gallery(path: Path) -> None:
+    """Draws the pictures that are PNG on one sheet, each within a cell."""
     width, height = CELL
-    background = np.rint(255 * np.array(look.rgb(look.PANEL))).astype(np.uint8)
     cells = []
-    for name in DRAWN:
-        image = _reduced(read_png((IMAGES / name).read_bytes())[..., :3])
-        cell = np.tile(background, (height, width, 1))
-        top, left = (height - image.shape[0]) // 2, (width - image.shape[1]) // 2
-        cell[top : top + image.shape[0], left : left + image.shape[1]] = image
-        cells.append(cell)
-    return side_by_side(cells, 3)
-
-
-def _reduced(image: Image) -> Image:
-    """Made smaller until it fits a cell: each pixel is the mean of those that it covers."""
-    scale = max(image.shape[1] / CELL[0], image.shape[0] / CELL[1], 1.0)
-    for axis in (0, 1):
-        size = int(image.shape[axis] / scale)
-        edges = np.linspace(0, image.shape[axis], size + 1)
-        sums = np.concatenate([np.zeros_like(image.take([0], axis), np.float64), image.cumsum(axis, np.float64)], axis)
-        first = np.floor(edges).astype(int).clip(0, image.shape[axis] - 1)
-        shape = [1, 1, 1]
-        shape[axis] = -1
-        at = sums.take(first, axis) + (edges - first).reshape(shape) * image.take(first, axis)
-        image = np.rint(np.diff(at, axis=axis) * size / edges[-1]).astype(np.uint8)
-    return image
+    for name in (name for name in DRAWN if name.endswith(".png")):
+        cell = PIL.Image.new("RGB", CELL, look.PANEL)
+        with PIL.Image.open(IMAGES / name) as image:
+            image.thumbnail(CELL)
+            cell.paste(image.convert("RGB"), ((width - image.width) // 2, (height - image.height) // 2))
+        cells.append(np.asarray(cell))
+    write_png(path, side_by_side(cells, 3))
 
 
 if __name__ == "__main__":
     for name, draw in DRAWN.items():
         draw(IMAGES / name)
-        print(f"docs/images/{name}: {(IMAGES / name).stat().st_size:,} bytes", flush=True)
-    write_png(IMAGES / "gallery.png", gallery())
-    print("docs/images/gallery.png")
+        print(f"docs/images/{name}", flush=True)
+    gallery(IMAGES / "gallery.png")

@@ -30,7 +30,7 @@ EXAMPLES = (
 )
 
 _Camera: TypeAlias = Literal["top", "overview"]
-_WIDTH, _HEIGHT = 240, 200  # pixels of the picture of a level
+_WIDTH, _HEIGHT = 360, 300  # pixels of the picture of a level
 _POLICY = "scripted"
 _NOT_SOLVED = 3  # exit code
 

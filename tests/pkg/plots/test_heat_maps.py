@@ -70,6 +70,15 @@ def test_maps_say_where_agents_beyond_them_were() -> None:
     assert bar.get_xlabel() == "share of the agents' steps in a cell of 0.5 m x 0.5 m"
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_titles_are_within_the_picture(count: int) -> None:
+    low, high, statics = np.array([-11.0, -1]), np.array([11.0, 40]), np.array([[EntityKind.WALL, 0, 0, 22, 1]])
+    rooms = Visits("rooms.rec", low, high, np.ones((44, 82)), np.array([0, 9.0, 0, 0]), statics, np.ones(1))
+    figure = _figure([rooms] * count)
+    figure.draw_without_rendering()
+    assert all(axis.get_tightbbox().y1 <= figure.bbox.height for axis in figure.axes[:count])
+
+
 def test_pictures_and_mistakes(tmp_path: Path) -> None:
     with doorstep.Simulator(2) as sim, RecordingWriter(tmp_path / "a.rec", sim) as writer:
         writer.step()

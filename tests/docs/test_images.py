@@ -1,0 +1,92 @@
+"""The committed pictures of the documentation are what `make docs-images` draws."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.docs.pages import DOCS, PAGES
+
+from doorstep.cli import main
+
+pytest.importorskip("matplotlib")
+PIL_Image = pytest.importorskip("PIL.Image")
+
+from draw_images import DRAWN, IMAGES  # noqa: E402
+
+# The mean difference of a pixel, of 255: edges of letters differ between versions of matplotlib and between fonts.
+DIFFERENCE = {"learning_curves.png": 6, "positions.png": 6, "evaluation.png": 6, "replay.png": 10}
+# Drawn by hand, of what needs a running viewer or a Vulkan driver.
+OTHERS = {"materials.png", "view.jpg", "gallery.png", "learning_curves.csv"}
+
+
+def frames_of(path: Path) -> Iterator[NDArray[np.uint8]]:
+    """The pictures of a file, uint8 [H, W, 3]."""
+    with PIL_Image.open(path) as image:
+        for number in range(getattr(image, "n_frames", 1)):
+            image.seek(number)
+            yield np.asarray(image.convert("RGB"))
+
+
+def assert_alike(drawn: Path, committed: Path) -> None:
+    difference = DIFFERENCE.get(committed.name, 1)
+    for number, (one, other) in enumerate(zip(frames_of(drawn), frames_of(committed), strict=True)):
+        assert one.shape == other.shape, committed.name
+        assert np.abs(one.astype(float) - other).mean() < difference, f"{committed.name}, frame {number}"
+
+
+def test_pages_show_every_picture_and_every_picture_is_drawn() -> None:
+    files = {str(path.relative_to(IMAGES)) for path in IMAGES.rglob("*") if path.is_file()}
+    assert {name.partition("/")[0] for name in files} == set(DRAWN) | OTHERS
+    text = "".join(page.read_text("utf-8") for page in PAGES)
+    shown = set(re.findall(r"images/([\w/]+\.\w+)", text))
+    assert shown <= files
+    assert files - shown <= {"gallery.png", "levels.png", "learning_curves.csv"}
+
+
+def test_the_drawing_of_the_environment_has_the_sizes_of_the_engine(tmp_path: Path) -> None:
+    DRAWN["plan.svg"](tmp_path / "plan.svg")
+    text = (tmp_path / "plan.svg").read_text("utf-8")
+    assert text == (IMAGES / "plan.svg").read_text("utf-8")
+    page = (DOCS / "reference" / "environment.md").read_text("utf-8")
+    lengths = set(re.findall(r">(?:\w+:? )*([\d.]+) m<", text))
+    assert {"40", "20", "13.333", "6.667", "5.333", "5", "4.375", "3", "2", "1"} <= lengths
+    assert all(f"{round(float(length), 2):g}" in page or length in page for length in lengths)
+
+
+def test_the_film_of_the_readme_is_small_enough_and_plays_eight_seconds() -> None:
+    path = IMAGES / "third_door.webp"
+    assert path.stat().st_size < 3_000_000
+    durations, frames = [], 0
+    with PIL_Image.open(path) as film:
+        assert (film.format, film.size, film.info["loop"]) == ("WEBP", (640, 400), 0)
+        while frames < film.n_frames:
+            film.seek(frames)
+            film.load()
+            durations.append(film.info["duration"])
+            frames += 1
+    assert frames > 20
+    assert 4 < sum(durations) / 1000 < 12
+
+
+def test_a_level_is_drawn_as_it_is_committed(tmp_path: Path) -> None:
+    assert main(["levels", "one door", "--output", str(tmp_path / "one_door.png")]) == 0
+    assert_alike(tmp_path / "one_door.png", IMAGES / "levels" / "one_door.png")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(set(DRAWN) - {"plan.svg"}))
+def test_pictures_are_drawn_as_they_are_committed(name: str, tmp_path: Path) -> None:
+    if name == "replay.png":
+        pytest.importorskip("playwright")
+    if (IMAGES / name).is_dir():
+        (tmp_path / name).mkdir()
+    DRAWN[name](tmp_path / name)
+    drawn = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(drawn) == (len(list((IMAGES / name).iterdir())) if (IMAGES / name).is_dir() else 1)
+    for path in drawn:
+        assert_alike(path, IMAGES / path.relative_to(tmp_path))
