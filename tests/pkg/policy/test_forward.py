@@ -100,7 +100,8 @@ def test_rms_norm_is_that_of_pytorch(options: dict[str, Any]) -> None:
 def test_dropout_of_a_network_in_training_is_that_of_evaluation() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(NUM_INPUTS, 33), nn.Dropout(0.9), nn.Linear(33, NUM_LOGITS)).train()
     policy, observations = doorstep.load_policy(net), observe(20)
-    assert net.training and net[2].training
+    assert net.training
+    assert net[2].training
     np.testing.assert_allclose(policy.forward(observations), logits_of(net.eval(), observations), atol=TOLERANCE)
 
 

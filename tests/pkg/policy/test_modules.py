@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "list": (lambda: nn.ModuleList([nn.Linear(NUM_INPUTS, 8), nn.PReLU(), LAST]), r"module\[1\] is a PReLU"),
     "flattened rows": (lambda: nn.Sequential(nn.Flatten(0), mlp()), r"module\.0 computes something else than a Flatten"),
     "early line": (lambda: nn.Sequential(mlp(), nn.Softplus(threshold=2)), r"module\.1 is linear from 2 on"),
-    "root mean square of a plane": (lambda: nn.Sequential(nn.RMSNorm((2, 47)), mlp()), r"module\.0 normalises over 2"),
+    "mean square of a plane": (lambda: nn.Sequential(nn.RMSNorm((2, 47)), mlp()), r"module\.0 normalises over 2"),
     "derived": (lambda: Scaled(NUM_INPUTS, NUM_LOGITS), r"module is a Scaled"),
     "hook": (with_hook, r"module\.1 has hooks"),
     "bidirectional": (lambda: [nn.LSTM(NUM_INPUTS, 4, bidirectional=True), LAST], r"module\[0\] has two directions"),
