@@ -64,7 +64,7 @@ struct Product {
 };
 
 // Blocks between the weights that are used and those that are fetched into the cache of the core. The latter are in
-// order in memory, which the processor does not see in the order of their use. Beyond the array a prefetch does nothing.
+// order in memory, which the processor does not see in the order of their use. Addresses beyond the array do no harm.
 constexpr int64_t kBlocksAhead = 2;
 
 // weights: of the block's first output; a row each.

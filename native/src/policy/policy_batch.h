@@ -1,5 +1,5 @@
-// Calls of several policies on the CPU as one, whose rows are divided over threads together: policies with few rows each
-// cost one wake-up of the threads for all of them, and share these evenly.
+// Calls of several policies on the CPU as one, whose rows are divided over threads together: policies with few rows
+// each cost one wake-up of the threads for all of them, and share these evenly.
 #pragma once
 
 #include "exec/simulator.h"
