@@ -1093,16 +1093,25 @@ enum {
 typedef enum ds_layer_kind {
     DS_LAYER_LINEAR = 0,
     DS_LAYER_LAYER_NORM = 1, /* over all inputs */
-    DS_LAYER_LSTM = 2,       /* one layer, one direction; gates i, f, g, o; its state is h, then c */
-    DS_LAYER_GRU = 3,        /* likewise; gates r, z, n; its state is h */
-    DS_LAYER_RELU = 4,       /* this and all that follow: per element */
-    DS_LAYER_LEAKY_RELU = 5,
-    DS_LAYER_ELU = 6,
-    DS_LAYER_SILU = 7,
-    DS_LAYER_SIGMOID = 8,
-    DS_LAYER_TANH = 9,
-    DS_LAYER_GELU = 10,
-    DS_LAYER_GELU_TANH = 11, /* with the approximation by tanh */
+    DS_LAYER_RMS_NORM = 2,   /* likewise, without biases */
+    DS_LAYER_LSTM = 3,       /* one layer, one direction; gates i, f, g, o; its state is h, then c */
+    DS_LAYER_GRU = 4,        /* likewise; gates r, z, n; its state is h */
+    DS_LAYER_RELU = 5,       /* this and all that follow: per element */
+    DS_LAYER_RELU6 = 6,
+    DS_LAYER_LEAKY_RELU = 7,
+    DS_LAYER_ELU = 8,
+    DS_LAYER_CELU = 9,
+    DS_LAYER_SELU = 10,
+    DS_LAYER_SILU = 11,
+    DS_LAYER_MISH = 12,
+    DS_LAYER_SIGMOID = 13,
+    DS_LAYER_HARDSIGMOID = 14,
+    DS_LAYER_HARDSWISH = 15,
+    DS_LAYER_TANH = 16,
+    DS_LAYER_SOFTSIGN = 17,
+    DS_LAYER_SOFTPLUS = 18,
+    DS_LAYER_GELU = 19,
+    DS_LAYER_GELU_TANH = 20, /* with the approximation by tanh */
 } ds_layer_kind;
 
 /* Types of weights. Those of 16 bits are widened when they are read: all arithmetic is in single precision. */
@@ -1112,15 +1121,15 @@ typedef enum ds_weight_type {
 } ds_weight_type;
 
 /* A layer. I inputs, O outputs; G is O for LINEAR, 4 O for LSTM, 3 O for GRU. Arrays are C-contiguous and aligned to
-   their elements; null biases are zero, null weights of LAYER_NORM are one. Fields that a kind lacks are zero. */
+   their elements; null biases are zero, null weights of norms are one. Fields that a kind lacks are zero. */
 typedef struct ds_layer_config {
     uint32_t struct_size;
     int32_t kind;                   /* ds_layer_kind */
     int64_t num_inputs;             /* 1 .. DS_MAX_LAYER_WIDTH; 0 for kinds that work per element */
     int64_t num_outputs;            /* 1 .. DS_MAX_LAYER_WIDTH for LINEAR, LSTM, GRU; else 0 */
     int32_t weight_type;            /* ds_weight_type, of all arrays */
-    float parameter;                /* LAYER_NORM: epsilon; LEAKY_RELU: slope below 0; ELU: alpha */
-    const void* weights;            /* [G, I]; LAYER_NORM: [I] */
+    float parameter;                /* norms: epsilon; LEAKY_RELU: slope below 0; ELU, CELU: alpha; SOFTPLUS: beta */
+    const void* weights;            /* [G, I]; norms: [I] */
     const void* biases;             /* [G]; LAYER_NORM: [I] */
     const void* hidden_weights;     /* LSTM, GRU: [G, O] */
     const void* hidden_biases;      /* LSTM, GRU: [G] */

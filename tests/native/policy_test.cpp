@@ -145,6 +145,12 @@ void functions_are_accurate() {
     const auto logistic = [](double x) { return 1 / (1 + exp(-x)); };
     CHECK(worst_error(-80, 80, true, [](NarrowFloat x) { return sigmoid(x); }, logistic) < 3e-7);
     CHECK(worst_error(-86, 0, true, [](NarrowFloat x) { return decay(x); }, [](double x) { return exp(x); }) < 2.4e-7);
+    const auto logarithm = [](NarrowFloat y) { return logarithm_of_one_plus(y); };
+    CHECK(worst_error(0, 1, true, logarithm, [](double y) { return log1p(y); }) < 3e-7);
+    const auto exact_mish = [](double x) { return x * tanh(log1p(exp(x))); };
+    CHECK(worst_error(-30, 30, true, [](NarrowFloat x) { return mish(x); }, exact_mish) < 1e-6);
+    const auto exact_softplus = [](double x) { return log1p(exp(2 * x)) / 2; };
+    CHECK(worst_error(-30, 30, true, [](NarrowFloat x) { return softplus(x, 2.f); }, exact_softplus) < 1e-6);
 }
 
 void functions_have_their_limits() {
@@ -154,6 +160,8 @@ void functions_have_their_limits() {
         CHECK(isnan(decay(x).v) && isnan(hyperbolic_tangent(x).v) && isnan(sigmoid(x).v) && isnan(relu(x).v));
         CHECK(isnan(elu(x, 1.f).v) && isnan(gelu(x).v) && isnan(gelu_tanh(x).v) && isnan(silu(x).v));
         CHECK(isnan(leaky_relu(x, 0.1f).v) && isnan(error_function(x).v));
+        CHECK(isnan(relu6(x).v) && isnan(celu(x, 2.f).v) && isnan(selu(x).v) && isnan(mish(x).v));
+        CHECK(isnan(hard_sigmoid(x).v) && isnan(hard_swish(x).v) && isnan(softsign(x).v) && isnan(softplus(x, 1.f).v));
     }
     CHECK(decay(NarrowFloat(0.f)).v == 1 && decay(NarrowFloat(-infinite)).v == 0);
     CHECK(sigmoid(NarrowFloat(-infinite)).v == 0 && sigmoid(NarrowFloat(infinite)).v == 1);
@@ -162,6 +170,8 @@ void functions_have_their_limits() {
         CHECK_NEAR(gelu(NarrowFloat(x)).v, 0, 1e-6);
         CHECK_NEAR(gelu_tanh(NarrowFloat(x)).v, 0, 1e-6);
         CHECK_NEAR(silu(NarrowFloat(x)).v, 0, 1e-6);
+        CHECK_NEAR(mish(NarrowFloat(x)).v, 0, 1e-6);
+        CHECK_NEAR(softplus(NarrowFloat(x), 1.f).v, 0, 1e-6);
     }
 }
 
@@ -434,7 +444,7 @@ void bad_layers_are_refused() {
     const TestLayer &linear = network.layers[0], &gru = network.layers[1], tanh = make_layer(random, DS_LAYER_TANH);
     const TestLayer norm = make_layer(random, DS_LAYER_LAYER_NORM, 4);
     CHECK(layer_is_refused(linear, "config", [](ds_layer_config& config) { config.struct_size = 4; }));
-    CHECK(layer_is_refused(linear, "kind", [](ds_layer_config& config) { config.kind = 12; }));
+    CHECK(layer_is_refused(linear, "kind", [](ds_layer_config& config) { config.kind = DS_LAYER_GELU_TANH + 1; }));
     CHECK(layer_is_refused(linear, "kind", [](ds_layer_config& config) { config.kind = -1; }));
     CHECK(layer_is_refused(linear, "weight_type", [](ds_layer_config& config) { config.weight_type = 2; }));
     CHECK(layer_is_refused(linear, "num_inputs", [](ds_layer_config& config) { config.num_inputs = 0; }));

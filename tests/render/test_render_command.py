@@ -207,6 +207,7 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
         (["--steps", "1", "--skip", "2"], "--skip is 2, but only 1 step is taken"),
         (["--show", "0,0"], "argument --show: '0,0' names a world twice"),
         (["--show", "-1"], "argument --show: -1 is not allowed; give at least 0"),
+        (["--grid", "9"], "argument --grid: '9' is not a grid; give columns and rows as 4x3"),
         (["--size", "640"], "argument --size: '640' is not a size; give width and height as 640x480"),
         (["--size", "0x480"], "width is 0; it must be an integer, 1 to 4096"),
         (["--size", "640x5000"], "height is 5000; it must be an integer, 1 to 4096"),

@@ -10,13 +10,13 @@ namespace {
 // What the arrays and numbers of a kind must be.
 struct KindRules {
     bool has_inputs, has_outputs;
-    bool requires_weights, allows_arrays, allows_hidden;
+    bool requires_weights, allows_weights, allows_biases, allows_hidden;
 };
 
 KindRules rules_of(int32_t kind) {
-    if (is_activation(kind)) return {false, false, false, false, false};
-    if (kind == DS_LAYER_LAYER_NORM) return {true, false, false, true, false};
-    return {true, true, true, true, is_recurrent(kind)};
+    if (is_activation(kind)) return {false, false, false, false, false, false};
+    if (is_norm(kind)) return {true, false, false, true, kind == DS_LAYER_LAYER_NORM, false};
+    return {true, true, true, true, true, is_recurrent(kind)};
 }
 
 ds_status check_width(const char* argument, int64_t width, bool exists) {
@@ -36,14 +36,17 @@ ds_status check_weights(const char* argument, const void* array, int64_t element
                 static_cast<long long>(element_bytes));
 }
 
+bool allows_parameter(int32_t kind, float parameter) {
+    if (is_norm(kind)) return parameter >= 0;
+    if (kind == DS_LAYER_CELU || kind == DS_LAYER_SOFTPLUS) return parameter > 0;
+    return parameter == 0 || kind == DS_LAYER_LEAKY_RELU || kind == DS_LAYER_ELU;
+}
+
 ds_status check_parameter(const ds_layer_config& config) {
-    if (is_finite(config.parameter)) {
-        const bool used = config.kind == DS_LAYER_LAYER_NORM || config.kind == DS_LAYER_LEAKY_RELU ||
-                          config.kind == DS_LAYER_ELU;
-        const bool fits = config.kind == DS_LAYER_LAYER_NORM ? config.parameter >= 0 : used || config.parameter == 0;
-        if (fits) return DS_STATUS_OK;
-    }
-    return fail(DS_STATUS_INVALID_ARGUMENT, "parameter", "pass a finite number, 0 for kinds that have none",
+    if (is_finite(config.parameter) && allows_parameter(config.kind, config.parameter)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "parameter",
+                "pass a finite number: an epsilon of at least 0, an alpha of CELU or a beta of SOFTPLUS above 0, 0 for "
+                "kinds that have none",
                 "parameter is %g; a layer of kind %d cannot have it", static_cast<double>(config.parameter),
                 config.kind);
 }
@@ -66,8 +69,8 @@ ds_status check_layer(const ds_layer_config* config) {
         const char* name;
         const void* array;
         bool allowed, required;
-    } arrays[] = {{"weights", config->weights, rules.allows_arrays, rules.requires_weights},
-                  {"biases", config->biases, rules.allows_arrays, false},
+    } arrays[] = {{"weights", config->weights, rules.allows_weights, rules.requires_weights},
+                  {"biases", config->biases, rules.allows_biases, false},
                   {"hidden_weights", config->hidden_weights, rules.allows_hidden, rules.allows_hidden},
                   {"hidden_biases", config->hidden_biases, rules.allows_hidden, false}};
     const int64_t element_bytes = config->weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
@@ -99,7 +102,7 @@ ds_status check_body(const Ref<Layer>* layers, uint64_t count, int64_t* width) {
         const ds_layer_config& layer = layers[i]->config();
         if (is_activation(layer.kind)) continue;
         if (*width && *width != layer.num_inputs) return fail_width(i, layer.num_inputs, *width);
-        *width = layer.kind == DS_LAYER_LAYER_NORM ? layer.num_inputs : layer.num_outputs;
+        *width = is_norm(layer.kind) ? layer.num_inputs : layer.num_outputs;
     }
     return DS_STATUS_OK;
 }

@@ -79,7 +79,8 @@ bool Replica::take_memory() {
         !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
         !take_array(&row_steps_, num_rows()) || !take_array(&row_keys_, 2 * num_rows()) ||
         !take_array(&row_tags_, num_rows()) || !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
-        !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_)) {
+        !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_) ||
+        !take_array(&native_calls_, num_policies())) {
         return false;
     }
     for (int64_t world = 0; world < num_worlds_; ++world) free_worlds_[world] = num_worlds_ - 1 - world;
@@ -129,6 +130,7 @@ Replica::~Replica() {
     delete[] sampling_;
     delete[] keys_;
     delete[] new_outputs_;
+    delete[] native_calls_;
     delete[] finished_;
     free(scratch_);
     live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
@@ -224,7 +226,10 @@ ds_status Replica::play(int64_t timeout_ns, ds_replica_work* work) {
     if (stage_ == Stage::WAIT_FOR_ACTIONS) {
         if (recorder_) {
             const int64_t rows = first_row_[policy_ + 1] - first_row_[policy_];
-            if (const ds_status status = recorder_->acted(policy_, DS_POLICY_CALLER, asked_ns_, rows)) return status;
+            const int64_t now = monotonic_ns();
+            if (const ds_status status = recorder_->acted(policy_, DS_POLICY_CALLER, asked_ns_, now, rows)) {
+                return status;
+            }
         }
         stage_ = Stage::ACT;
         ++policy_;
@@ -470,47 +475,60 @@ ds_status Replica::act(ds_replica_work* work) {
         PolicySlot& slot = policies_[policy_];
         if (slot.on_device) continue;
         if (slot.kind == DS_POLICY_CALLER) {
+            if (const ds_status status = act_natively()) return status;
             ask_caller(first, rows, work);
             return DS_STATUS_OK;
         }
+        if (slot.kind == DS_POLICY_NATIVE) {
+            native_calls_[num_native_calls_++] = {policy_, slot.native.get(), native_call(slot, first, rows), 0};
+            continue;
+        }
         const int64_t start = recorder_ ? monotonic_ns() : 0;
-        if (slot.kind == DS_POLICY_NATIVE) act_natively(slot, first, rows);
-        else if (slot.kind == DS_POLICY_RANDOM) act_randomly(first, rows);
-        else act_idly(first, rows);
+        slot.kind == DS_POLICY_RANDOM ? act_randomly(first, rows) : act_idly(first, rows);
         if (!recorder_) continue;
-        if (const ds_status status = recorder_->acted(policy_, slot.kind, start, rows)) return status;
+        if (const ds_status status = recorder_->acted(policy_, slot.kind, start, monotonic_ns(), rows)) return status;
     }
+    if (const ds_status status = act_natively()) return status;
     stage_ = Stage::STEP;
     return DS_STATUS_OK;
 }
 
-void Replica::act_natively(PolicySlot& slot, int64_t first, int64_t rows) {
-    struct Job {
-        ActCall call;
-        const Policy* policy;
-        char* scratch;
-        int64_t scratch_bytes;
-        std::atomic<bool> some_nonfinite{false};
-    } job = {{}, slot.native.get(), scratch_, scratch_bytes_};
-    job.call.num_rows = rows;
-    job.call.rows = rows_ + first;
-    job.call.observations = observations_;
-    job.call.observation_stride = num_inputs_;
-    job.call.states = reinterpret_cast<float*>(slot.states.data());
-    job.call.state_stride = slot.native->state_size();
-    job.call.sampling = sampling_;
-    job.call.keys = keys_;
-    job.call.actions = actions_;
-    job.call.nonfinite = nonfinite_;
-    simulator_->run_on_host(
-        rows, Policy::kTileRows,
-        [](void* context, int64_t begin, int64_t count, int32_t worker) {
-            Job& self = *static_cast<Job*>(context);
-            char* const scratch = self.scratch + worker * self.scratch_bytes;
-            if (self.policy->act(self.call, begin, count, scratch)) self.some_nonfinite = true;
-        },
-        &job);
-    some_nonfinite_ |= job.some_nonfinite;
+ActCall Replica::native_call(const PolicySlot& slot, int64_t first, int64_t rows) const {
+    ActCall call = {};
+    call.num_rows = rows;
+    call.rows = rows_ + first;
+    call.observations = observations_;
+    call.observation_stride = num_inputs_;
+    call.states = reinterpret_cast<float*>(slot.states.data());
+    call.state_stride = slot.native->state_size();
+    call.sampling = sampling_;
+    call.keys = keys_;
+    call.actions = actions_;
+    call.nonfinite = nonfinite_;
+    return call;
+}
+
+// The native policies since the last call. A policy's share of their time is that of its rows.
+ds_status Replica::act_natively() {
+    const int64_t count = std::exchange(num_native_calls_, 0);
+    if (count == 0) return DS_STATUS_OK;
+    const int64_t start = recorder_ ? monotonic_ns() : 0;
+    PolicyCall* const calls = native_calls_;
+    some_nonfinite_ |= act_together(*simulator_, calls, count, scratch_, scratch_bytes_) != kPolicyTroubleNone;
+    if (!recorder_) return DS_STATUS_OK;
+    int64_t rows = 0, done = 0;
+    for (int64_t i = 0; i < count; ++i) rows += calls[i].call.num_rows;
+    const int64_t taken = monotonic_ns() - start;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t begin = start + taken * done / rows;
+        done += calls[i].call.num_rows;
+        const int64_t end = start + taken * done / rows;
+        if (const ds_status status =
+                recorder_->acted(calls[i].index, DS_POLICY_NATIVE, begin, end, calls[i].call.num_rows)) {
+            return status;
+        }
+    }
+    return DS_STATUS_OK;
 }
 
 // Every action has random numbers of its own, by its episode's seed, its step, agent and component.

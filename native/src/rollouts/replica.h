@@ -3,7 +3,7 @@
 
 #include "exec/simulator.h"
 #include "math/threefry.h"
-#include "policy/policy.h"
+#include "policy/policy_batch.h"
 #include "rollouts/answers.h"
 #include "rollouts/device_rows.h"
 #include "rollouts/replica_recorder.h"
@@ -89,7 +89,8 @@ private:
     void show_time_left(int64_t world);
 
     // ---- Act
-    void act_natively(PolicySlot& slot, int64_t first, int64_t count);
+    ActCall native_call(const PolicySlot& slot, int64_t first, int64_t rows) const;
+    ds_status act_natively();
     void act_randomly(int64_t first, int64_t count);
     void act_idly(int64_t first, int64_t count);
     ds_status act_on_device();
@@ -156,6 +157,8 @@ private:
     Output* new_outputs_ = nullptr;        // of num_worlds_
     int64_t num_new_outputs_ = 0;
     PlayedRequest* finished_ = nullptr;    // of num_worlds_
+    PolicyCall* native_calls_ = nullptr;   // of num_policies()
+    int64_t num_native_calls_ = 0;         // that are to be made
     char* scratch_ = nullptr;              // of native policies, per worker
     int64_t scratch_bytes_ = 0;            // of each worker
 

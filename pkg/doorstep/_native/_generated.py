@@ -195,16 +195,25 @@ class LayerKind(IntEnum):
 
     LINEAR = 0
     LAYER_NORM = 1
-    LSTM = 2
-    GRU = 3
-    RELU = 4
-    LEAKY_RELU = 5
-    ELU = 6
-    SILU = 7
-    SIGMOID = 8
-    TANH = 9
-    GELU = 10
-    GELU_TANH = 11
+    RMS_NORM = 2
+    LSTM = 3
+    GRU = 4
+    RELU = 5
+    RELU6 = 6
+    LEAKY_RELU = 7
+    ELU = 8
+    CELU = 9
+    SELU = 10
+    SILU = 11
+    MISH = 12
+    SIGMOID = 13
+    HARDSIGMOID = 14
+    HARDSWISH = 15
+    TANH = 16
+    SOFTSIGN = 17
+    SOFTPLUS = 18
+    GELU = 19
+    GELU_TANH = 20
 
 
 class WeightType(IntEnum):

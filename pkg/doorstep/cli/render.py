@@ -258,14 +258,18 @@ def _slots(text: str) -> list[int]:
 
 
 def _grid(text: str) -> tuple[int, int]:
-    columns, rows = _size(text)
+    columns, rows = _two_numbers(text, "a grid; give columns and rows as 4x3")
     if not 1 <= columns * rows <= _MOST_SHOWN:
         raise argparse.ArgumentTypeError(f"{text!r} is {columns * rows} worlds; show 1 to {_MOST_SHOWN}")
     return columns, rows
 
 
 def _size(text: str) -> tuple[int, int]:
+    return _two_numbers(text, "a size; give width and height as 640x480")
+
+
+def _two_numbers(text: str, what: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text.strip().lower())
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; give width and height as 640x480")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return int(match[1]), int(match[2])
