@@ -7,12 +7,29 @@
 
 #include "simulators.h"
 
+// The functions of configurations by their structs.
+#define DS_CONFIG_OVERLOADS(name)                                                                                    \
+    inline ds_status config_default(ds_##name##_config* fields) { return ds_##name##_config_default(fields); }       \
+    inline ds_status config_create(const ds_##name##_config* fields, ds_config* config) {                            \
+        return ds_##name##_config_create(fields, config);                                                            \
+    }                                                                                                                \
+    inline ds_status config_get(ds_config config, ds_##name##_config* fields) {                                      \
+        return ds_##name##_config_get(config, fields);                                                               \
+    }
+DS_CONFIG_OVERLOADS(simulator)
+DS_CONFIG_OVERLOADS(sampling)
+DS_CONFIG_OVERLOADS(scheduler)
+DS_CONFIG_OVERLOADS(controller)
+DS_CONFIG_OVERLOADS(metrics)
+DS_CONFIG_OVERLOADS(rollout)
+#undef DS_CONFIG_OVERLOADS
+
 template <class Struct>
-Struct defaults_of(int32_t kind) {
+Struct defaults_of() {
     Struct fields;
     memset(&fields, 0xff, sizeof fields);
     fields.struct_size = sizeof fields;
-    CHECK_EQUAL(ds_config_default(kind, &fields), DS_STATUS_OK);
+    CHECK_EQUAL(config_default(&fields), DS_STATUS_OK);
     return fields;
 }
 
@@ -21,8 +38,8 @@ struct ConfigHandle {
     ds_config handle = 0;
 
     template <class Struct>
-    ConfigHandle(int32_t kind, const Struct& fields) {
-        CHECK_EQUAL(ds_config_create(kind, &fields, &handle), DS_STATUS_OK);
+    explicit ConfigHandle(const Struct& fields) {
+        CHECK_EQUAL(config_create(&fields, &handle), DS_STATUS_OK);
     }
     ConfigHandle(const ConfigHandle&) = delete;
     ConfigHandle& operator=(const ConfigHandle&) = delete;
@@ -39,20 +56,19 @@ struct Engine {
                     ds_metrics metrics = 0) {
         ds_simulator_config simulator = default_config(1);
         simulator.max_levels = max_levels;
-        auto order = defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER);
+        auto order = defaults_of<ds_scheduler_config>();
         order.type = scheduler;
-        const ConfigHandle parts[] = {{DS_CONFIG_SIMULATOR, simulator},
-                                      {DS_CONFIG_SCHEDULER, order},
-                                      {DS_CONFIG_CONTROLLER, defaults_of<ds_controller_config>(DS_CONFIG_CONTROLLER)},
-                                      {DS_CONFIG_METRICS, defaults_of<ds_metrics_config>(DS_CONFIG_METRICS)}};
-        auto rules = defaults_of<ds_rollout_config>(DS_CONFIG_ROLLOUT);
+        const ConfigHandle parts[] = {ConfigHandle(simulator), ConfigHandle(order),
+                                      ConfigHandle(defaults_of<ds_controller_config>()),
+                                      ConfigHandle(defaults_of<ds_metrics_config>())};
+        auto rules = defaults_of<ds_rollout_config>();
         rules.simulator = parts[0];
         rules.scheduler = parts[1];
         rules.controller = parts[2];
         rules.metrics = parts[3];
         rules.max_policies = num_policies;
         ds_engine engine;
-        CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, rules), metrics, &engine), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_create(ConfigHandle(rules), metrics, &engine), DS_STATUS_OK);
         CHECK_EQUAL(ds_engine_get_waiting_queue(engine, &requests), DS_STATUS_OK);
         CHECK_EQUAL(ds_engine_get_output_queue(engine, &outputs), DS_STATUS_OK);
         CHECK_EQUAL(ds_engine_release(engine), DS_STATUS_OK);
@@ -67,7 +83,7 @@ struct Engine {
         config.num_threads = num_threads;
         config.max_levels = max_levels;
         ds_replica replica;
-        CHECK_EQUAL(ds_replica_create(ConfigHandle(DS_CONFIG_SIMULATOR, config), requests, outputs, 7, &replica),
+        CHECK_EQUAL(ds_replica_create(ConfigHandle(config), requests, outputs, 7, &replica),
                     DS_STATUS_OK);
         CHECK_EQUAL(ds_replica_set_policy(replica, 0, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
         CHECK_EQUAL(ds_replica_set_policy(replica, 1, DS_POLICY_IDLE, 0), DS_STATUS_OK);

@@ -99,7 +99,7 @@ inline TestNetwork make_network(int32_t recurrent, int32_t type) {
         layers.push_back(make_layer(random, DS_LAYER_LINEAR, 67, 33, type));
     }
     for (const int size : kActionSizes) layers.push_back(make_layer(random, DS_LAYER_LINEAR, 33, size, type));
-    network.num_heads = kComponents;
+    network.num_heads = kActionComponents;
     return network;
 }
 
@@ -129,13 +129,13 @@ struct Rows {
         observations.resize(rows * kInputs);
         states.resize(rows * width);
         logits.resize(rows * DS_NUM_LOGITS);
-        actions.assign(rows * kComponents, -1);
+        actions.assign(rows * kActionComponents, -1);
         nonfinite.assign(rows, 2);
         for (float& value : observations) value = random(4);
         for (float& value : states) value = random(1);
         for (uint32_t row = 0; row < rows; row++) {
-            sampling.push_back({row % 5 == 4 ? 0 : 0.25f * static_cast<float>(row % 7 + 1), row % 3 ? 1 : 0.7f,
-                                row % 4 == 3});
+            const bool drawn = row % 5 != 4 && row % 4 != 3;
+            sampling.push_back({drawn ? 0.25f * static_cast<float>(row % 7 + 1) : 0, row % 3 ? 1 : 0.7f});
             keys.push_back({{row, row / 2}, row % 9, row % 2});
         }
         call.struct_size = sizeof call;

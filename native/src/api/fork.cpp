@@ -2,16 +2,15 @@
 // running step and holds every lock. In the child the locks are free again and the threads are discarded; the next
 // step creates new ones.
 //
-// Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, a fork mutex, a
-// handle registry.
+// Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, that of the
+// models, a fork mutex, a handle registry.
 #include <pthread.h>
-
-#include <atomic>
 
 #include "api/call.h"
 #include "api/configs.h"
 #include "api/rollouts.h"
 #include "exec/batch.h"
+#include "exec/prepared_models.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/list.h"
 #include "runtime/reference.h"
@@ -21,8 +20,6 @@ namespace {
 
 constinit Mutex list_mutex;
 constinit List<Simulator> open_simulators;  // guarded by list_mutex
-constinit Mutex install_mutex;  // the fork handlers do not take it: installing needs a lock that a fork holds
-constinit std::atomic<bool> handlers_installed{false};
 
 template <class Function>
 void for_each_registry(const Function& function) {
@@ -46,6 +43,7 @@ void before_fork() {
     list_mutex.lock();
     open_simulators.for_each([](Simulator& simulator) { simulator.turn.lock(); });
     lock_batch_threads();
+    lock_models();
     lock_fork_mutexes();
     for_each_registry([](auto& registry) { registry.lock(); });
 }
@@ -53,6 +51,7 @@ void before_fork() {
 void after_fork_in_parent() {
     for_each_registry([](auto& registry) { registry.unlock(); });
     unlock_fork_mutexes();
+    unlock_models();
     unlock_batch_threads();
     open_simulators.for_each([](Simulator& simulator) { simulator.turn.unlock(); });
     list_mutex.unlock();
@@ -62,29 +61,27 @@ void after_fork_in_child() {
     live_counts.threads.store(0, std::memory_order_relaxed);
     for_each_registry([](auto& registry) { registry.unlock(); });
     reset_fork_mutexes();
+    reset_models();
     forget_batch_threads();
     open_simulators.for_each([](Simulator& simulator) {
         simulator.enter_forked_child();
         simulator.turn.reset();
     });
     list_mutex.reset();
-    install_mutex.reset();
+}
+
+// When the library is loaded: a fork beside the first call would find the handlers half installed.
+bool handlers_installed = false;
+[[gnu::constructor]] void install_handlers() {
+    handlers_installed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
 }  // namespace
 
-bool install_fork_handlers() {
-    if (handlers_installed.load(std::memory_order_acquire)) return true;
-    MutexGuard guard(install_mutex);
-    if (!handlers_installed.load(std::memory_order_relaxed) &&
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0) {
-        handlers_installed.store(true, std::memory_order_release);
-    }
-    return handlers_installed.load(std::memory_order_relaxed);
-}
+bool has_fork_handlers() { return handlers_installed; }
 
 bool watch_forks(Simulator* simulator) {
-    if (!install_fork_handlers()) return false;
+    if (!has_fork_handlers()) return false;
     MutexGuard guard(list_mutex);
     open_simulators.insert(simulator);
     return true;

@@ -52,7 +52,6 @@ ds_status check_parameter(const ds_layer_config& config) {
 }
 
 ds_status check_layer(const ds_layer_config* config) {
-    if (const ds_status status = check_struct(config, "config")) return status;
     if (const ds_status status = check_range("kind", "pass a ds_layer_kind", config->kind, DS_LAYER_LINEAR,
                                              DS_LAYER_GELU_TANH)) {
         return status;
@@ -146,8 +145,8 @@ ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
 
 ds_status find_layers(const ds_layer* handles, uint64_t count, LayerList* found) {
     for (uint64_t i = 0; i < count; ++i) {
-        found->layers[i] = layers.find(handles[i]);
-        if (!found->layers[i]) return fail_closed("layers");
+        found->layers[i] = layers.find(handles[i], "layers");
+        if (!found->layers[i]) return last_status();
     }
     return DS_STATUS_OK;
 }
@@ -169,7 +168,6 @@ ds_status check_rows(const ds_policy_call& call) {
 }
 
 ds_status check_call(const Policy& policy, const ds_policy_call* call) {
-    if (const ds_status status = check_struct(call, "call")) return status;
     const bool on_cpu = policy.device_kind() == DS_DEVICE_CPU;
     if (const ds_status status = on_cpu ? check_cpu() : DS_STATUS_OK) return status;
     if (const ds_status status = check_range("num_rows", "", call->num_rows, 0, INT32_MAX)) return status;
@@ -183,20 +181,13 @@ ds_status check_call(const Policy& policy, const ds_policy_call* call) {
     return on_cpu ? check_rows(*call) : DS_STATUS_OK;
 }
 
-ds_status fail_sampling(int64_t row, const char* what, double value, const char* range) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, "sampling", "", "sampling[%lld].%s is %g; it must be %s",
-                static_cast<long long>(row), what, value, range);
-}
-
-ds_status check_sampling(const ds_policy_call& call) {
+ds_status check_sampling_rows(const ds_policy_call& call) {
     for (int64_t i = 0; i < call.num_rows; ++i) {
         const int64_t row = call.rows ? call.rows[i] : i;
-        const ds_sampling& one = call.sampling[row];
-        if (!(one.temperature >= 0 && is_finite(one.temperature)))
-            return fail_sampling(row, "temperature", static_cast<double>(one.temperature), "a number, at least 0");
-        if (!(one.top_p > 0 && one.top_p <= 1))
-            return fail_sampling(row, "top_p", static_cast<double>(one.top_p), "more than 0, at most 1");
-        if (one.greedy != 0 && one.greedy != 1) return fail_sampling(row, "greedy", one.greedy, "0 or 1");
+        if (const ds_status status = check_sampling(call.sampling[row])) {
+            add_detail(" (row %lld)", static_cast<long long>(row));
+            return status;
+        }
     }
     return DS_STATUS_OK;
 }
@@ -209,6 +200,9 @@ using namespace doorstep;
 // ---- Layers
 
 ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
+    const Given<ds_layer_config> given(config, "config");
+    if (given.status()) return given.status();
+    config = given.fields();
     if (!layer) return fail_null("layer");
     if (const ds_status status = check_layer(config)) return status;
     const Ref<Layer> made = Layer::create(*config);
@@ -219,15 +213,17 @@ ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
 }
 
 ds_status ds_layer_release(ds_layer layer) {
-    return layers.remove(layer) ? DS_STATUS_OK : fail_closed("layer");
+    return layers.release(layer, "layer");
 }
 
 ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config) {
-    if (const ds_status status = check_struct(config, "config")) return status;
-    const Ref<Layer> found = layers.find(layer);
-    if (!found) return fail_closed("layer");
+    Results<ds_layer_config> results(config, "config");
+    if (results.status()) return results.status();
+    config = results.fields();
+    const Ref<Layer> found = layers.find(layer, "layer");
+    if (!found) return last_status();
     *config = found->config();
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 // ---- Policies
@@ -254,13 +250,15 @@ ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_
 }
 
 ds_status ds_policy_release(ds_policy policy) {
-    return policies.remove(policy) ? DS_STATUS_OK : fail_closed("policy");
+    return policies.release(policy, "policy");
 }
 
 ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    Results<ds_policy_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     info->num_layers = static_cast<int32_t>(found->num_layers());
     info->num_heads = static_cast<int32_t>(found->num_heads());
     info->vector_width = Policy::vector_width();
@@ -269,13 +267,13 @@ ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
     info->nonfinite_rows = found->nonfinite_rows();
     info->device_kind = found->device_kind();
     info->device_index = found->device_index();
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer) {
     if (!layer) return fail_null("layer");
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (index >= static_cast<uint64_t>(found->num_layers())) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "index", "", "index is %llu; it must be 0 to %lld",
                     static_cast<unsigned long long>(index), static_cast<long long>(found->num_layers() - 1));
@@ -285,15 +283,18 @@ ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer)
 
 ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen) {
     if (!frozen) return fail_null("frozen");
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     const Ref<Policy> made = found->freeze();
     return made ? give(policies, made, "a policy", frozen) : last_status();
 }
 
 ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Given<ds_policy_call> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;
     if (call->num_rows == 0) return DS_STATUS_OK;
     if (!call->logits) return fail_null("logits");
@@ -303,15 +304,18 @@ ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
 }
 
 ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call) {
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Given<ds_policy_call> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;
     if (call->num_rows == 0) return DS_STATUS_OK;
     if (!call->sampling) return fail_null("sampling");
     if (!call->keys) return fail_null("keys");
     if (!call->actions) return fail_null("actions");
     if (found->device_kind() == DS_DEVICE_CPU) {
-        if (const ds_status status = check_sampling(*call)) return status;
+        if (const ds_status status = check_sampling_rows(*call)) return status;
     }
     return found->act_on_all(*call);
 }

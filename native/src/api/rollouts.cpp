@@ -1,6 +1,4 @@
 // Engines, their queues of requests and outputs, and the replicas that play them.
-#include <float.h>
-
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -45,8 +43,8 @@ ds_status make_queue(const Config& config, const Ref<MetricsStore>& metrics, Ref
 // The store of a handle; null for 0.
 ds_status find_metrics(ds_metrics handle, Ref<MetricsStore>* store) {
     if (!handle) return DS_STATUS_OK;
-    *store = metrics_stores.find(handle);
-    return *store ? DS_STATUS_OK : fail_closed("metrics");
+    *store = metrics_stores.find(handle, "metrics");
+    return *store ? DS_STATUS_OK : last_status();
 }
 
 // The one that an engine has by its configuration; null if it measures nothing.
@@ -55,12 +53,6 @@ ds_status make_metrics(const Config& config, Ref<MetricsStore>* store) {
     if (!fields.enabled) return DS_STATUS_OK;
     *store = Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(fields.trace));
     return *store ? DS_STATUS_OK : fail_memory("metrics");
-}
-
-ds_status check_number(const char* argument, float value, float low, float high) {
-    if (value >= low && value <= high) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "", "%s is %g; it must be %g to %g", argument,
-                static_cast<double>(value), static_cast<double>(low), static_cast<double>(high));
 }
 
 ds_status check_request(const ds_episode_request& request, const QueueRules& rules) {
@@ -72,9 +64,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     }
     if (const ds_status status = check_range("priority", "", request.priority, -INT64_MAX, INT64_MAX)) return status;
     if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
-    if (const ds_status status = check_number("temperature", request.temperature, 0.f, FLT_MAX)) return status;
-    if (const ds_status status = check_number("top_p", request.top_p, 0.f, 1.f)) return status;
-    if (const ds_status status = check_flag("greedy", request.greedy)) return status;
+    if (const ds_status status = check_sampling(request.sampling)) return status;
     if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0, 15)) {
         return status;
     }
@@ -92,8 +82,8 @@ ds_status find_level(const ds_episode_request& request, const QueueRules& rules,
         return fail(DS_STATUS_INVALID_ARGUMENT, "level", "create the engine with max_levels",
                     "this queue takes requests on the reference's levels only");
     }
-    *level = shared_levels.find(request.level);
-    if (!*level) return fail_closed("level");
+    *level = shared_levels.find(request.level, "level");
+    if (!*level) return last_status();
     if ((*level)->num_agents >= rules.num_agents) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "level", "give the level more spawns",
                 "the level has been checked for %lld agents; the episodes have %lld",
@@ -105,9 +95,9 @@ ds_status find_level(const ds_episode_request& request, const QueueRules& rules,
 // One call on a replica: has its simulator's turn from construction to destruction.
 class ReplicaCall {
 public:
-    explicit ReplicaCall(ds_replica handle) : replica_(replicas.find(handle)) {
+    explicit ReplicaCall(ds_replica handle) : replica_(replicas.find(handle, "replica")) {
         if (replica_) replica_->simulator().turn.lock();
-        else status_ = fail_closed("replica");
+        else status_ = last_status();
     }
     ~ReplicaCall() {
         if (replica_) replica_->simulator().turn.unlock();
@@ -161,7 +151,7 @@ ds_status ds_shared_level_create(const ds_level* level, int64_t num_agents, ds_s
 }
 
 ds_status ds_shared_level_release(ds_shared_level shared) {
-    return shared_levels.remove(shared) ? DS_STATUS_OK : fail_closed("shared");
+    return shared_levels.release(shared, "shared");
 }
 
 // ---- Requests ----
@@ -180,8 +170,8 @@ ds_status ds_request_queue_create(ds_config config, ds_metrics metrics, ds_reque
 ds_status ds_request_queue_branch(ds_request_queue source, int64_t capacity, ds_request_queue* branch) {
     if (!branch) return fail_null("branch");
     if (const ds_status status = check_range("capacity", "", capacity, 1, DS_MAX_QUEUE_CAPACITY)) return status;
-    const Ref<RequestQueue> found = request_queues.find(source);
-    if (!found) return fail_closed("source");
+    const Ref<RequestQueue> found = request_queues.find(source, "source");
+    if (!found) return last_status();
     QueueRules rules = found->rules();
     rules.capacity = capacity;
     const Ref<RequestQueue> made = Ref<RequestQueue>::adopt(
@@ -193,8 +183,8 @@ ds_status ds_request_queue_submit(ds_request_queue queue, const ds_episode_reque
                                   int64_t timeout_ns, uint64_t* ids, uint64_t* accepted) {
     if (!accepted) return fail_null("accepted");
     *accepted = 0;
-    const Ref<RequestQueue> found = request_queues.find(queue);
-    if (!found) return fail_closed("queue");
+    const Ref<RequestQueue> found = request_queues.find(queue, "queue");
+    if (!found) return last_status();
     if (count == 0) return DS_STATUS_OK;
     if (!requests) return fail_null("requests");
     if (!ids) return fail_null("ids");
@@ -221,12 +211,12 @@ ds_status ds_request_queue_move(ds_request_queue queue, const ds_request_queue* 
         return status;
     }
     if (const ds_status status = check_range("most", "", static_cast<int64_t>(most), 1, DS_MAX_QUEUE_CAPACITY)) return status;
-    const Ref<RequestQueue> found = request_queues.find(queue);
-    if (!found) return fail_closed("queue");
+    const Ref<RequestQueue> found = request_queues.find(queue, "queue");
+    if (!found) return last_status();
     Ref<RequestQueue> of_targets[kMaxTargets];
     for (uint64_t i = 0; i < num_targets; ++i) {
-        of_targets[i] = request_queues.find(targets[i]);
-        if (!of_targets[i]) return fail_closed("targets");
+        of_targets[i] = request_queues.find(targets[i], "targets");
+        if (!of_targets[i]) return last_status();
         if (of_targets[i]->source().get() == found.get()) continue;
         return fail(DS_STATUS_INVALID_ARGUMENT, "targets", "create them with ds_request_queue_branch",
                     "requests can be moved only to queues that branch from this one; targets[%llu] does not",
@@ -237,8 +227,8 @@ ds_status ds_request_queue_move(ds_request_queue queue, const ds_request_queue* 
 
 ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t request_id, int32_t* found) {
     if (!found) return fail_null("found");
-    const Ref<RequestQueue> of_id = request_queues.find(queue);
-    if (!of_id) return fail_closed("queue");
+    const Ref<RequestQueue> of_id = request_queues.find(queue, "queue");
+    if (!of_id) return last_status();
     const uint32_t here = of_id->table().number, there = request_id::table_of(request_id);
     if (there != here) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "request_id", "cancel it in the engine that gave this id",
@@ -251,8 +241,8 @@ ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t request_id, i
 
 ds_status ds_request_queue_get_info(ds_request_queue queue, ds_request_queue_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<RequestQueue> found = request_queues.find(queue);
-    if (!found) return fail_closed("queue");
+    const Ref<RequestQueue> found = request_queues.find(queue, "queue");
+    if (!found) return last_status();
     found->read(info);
     return DS_STATUS_OK;
 }
@@ -262,27 +252,27 @@ ds_status ds_request_queue_answer(ds_request_queue queue, ds_output_queue output
                                              DS_EPISODE_FAILED)) {
         return status;
     }
-    const Ref<RequestQueue> found = request_queues.find(queue);
-    if (!found) return fail_closed("queue");
-    const Ref<OutputQueue> target = output_queues.find(outputs);
-    if (!target) return fail_closed("outputs");
+    const Ref<RequestQueue> found = request_queues.find(queue, "queue");
+    if (!found) return last_status();
+    const Ref<OutputQueue> target = output_queues.find(outputs, "outputs");
+    if (!target) return last_status();
     return answer_all(*found, *target, static_cast<ds_episode_reason>(reason), cause);
 }
 
 ds_status ds_request_queue_drain(ds_request_queue queue, int64_t timeout_ns) {
-    const Ref<RequestQueue> found = request_queues.find(queue);
-    return found ? found->drain(timeout_ns) : fail_closed("queue");
+    const Ref<RequestQueue> found = request_queues.find(queue, "queue");
+    return found ? found->drain(timeout_ns) : last_status();
 }
 
 ds_status ds_request_queue_close(ds_request_queue queue) {
-    const Ref<RequestQueue> found = request_queues.find(queue);
-    if (!found) return fail_closed("queue");
+    const Ref<RequestQueue> found = request_queues.find(queue, "queue");
+    if (!found) return last_status();
     found->close();
     return DS_STATUS_OK;
 }
 
 ds_status ds_request_queue_release(ds_request_queue queue) {
-    return request_queues.remove(queue) ? DS_STATUS_OK : fail_closed("queue");
+    return request_queues.release(queue, "queue");
 }
 
 // ---- Outputs ----
@@ -298,8 +288,8 @@ ds_status ds_output_queue_take(ds_output_queue queue, uint64_t most, int64_t tim
     *taken = 0;
     if (!outputs) return fail_null("outputs");
     if (const ds_status status = check_range("most", "", static_cast<int64_t>(most), 1, DS_MAX_QUEUE_CAPACITY)) return status;
-    const Ref<OutputQueue> found = output_queues.find(queue);
-    if (!found) return fail_closed("queue");
+    const Ref<OutputQueue> found = output_queues.find(queue, "queue");
+    if (!found) return last_status();
     struct Receiver {
         ds_episode_output* next;
         uint64_t count;
@@ -321,21 +311,21 @@ ds_status ds_output_queue_take(ds_output_queue queue, uint64_t most, int64_t tim
 
 ds_status ds_output_queue_size(ds_output_queue queue, uint64_t* size) {
     if (!size) return fail_null("size");
-    const Ref<OutputQueue> found = output_queues.find(queue);
-    if (!found) return fail_closed("queue");
+    const Ref<OutputQueue> found = output_queues.find(queue, "queue");
+    if (!found) return last_status();
     *size = static_cast<uint64_t>(found->size());
     return DS_STATUS_OK;
 }
 
 ds_status ds_output_queue_close(ds_output_queue queue) {
-    const Ref<OutputQueue> found = output_queues.find(queue);
-    if (!found) return fail_closed("queue");
+    const Ref<OutputQueue> found = output_queues.find(queue, "queue");
+    if (!found) return last_status();
     found->close();
     return DS_STATUS_OK;
 }
 
 ds_status ds_output_queue_release(ds_output_queue queue) {
-    return output_queues.remove(queue) ? DS_STATUS_OK : fail_closed("queue");
+    return output_queues.release(queue, "queue");
 }
 
 // ---- Replicas ----
@@ -345,10 +335,10 @@ ds_status ds_replica_create(ds_config simulator, ds_request_queue requests, ds_o
     if (!replica) return fail_null("replica");
     const Ref<Config> config = find_config(simulator, DS_CONFIG_SIMULATOR, "simulator");
     if (!config) return last_status();
-    const Ref<RequestQueue> from = request_queues.find(requests);
-    if (!from) return fail_closed("requests");
-    const Ref<OutputQueue> to = output_queues.find(outputs);
-    if (!to) return fail_closed("outputs");
+    const Ref<RequestQueue> from = request_queues.find(requests, "requests");
+    if (!from) return last_status();
+    const Ref<OutputQueue> to = output_queues.find(outputs, "outputs");
+    if (!to) return last_status();
     ds_simulator_config rules = config->simulator();
     rules.auto_reset = 0;
     if (rules.observations.num_parts == 0) rules.observations = kDefaultObservations;
@@ -363,7 +353,7 @@ ds_status ds_replica_create(ds_config simulator, ds_request_queue requests, ds_o
     return status;
 }
 
-ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy) {
+ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, ds_policy policy) {
     const ReplicaCall call(replica);
     if (call.status()) return call.status();
     if (const ds_status status = check_range("index", "", index, 0, call->num_policies() - 1)) return status;
@@ -372,8 +362,8 @@ ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind,
     }
     Ref<Policy> native;
     if (kind == DS_POLICY_NATIVE) {
-        native = policies.find(policy);
-        if (!native) return fail_closed("policy");
+        native = policies.find(policy, "policy");
+        if (!native) return last_status();
         if (native->num_inputs() != call->num_inputs()) {
             return fail(DS_STATUS_INVALID_ARGUMENT, "policy", "use a policy for as many agents",
                         "the policy reads %lld numbers; the observations have %lld",
@@ -406,22 +396,22 @@ ds_status ds_replica_fail(ds_replica replica, int64_t cause) {
 
 ds_status ds_replica_get_info(ds_replica replica, ds_replica_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Replica> found = replicas.find(replica);
-    if (!found) return fail_closed("replica");
+    const Ref<Replica> found = replicas.find(replica, "replica");
+    if (!found) return last_status();
     found->read(info);
     return DS_STATUS_OK;
 }
 
 ds_status ds_replica_close(ds_replica replica) {
-    const Ref<Replica> found = replicas.find(replica);
-    if (!found) return fail_closed("replica");
+    const Ref<Replica> found = replicas.find(replica, "replica");
+    if (!found) return last_status();
     found->close();
     return DS_STATUS_OK;
 }
 
 ds_status ds_replica_release(ds_replica replica) {
-    const Ref<Replica> found = replicas.remove(replica);
-    if (!found) return fail_closed("replica");
+    const Ref<Replica> found = replicas.remove(replica, "replica");
+    if (!found) return last_status();
     end_replica(found.get());
     return DS_STATUS_OK;
 }
@@ -444,31 +434,31 @@ ds_status ds_engine_create(ds_config config, ds_metrics metrics, ds_engine* engi
 
 ds_status ds_engine_get_config(ds_engine engine, ds_config* config) {
     if (!config) return fail_null("config");
-    const Ref<Engine> found = engines.find(engine);
-    return found ? give(configs, found->config, "a configuration", config) : fail_closed("engine");
+    const Ref<Engine> found = engines.find(engine, "engine");
+    return found ? give(configs, found->config, "a configuration", config) : last_status();
 }
 
 ds_status ds_engine_get_waiting_queue(ds_engine engine, ds_request_queue* queue) {
     if (!queue) return fail_null("queue");
-    const Ref<Engine> found = engines.find(engine);
-    return found ? give(request_queues, found->waiting, "a queue", queue) : fail_closed("engine");
+    const Ref<Engine> found = engines.find(engine, "engine");
+    return found ? give(request_queues, found->waiting, "a queue", queue) : last_status();
 }
 
 ds_status ds_engine_get_output_queue(ds_engine engine, ds_output_queue* queue) {
     if (!queue) return fail_null("queue");
-    const Ref<Engine> found = engines.find(engine);
-    return found ? give(output_queues, found->outputs, "a queue", queue) : fail_closed("engine");
+    const Ref<Engine> found = engines.find(engine, "engine");
+    return found ? give(output_queues, found->outputs, "a queue", queue) : last_status();
 }
 
 ds_status ds_engine_get_metrics(ds_engine engine, ds_metrics* metrics) {
     if (!metrics) return fail_null("metrics");
-    const Ref<Engine> found = engines.find(engine);
-    if (!found) return fail_closed("engine");
+    const Ref<Engine> found = engines.find(engine, "engine");
+    if (!found) return last_status();
     if (found->metrics) return give(metrics_stores, found->metrics, "metrics", metrics);
     *metrics = 0;
     return DS_STATUS_OK;
 }
 
 ds_status ds_engine_release(ds_engine engine) {
-    return engines.remove(engine) ? DS_STATUS_OK : fail_closed("engine");
+    return engines.release(engine, "engine");
 }

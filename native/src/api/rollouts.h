@@ -7,10 +7,10 @@
 
 namespace doorstep {
 
-inline constinit HandleRegistry<SharedLevel> shared_levels;
-inline constinit HandleRegistry<RequestQueue> request_queues;
-inline constinit HandleRegistry<OutputQueue> output_queues;
-inline constinit HandleRegistry<Replica> replicas;
-inline constinit HandleRegistry<Engine> engines;
+inline constinit HandleRegistry<SharedLevel> shared_levels{HandleKind::SHARED_LEVEL};
+inline constinit HandleRegistry<RequestQueue> request_queues{HandleKind::REQUEST_QUEUE};
+inline constinit HandleRegistry<OutputQueue> output_queues{HandleKind::OUTPUT_QUEUE};
+inline constinit HandleRegistry<Replica> replicas{HandleKind::REPLICA};
+inline constinit HandleRegistry<Engine> engines{HandleKind::ENGINE};
 
 }  // namespace doorstep

@@ -110,11 +110,11 @@ DS_NOINLINE int64_t choose_and_store(Part part, const TileRows& rows, const floa
         const auto row_of = [&](int lane) { return rows[begin + lane]; };
         Float logits[DS_NUM_LOGITS];
         for (int k = 0; k < DS_NUM_LOGITS; k++) logits[k] = Float::load(values + k * stride + begin);
-        float choices[kComponents][kLanes];
+        float choices[kActionComponents][kLanes];
         const uint32_t without = choose_actions(logits, load_sampling<Float>(rows.call, count, row_of), choices);
         for (int lane = 0; lane < count; lane++) {
-            int32_t* const action = rows.call.actions + row_of(lane) * kComponents;
-            for (int k = 0; k < kComponents; k++) action[k] = static_cast<int32_t>(choices[k][lane]);
+            int32_t* const action = rows.call.actions + row_of(lane) * kActionComponents;
+            for (int k = 0; k < kActionComponents; k++) action[k] = static_cast<int32_t>(choices[k][lane]);
             if (rows.call.nonfinite) rows.call.nonfinite[row_of(lane)] = without >> lane & 1;
         }
         nonfinite += count_bits(without & low_bits(count));

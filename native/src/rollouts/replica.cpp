@@ -410,11 +410,9 @@ int32_t Replica::steps_to_show(const ds_episode_request& asked) const {
 void Replica::set_sampling(int64_t world) {
     const ds_episode_request& asked = played_[world].request->asked;
     const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
-    const ds_sampling sampling = {asked.temperature > 0 ? asked.temperature : 1.f, asked.top_p > 0 ? asked.top_p : 1.f,
-                                  asked.greedy};
     for (int64_t agent = 0; agent < num_agents_; ++agent) {
         const int64_t row = world * num_agents_ + agent;
-        sampling_[row] = sampling;
+        sampling_[row] = asked.sampling;
         keys_[row] = {{key.a, key.b}, 0, static_cast<uint32_t>(agent)};
     }
 }
@@ -779,6 +777,7 @@ ds_status Replica::push_results(int64_t start_ns) {
         }
         recorder_->ended(start_ns, num_new_outputs_);
     }
+    requests_->begin_answers(finished_, num_new_outputs_);
     outputs_->push_reserved(new_outputs_, num_new_outputs_);
     drop_outputs();
     return DS_STATUS_OK;

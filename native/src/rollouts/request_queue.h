@@ -57,7 +57,9 @@ public:
     // A list of requests that are over has not been answered.
     void take_back_over(Request* first);
 
-    // Records the results of requests that no replica played, which will be pushed.
+    // The results of requests will be pushed: they can be cancelled no more.
+    void begin_answers(const PlayedRequest* answered, int64_t count);
+    // Likewise, and records the results, of requests that no replica played.
     void record_answers(const PlayedRequest* answered, const Output* outputs, int64_t count);
 
     // Sleeps until something may be there to take, or the queue is closed, at most timeout_ns.
@@ -69,7 +71,6 @@ public:
 
 private:
     static constexpr int64_t kUnlimitedSteps = 200;         // assumed of requests without a limit, until their end
-    static constexpr int64_t kLookInterval = 5'000'000;     // between two searches for expired requests, nanoseconds
     static constexpr uint64_t kSubmittedAtOnce = 1024;      // with the lock held
 
     bool has_heap() const {
@@ -87,16 +88,16 @@ private:
     uint64_t move_some(const Ref<RequestQueue>* targets, uint64_t num_targets, uint64_t first, uint64_t most,
                        bool* all_closed);
     void order(Request* request) const;
+    bool reserve(bool has_deadline);
     bool insert(Request* request);
     void remove(Request* request);
     Request* first() const;
     Request* first_by_share() const;
-    Request* take_first(int64_t now_ns);
+    Request* take_first();
     void start_share(int32_t lane);
     void set_aside_expired(int64_t now_ns);
     void end_without_play(Request* request, int32_t reason);
     void return_to_source();
-    void note_deadline(const Request& request);
     template <class Function>
     void remove_if(const Function& function);
 
@@ -104,14 +105,13 @@ private:
     const Ref<RequestQueue> source_;
     const Ref<RequestTable> table_;  // its mutex guards everything below
 
-    RequestHeap heap_;                           // of the schedulers with keys
+    RequestHeap<&Request::place> heap_;                // of the schedulers with keys
+    RequestHeap<&Request::deadline_place> deadlines_;  // of those that have one
     RequestList lanes_[DS_MAX_POLICIES];         // of the others
     int64_t given_steps_[DS_MAX_POLICIES] = {};  // FAIR_SHARE: per lane
     int64_t served_steps_ = 0;                   // given_steps_ of the lane that was last served
     int64_t waiting_ = 0, playing_ = 0;          // playing_: taken, without a result
     int64_t submitted_ = 0, taken_ = 0;
-    int64_t look_at_ns_ = INT64_MAX;             // when to search for expired requests
-    int64_t looked_ns_ = 0;                      // when that was done
     Request* over_ = nullptr;                    // to be answered without being played
     bool closed_ = false;
     Signal arrivals_;                            // something to take, or the end

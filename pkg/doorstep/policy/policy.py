@@ -378,7 +378,7 @@ def _check_words(name: str, value: Any, num_worlds: int) -> NDArray[np.uint32]:
 
 
 def _sampling_rows(sampling: SamplingParams, count: int) -> NDArray[np.void]:
-    row = np.array((sampling.temperature, sampling.top_p, sampling.greedy), SAMPLING)
+    row = np.array(sampling.native_row(), SAMPLING)
     return np.full(count, row)
 
 
