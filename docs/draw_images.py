@@ -21,7 +21,8 @@ import doorstep
 from doorstep import levels
 from doorstep.cli import main
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.recording.film import Film, side_by_side
+from doorstep.recording.film import Film
+from doorstep.recording.grid import side_by_side
 from doorstep.render import look, write_png
 
 IMAGES = Path(__file__).parent / "images"

@@ -129,7 +129,7 @@ def declarations_module(header: Header) -> str:
         table("TENSORS", header.tensors),
         table("STATE_FIELDS", header.state_fields),
         observation_parts(header.observation_parts),
-        *[structure(item) for item in header.structs],
+        *[structure(with_numbers(item, header)) for item in header.structs],
         structures(header),
         functions(header, header),
     ]
@@ -264,6 +264,12 @@ def wrapped_literal(sentence: str, indent: int) -> list[str]:
     pieces = textwrap.wrap(sentence, 112 - indent, drop_whitespace=False)
     margin = " " * indent
     return [*[f'{margin}"{piece}"' for piece in pieces[:-1]], f'{margin}"{pieces[-1]}",']
+
+
+def with_numbers(struct: Struct, header: Header) -> Struct:
+    """The struct with numbers in place of handles."""
+    fields = [replace(field, type="uint64_t") if field.type in header.handles else field for field in struct.fields]
+    return replace(struct, fields=tuple(fields))
 
 
 def structure(struct: Struct) -> str:

@@ -10,10 +10,14 @@
  *     DS_STATUS_OK has changed nothing and written nothing, unless documented otherwise.
  *  2. After a failure, ds_last_error() gives the message, the argument and the remedy. They are kept per thread, until
  *     the thread's next failing call.
- *  3. Handles are 8-byte ids {index, generation}; zero is null. A stale or null handle gives DS_STATUS_CLOSED, never
- *     undefined behaviour. Pointers must be valid; a null pointer is an argument error unless documented otherwise.
+ *  3. Handles are 8-byte ids {kind, generation, index}; zero is null. A stale or null handle gives DS_STATUS_CLOSED, and
+ *     a handle of another kind DS_STATUS_INVALID_ARGUMENT, never undefined behaviour. Pointers must be valid; a null
+ *     pointer is an argument error unless documented otherwise.
  *  4. Every function may be called from any thread. Calls on one simulator are serialised in the order they arrive.
- *  5. A simulator allocates all its memory when it is created, or in ds_simulator_allocate(). Stepping allocates
+ *  5. Structs that begin with struct_size, which the caller sets to their size, grow at their end. Those of programs that
+ *     were compiled against an earlier header with this DS_ABI_VERSION are accepted, but in arrays: fields that they lack
+ *     have their defaults, or are not written.
+ *  6. A simulator allocates all its memory when it is created, or in ds_simulator_allocate(). Stepping allocates
  *     nothing.
  */
 #ifndef DOORSTEP_H
@@ -21,7 +25,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 8
+#define DS_ABI_VERSION 9
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 3
 
@@ -540,12 +544,12 @@ typedef struct ds_episode_start {
 #define DS_CONFIG_FIELD_DEVICE(name) int32_t name##_kind; int64_t name##_index;
 #define DS_CONFIG_FIELD_DEVICES(name) int32_t num_##name; ds_device name[256];
 #define DS_CONFIG_FIELD_OBSERVATIONS(name) ds_observations name;
-#define DS_CONFIG_FIELD_PART(name) uint64_t name;
+#define DS_CONFIG_FIELD_PART(name) ds_config name;
 
 enum {
     DS_MAX_REPLICAS = 256,
-    DS_DEVICE_INDEX_CURRENT = -1, /* of a ds_config: the GPU that is current where a simulator is created, which then
-                                     says its index */
+    DS_DEVICE_INDEX_CURRENT = -1, /* the GPU of the CUDA context that is current in the thread that creates a simulator,
+                                     which then says its index; the first GPU without one */
 };
 
 /* A device by kind and index. */
@@ -589,7 +593,15 @@ typedef struct ds_simulator_config {
                                    there it is DS_STREAM_OWN */
 } ds_simulator_config;
 
-/* How an agent's action is chosen by logits, see ds_sampling. */
+/* How an agent's action is chosen by logits. */
+typedef struct ds_sampling {
+    float temperature; /* logits are divided by it; 0: the value with the largest logit of each component is chosen, the
+                          first of equal ones; at least 0 */
+    float top_p;       /* more than 0, at most 1: per component, only the fewest most likely values whose probabilities
+                          reach this sum are drawn; not used where temperature is 0 */
+} ds_sampling;
+
+/* The same as a configuration. */
 #define DS_SAMPLING_CONFIG_TABLE(X)                                                                                \
     X(NUMBER, temperature, 1, 0, DS_NO_LIMIT, ALL, "",                                                             \
       "Logits are divided by it. The smaller, the likelier the most likely values become; 0 is as greedy.", "")    \
@@ -695,26 +707,24 @@ DS_API ds_status ds_default_thread_count(int64_t* count);
 /* A ds_config is a checked copy of a struct. It lives while a handle, or a configuration or engine composed of it, refers
    to it. */
 
-/* Fills in the defaults of a kind (ds_config_kind); fields: its struct, with struct_size set. */
-DS_API ds_status ds_config_default(int32_t kind, void* fields);
+/* For each kind: its defaults; a configuration of its fields, INVALID_ARGUMENT if one is out of range or a part is of
+   another kind; and the fields read back, where parts are 0, see ds_config_get_part. struct_size must be set. */
+DS_API ds_status ds_simulator_config_default(ds_simulator_config* fields);
+DS_API ds_status ds_simulator_config_create(const ds_simulator_config* fields, ds_config* config);
+DS_API ds_status ds_simulator_config_get(ds_config config, ds_simulator_config* fields);
 
-/* INVALID_ARGUMENT if a field is out of range, or a part is a configuration of another kind. */
-DS_API ds_status ds_config_create(int32_t kind, const void* fields, ds_config* config);
+DS_API ds_status ds_sampling_config_default(ds_sampling_config* fields);
+DS_API ds_status ds_sampling_config_create(const ds_sampling_config* fields, ds_config* config);
+DS_API ds_status ds_sampling_config_get(ds_config config, ds_sampling_config* fields);
 
 DS_API ds_status ds_config_release(ds_config config);
 
 DS_API ds_status ds_config_get_kind(ds_config config, int32_t* kind);
 
-/* Reads the fields back; fields: the struct of its kind, with struct_size set. Parts are 0: see ds_config_get_part. */
-DS_API ds_status ds_config_get(ds_config config, void* fields);
-
 /* A new handle to the part of this kind that it was composed of. INVALID_ARGUMENT if it has none. */
 DS_API ds_status ds_config_get_part(ds_config config, int32_t kind, ds_config* part);
 
 /* ---- Simulator --------------------------------------------------------------------------------------------- */
-
-/* Fills in the defaults; config->struct_size must be set. */
-DS_API ds_status ds_simulator_config_default(ds_simulator_config* config);
 
 /* Creates the worlds and generates their first levels (episode index 1). INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. */
 DS_API ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* simulator);
@@ -759,8 +769,9 @@ DS_API ds_status ds_simulator_set_levels(ds_simulator simulator, const ds_level*
    INVALID_ARGUMENT if a field is out of range. */
 DS_API ds_status ds_simulator_set_rewards(ds_simulator simulator, const ds_level_rewards* rewards);
 
-/* Begins given episodes in distinct worlds, without simulating; observations show them. INVALID_ARGUMENT, with nothing
-   changed, if a world, seed or level is refused. */
+/* Begins given episodes in distinct worlds, without simulating; observations show them. A level given here has no place
+   among the simulator's: "level_indices" is 0. INVALID_ARGUMENT, with nothing changed, if a world, seed or level is
+   refused. */
 DS_API ds_status ds_simulator_begin(ds_simulator simulator, const ds_episode_start* starts, uint64_t count);
 
 /* Recomputes all observations from the current state, after edits. */
@@ -849,7 +860,7 @@ typedef struct ds_attachment {
     uint32_t struct_size;
     int32_t padding;
     void* context;
-    ds_update update;         /* must not call functions of this simulator: they would wait for update to end */
+    ds_update update;         /* must not call functions of this simulator or its memory: they would wait for its end */
     ds_release_owner release; /* release(context) once the simulator has ended; or null */
 } ds_attachment;
 
@@ -1082,16 +1093,25 @@ enum {
 typedef enum ds_layer_kind {
     DS_LAYER_LINEAR = 0,
     DS_LAYER_LAYER_NORM = 1, /* over all inputs */
-    DS_LAYER_LSTM = 2,       /* one layer, one direction; gates i, f, g, o; its state is h, then c */
-    DS_LAYER_GRU = 3,        /* likewise; gates r, z, n; its state is h */
-    DS_LAYER_RELU = 4,       /* this and all that follow: per element */
-    DS_LAYER_LEAKY_RELU = 5,
-    DS_LAYER_ELU = 6,
-    DS_LAYER_SILU = 7,
-    DS_LAYER_SIGMOID = 8,
-    DS_LAYER_TANH = 9,
-    DS_LAYER_GELU = 10,
-    DS_LAYER_GELU_TANH = 11, /* with the approximation by tanh */
+    DS_LAYER_RMS_NORM = 2,   /* likewise, without biases */
+    DS_LAYER_LSTM = 3,       /* one layer, one direction; gates i, f, g, o; its state is h, then c */
+    DS_LAYER_GRU = 4,        /* likewise; gates r, z, n; its state is h */
+    DS_LAYER_RELU = 5,       /* this and all that follow: per element */
+    DS_LAYER_RELU6 = 6,
+    DS_LAYER_LEAKY_RELU = 7,
+    DS_LAYER_ELU = 8,
+    DS_LAYER_CELU = 9,
+    DS_LAYER_SELU = 10,
+    DS_LAYER_SILU = 11,
+    DS_LAYER_MISH = 12,
+    DS_LAYER_SIGMOID = 13,
+    DS_LAYER_HARDSIGMOID = 14,
+    DS_LAYER_HARDSWISH = 15,
+    DS_LAYER_TANH = 16,
+    DS_LAYER_SOFTSIGN = 17,
+    DS_LAYER_SOFTPLUS = 18,
+    DS_LAYER_GELU = 19,
+    DS_LAYER_GELU_TANH = 20, /* with the approximation by tanh */
 } ds_layer_kind;
 
 /* Types of weights. Those of 16 bits are widened when they are read: all arithmetic is in single precision. */
@@ -1101,15 +1121,15 @@ typedef enum ds_weight_type {
 } ds_weight_type;
 
 /* A layer. I inputs, O outputs; G is O for LINEAR, 4 O for LSTM, 3 O for GRU. Arrays are C-contiguous and aligned to
-   their elements; null biases are zero, null weights of LAYER_NORM are one. Fields that a kind lacks are zero. */
+   their elements; null biases are zero, null weights of norms are one. Fields that a kind lacks are zero. */
 typedef struct ds_layer_config {
     uint32_t struct_size;
     int32_t kind;                   /* ds_layer_kind */
     int64_t num_inputs;             /* 1 .. DS_MAX_LAYER_WIDTH; 0 for kinds that work per element */
     int64_t num_outputs;            /* 1 .. DS_MAX_LAYER_WIDTH for LINEAR, LSTM, GRU; else 0 */
     int32_t weight_type;            /* ds_weight_type, of all arrays */
-    float parameter;                /* LAYER_NORM: epsilon; LEAKY_RELU: slope below 0; ELU: alpha */
-    const void* weights;            /* [G, I]; LAYER_NORM: [I] */
+    float parameter;                /* norms: epsilon; LEAKY_RELU: slope below 0; ELU, CELU: alpha; SOFTPLUS: beta */
+    const void* weights;            /* [G, I]; norms: [I] */
     const void* biases;             /* [G]; LAYER_NORM: [I] */
     const void* hidden_weights;     /* LSTM, GRU: [G, O] */
     const void* hidden_biases;      /* LSTM, GRU: [G] */
@@ -1155,14 +1175,6 @@ DS_API ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer*
 
 /* A new policy with copies of all weights as they are now. CUDA: waits for the calls so far, then for the copies. */
 DS_API ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen);
-
-/* How an agent's action is chosen. */
-typedef struct ds_sampling {
-    float temperature; /* logits are divided by it; at least 0; 0 is as greedy */
-    float top_p;       /* more than 0, at most 1: per component, only the fewest most likely values whose probabilities
-                          reach this sum are drawn */
-    int32_t greedy;    /* 1: the largest logit of each component, the first of equal ones */
-} ds_sampling;
 
 /* What an agent's random numbers depend on, and nothing else: different for every action of a run. */
 typedef struct ds_sampling_key {
@@ -1265,6 +1277,10 @@ typedef struct ds_metrics_config {
     uint32_t struct_size;
     DS_METRICS_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_metrics_config;
+
+DS_API ds_status ds_metrics_config_default(ds_metrics_config* fields);
+DS_API ds_status ds_metrics_config_create(const ds_metrics_config* fields, ds_config* config);
+DS_API ds_status ds_metrics_config_get(ds_config config, ds_metrics_config* fields);
 
 /* trace_capacity: events that each queue and each replica keeps, the latest ones, 0 .. DS_MAX_TRACE_EVENTS; 0: none. */
 DS_API ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics);
@@ -1380,18 +1396,17 @@ typedef enum ds_episode_record {
     DS_RECORD_TRACE = 8,        /* its way through the engine is shown in the trace, if there is one */
 } ds_episode_record;
 
-/* An episode to be played. Zeroed, it is seed 0 on the simulator's own level with policy 0 for all agents. */
+/* An episode to be played. Zeroed, it is seed 0 on the simulator's own level with policy 0 for all agents, which chooses
+   the most likely actions. */
 typedef struct ds_episode_request {
     uint64_t tag;            /* the caller's; comes back with the outputs */
     int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
     int64_t sampling_seed;   /* of the actions, 0 .. 2**32 - 1 */
-    uint64_t level;          /* a ds_shared_level; 0: as the simulator draws it */
+    ds_shared_level level;   /* 0: as the simulator draws it */
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
-    float temperature;       /* > 0; logits are divided by it; 0 is 1 */
-    float top_p;             /* in (0, 1]; 0 is 1 */
-    int32_t greedy;          /* 1: the most likely choice */
+    ds_sampling sampling;    /* of native policies */
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
     int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
@@ -1408,7 +1423,7 @@ typedef struct ds_episode_output {
     uint64_t id;
     uint64_t tag;
     uint64_t state_hash;  /* of the world at the end, as ds_simulator_world_hashes(); 0 if no step was made */
-    uint64_t data;        /* a ds_memory: what the request asked to record, see below; the caller releases it. 0: nothing */
+    ds_memory data;       /* what the request asked to record, see below; the caller releases it. 0: nothing */
     const void* data_start;
     uint64_t data_bytes;
     int64_t submitted_ns; /* on ds_monotonic_ns() */
@@ -1444,6 +1459,10 @@ typedef struct ds_scheduler_config {
     int32_t padding;
 } ds_scheduler_config;
 
+DS_API ds_status ds_scheduler_config_default(ds_scheduler_config* fields);
+DS_API ds_status ds_scheduler_config_create(const ds_scheduler_config* fields, ds_config* config);
+DS_API ds_status ds_scheduler_config_get(ds_config config, ds_scheduler_config* fields);
+
 /* How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, and the next
    request goes to the next one. CALLER: likewise, but to the one that the request names. */
 typedef enum ds_controller {
@@ -1462,6 +1481,10 @@ typedef struct ds_controller_config {
     uint32_t struct_size;
     DS_CONTROLLER_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_controller_config;
+
+DS_API ds_status ds_controller_config_default(ds_controller_config* fields);
+DS_API ds_status ds_controller_config_create(const ds_controller_config* fields, ds_config* config);
+DS_API ds_status ds_controller_config_get(ds_config config, ds_controller_config* fields);
 
 /* Configuration of an engine. Of the simulator auto_reset is not used, nor are seed and world_offset; without
    observations it has the default parts. */
@@ -1483,6 +1506,10 @@ typedef struct ds_rollout_config {
     uint32_t struct_size;
     DS_ROLLOUT_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_rollout_config;
+
+DS_API ds_status ds_rollout_config_default(ds_rollout_config* fields);
+DS_API ds_status ds_rollout_config_create(const ds_rollout_config* fields, ds_config* config);
+DS_API ds_status ds_rollout_config_get(ds_config config, ds_rollout_config* fields);
 
 /* Nanoseconds of the clock of deadlines and times. */
 DS_API int64_t ds_monotonic_ns(void);
@@ -1673,10 +1700,6 @@ DS_API ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* in
 /* Releases a handle. The resource ends with its last handle and child. */
 DS_API ds_status ds_resource_release(ds_resource resource);
 
-/* A new handle to the resource of this kind that doorstep created and that has this raw driver handle or first address.
-   CLOSED if doorstep has none: borrowed resources and those with a foreign owner are not found. */
-DS_API ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource);
-
 /* Number of resources of a kind (ds_resource_kind) alive in this process. */
 DS_API ds_status ds_resource_count(int32_t kind, int64_t* count);
 
@@ -1708,18 +1731,13 @@ DS_API ds_status ds_cuda_event_wait(ds_resource event, int64_t timeout_ns);
 /* Milliseconds between two recorded events with timing. PENDING if one has not been reached. */
 DS_API ds_status ds_cuda_event_elapsed(ds_resource start, ds_resource end, float* milliseconds);
 
-/* The device's default pool (not owned), or a new one. */
+/* The device's default pool, which is not owned. */
 DS_API ds_status ds_memory_pool_default(ds_resource context, ds_resource* pool);
-DS_API ds_status ds_memory_pool_create(ds_resource context, ds_resource* pool);
-/* Returns the pool's free memory beyond keep_bytes to the device. */
-DS_API ds_status ds_memory_pool_trim(ds_resource pool, uint64_t keep_bytes);
 
 /* Allocates memory from a pool in the order of the stream; it is freed in the order of the same stream. */
 DS_API ds_status ds_device_memory_create(ds_resource pool, ds_resource stream, uint64_t bytes, ds_resource* memory);
 DS_API ds_status ds_device_memory_borrow(ds_resource context, uint64_t raw, uint64_t bytes, void* owner,
                                          ds_release_owner release_owner, ds_resource* memory);
-/* Changes the stream on which the memory is freed. */
-DS_API ds_status ds_device_memory_set_stream(ds_resource memory, ds_resource stream);
 /* Page-locked host memory that the device can access. */
 DS_API ds_status ds_pinned_memory_create(ds_resource context, uint64_t bytes, ds_resource* memory);
 /* Copies between two addresses that the driver can access, in the order of the stream. */
@@ -1765,8 +1783,6 @@ DS_API ds_status ds_semaphore_signal(ds_resource semaphore, ds_resource stream, 
    (value is 0). The wait resets a binary semaphore: each signal ends one wait. */
 DS_API ds_status ds_semaphore_wait(ds_resource semaphore, ds_resource stream, uint64_t value);
 
-/* A cubin, a fatbin or PTX text that ends with a zero. */
-DS_API ds_status ds_module_load(ds_resource context, const void* image, ds_resource* module);
 /* Loads kernels that are part of this library, for the context's device. name: "views"; INVALID_ARGUMENT for any other.
    DEVICE if this build has no machine code of them for the device. */
 DS_API ds_status ds_module_load_builtin(ds_resource context, const char* name, ds_resource* module);
@@ -1774,12 +1790,6 @@ DS_API ds_status ds_kernel_get(ds_resource module, const char* name, ds_resource
 /* arguments: addresses of the parameters' values, as for cuLaunchKernel; grid and block: x, y, z. */
 DS_API ds_status ds_kernel_launch(ds_resource kernel, ds_resource stream, const uint32_t* grid,
                                   const uint32_t* block, uint32_t shared_bytes, void** arguments);
-
-/* Until ds_graph_end_capture(), work begun on the stream is recorded instead of executed. */
-DS_API ds_status ds_graph_begin_capture(ds_resource stream);
-DS_API ds_status ds_graph_end_capture(ds_resource stream, ds_resource* graph);
-DS_API ds_status ds_graph_instantiate(ds_resource graph, ds_resource* graph_exec);
-DS_API ds_status ds_graph_launch(ds_resource graph_exec, ds_resource stream);
 
 /* ---- Events ------------------------------------------------------------------------------------------------ */
 
@@ -1897,9 +1907,6 @@ enum {
     DS_PYTHON_SIGNATURE_BYTES = 512, /* enough for any signature */
 };
 
-/* Whether an object is a tensor of any library, that is, its type has `__dlpack__`. */
-DS_API ds_status ds_python_is_tensor(void* object, int32_t* is_tensor);
-
 /* Describes `count` tensors. objects: PyObject*[count]; rules: or null for (no grad, not written, DS_STREAM_OWN);
    tensors: [count], with struct_size set. If one is refused, the message names its index and the contents of all
    `tensors` are undefined. */
@@ -1910,10 +1917,6 @@ DS_API ds_status ds_python_read_tensors(void* const* objects, uint64_t count, co
    "grad", "readonly" where they apply. Tensors with equal signatures pass the same checks. text:
    DS_PYTHON_SIGNATURE_BYTES; length: without the 0, or null. Needs no GIL. */
 DS_API ds_status ds_python_signature(const ds_python_tensor* tensor, char* text, uint64_t* length);
-
-/* The current stream, on a device, of the library of this tensor: a CUstream for CUDA, 0 on the CPU. DEVICE if the
-   library does not report it or cannot use that device. */
-DS_API ds_status ds_python_current_stream(void* object, int32_t device_type, int64_t device_index, uint64_t* stream);
 
 /* Copies all elements of a tensor with any strides to or from nbytes C-contiguous bytes. On the CPU the pointer is to
    host memory and the copy is done on return. On CUDA it is any address that the driver can access, and the copy is

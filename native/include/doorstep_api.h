@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 8, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 9, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -32,13 +32,15 @@
     X(ds_status, get_api, (uint32_t version, const struct ds_api** api)) \
     X(ds_status, live_count, (int32_t kind, int64_t* count)) \
     X(ds_status, default_thread_count, (int64_t* count)) \
-    X(ds_status, config_default, (int32_t kind, void* fields)) \
-    X(ds_status, config_create, (int32_t kind, const void* fields, ds_config* config)) \
+    X(ds_status, simulator_config_default, (ds_simulator_config* fields)) \
+    X(ds_status, simulator_config_create, (const ds_simulator_config* fields, ds_config* config)) \
+    X(ds_status, simulator_config_get, (ds_config config, ds_simulator_config* fields)) \
+    X(ds_status, sampling_config_default, (ds_sampling_config* fields)) \
+    X(ds_status, sampling_config_create, (const ds_sampling_config* fields, ds_config* config)) \
+    X(ds_status, sampling_config_get, (ds_config config, ds_sampling_config* fields)) \
     X(ds_status, config_release, (ds_config config)) \
     X(ds_status, config_get_kind, (ds_config config, int32_t* kind)) \
-    X(ds_status, config_get, (ds_config config, void* fields)) \
     X(ds_status, config_get_part, (ds_config config, int32_t kind, ds_config* part)) \
-    X(ds_status, simulator_config_default, (ds_simulator_config* config)) \
     X(ds_status, simulator_create, (const ds_simulator_config* config, ds_simulator* simulator)) \
     X(ds_status, simulator_close, (ds_simulator simulator)) \
     X(ds_status, simulator_get_info, (ds_simulator simulator, ds_simulator_info* info)) \
@@ -98,6 +100,9 @@
     X(ds_status, policy_freeze, (ds_policy policy, ds_policy* frozen)) \
     X(ds_status, policy_forward, (ds_policy policy, const ds_policy_call* call)) \
     X(ds_status, policy_act, (ds_policy policy, const ds_policy_call* call)) \
+    X(ds_status, metrics_config_default, (ds_metrics_config* fields)) \
+    X(ds_status, metrics_config_create, (const ds_metrics_config* fields, ds_config* config)) \
+    X(ds_status, metrics_config_get, (ds_config config, ds_metrics_config* fields)) \
     X(ds_status, metrics_create, (int64_t trace_capacity, ds_metrics* metrics)) \
     X(ds_status, metrics_release, (ds_metrics metrics)) \
     X(ds_status, metrics_open_series, (ds_metrics metrics, int32_t kind, const char* name, const char* labels, const \
@@ -112,6 +117,15 @@
     X(ds_status, series_get_quantiles, (ds_series series, const double* fractions, uint64_t count, double* values)) \
     X(ds_status, series_get_points, (ds_series series, uint64_t most, ds_series_point* points, uint64_t* count)) \
     X(ds_status, metrics_get_trace, (ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count)) \
+    X(ds_status, scheduler_config_default, (ds_scheduler_config* fields)) \
+    X(ds_status, scheduler_config_create, (const ds_scheduler_config* fields, ds_config* config)) \
+    X(ds_status, scheduler_config_get, (ds_config config, ds_scheduler_config* fields)) \
+    X(ds_status, controller_config_default, (ds_controller_config* fields)) \
+    X(ds_status, controller_config_create, (const ds_controller_config* fields, ds_config* config)) \
+    X(ds_status, controller_config_get, (ds_config config, ds_controller_config* fields)) \
+    X(ds_status, rollout_config_default, (ds_rollout_config* fields)) \
+    X(ds_status, rollout_config_create, (const ds_rollout_config* fields, ds_config* config)) \
+    X(ds_status, rollout_config_get, (ds_config config, ds_rollout_config* fields)) \
     X(int64_t, monotonic_ns, (void)) \
     X(ds_status, shared_level_create, (const ds_level* level, int64_t num_agents, ds_shared_level* shared)) \
     X(ds_status, shared_level_release, (ds_shared_level shared)) \
@@ -131,6 +145,7 @@
     X(ds_status, engine_drain, (ds_engine engine, int64_t timeout_ns)) \
     X(ds_status, engine_take_rows, (ds_engine engine, int64_t timeout_ns, ds_rows* rows)) \
     X(ds_status, engine_return_rows, (ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause)) \
+    X(ds_status, engine_end_replica, (ds_engine engine, int64_t number)) \
     X(ds_status, engine_close, (ds_engine engine)) \
     X(ds_status, engine_join, (ds_engine engine, int64_t timeout_ns)) \
     X(ds_status, engine_release, (ds_engine engine)) \
@@ -140,7 +155,6 @@
     X(const char*, cuda_architectures, (void)) \
     X(ds_status, resource_get_info, (ds_resource resource, ds_resource_info* info)) \
     X(ds_status, resource_release, (ds_resource resource)) \
-    X(ds_status, resource_find, (int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource)) \
     X(ds_status, resource_count, (int32_t kind, int64_t* count)) \
     X(ds_status, context_create, (int64_t device_index, ds_resource* context)) \
     X(ds_status, context_synchronize, (ds_resource context)) \
@@ -159,12 +173,9 @@
     X(ds_status, cuda_event_wait, (ds_resource event, int64_t timeout_ns)) \
     X(ds_status, cuda_event_elapsed, (ds_resource start, ds_resource end, float* milliseconds)) \
     X(ds_status, memory_pool_default, (ds_resource context, ds_resource* pool)) \
-    X(ds_status, memory_pool_create, (ds_resource context, ds_resource* pool)) \
-    X(ds_status, memory_pool_trim, (ds_resource pool, uint64_t keep_bytes)) \
     X(ds_status, device_memory_create, (ds_resource pool, ds_resource stream, uint64_t bytes, ds_resource* memory)) \
     X(ds_status, device_memory_borrow, (ds_resource context, uint64_t raw, uint64_t bytes, void* owner, \
       ds_release_owner release_owner, ds_resource* memory)) \
-    X(ds_status, device_memory_set_stream, (ds_resource memory, ds_resource stream)) \
     X(ds_status, pinned_memory_create, (ds_resource context, uint64_t bytes, ds_resource* memory)) \
     X(ds_status, copy, (ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes)) \
     X(ds_status, copy_rows, (ds_resource stream, const ds_row_copy* copy)) \
@@ -175,15 +186,10 @@
     X(ds_status, semaphore_import, (ds_resource context, int32_t fd, int32_t timeline, ds_resource* semaphore)) \
     X(ds_status, semaphore_signal, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
     X(ds_status, semaphore_wait, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
-    X(ds_status, module_load, (ds_resource context, const void* image, ds_resource* module)) \
     X(ds_status, module_load_builtin, (ds_resource context, const char* name, ds_resource* module)) \
     X(ds_status, kernel_get, (ds_resource module, const char* name, ds_resource* kernel)) \
     X(ds_status, kernel_launch, (ds_resource kernel, ds_resource stream, const uint32_t* grid, const uint32_t* block, \
       uint32_t shared_bytes, void** arguments)) \
-    X(ds_status, graph_begin_capture, (ds_resource stream)) \
-    X(ds_status, graph_end_capture, (ds_resource stream, ds_resource* graph)) \
-    X(ds_status, graph_instantiate, (ds_resource graph, ds_resource* graph_exec)) \
-    X(ds_status, graph_launch, (ds_resource graph_exec, ds_resource stream)) \
     X(ds_status, event_wait, (ds_event event, int64_t timeout_ns)) \
     X(ds_status, event_close, (ds_event event)) \
     X(ds_status, simulator_save_size, (ds_simulator simulator, uint64_t count, uint64_t* bytes)) \
@@ -202,11 +208,9 @@
     X(void, capsule_destructor, (void* capsule)) \
     X(void, python_release, (void* object)) \
     X(void, python_release_now, (void)) \
-    X(ds_status, python_is_tensor, (void* object, int32_t* is_tensor)) \
     X(ds_status, python_read_tensors, (void* const* objects, uint64_t count, const ds_python_rules* rules, \
       ds_python_tensor* tensors)) \
     X(ds_status, python_signature, (const ds_python_tensor* tensor, char* text, uint64_t* length)) \
-    X(ds_status, python_current_stream, (void* object, int32_t device_type, int64_t device_index, uint64_t* stream)) \
     X(ds_status, python_copy_to_pointer, (void* object, void* pointer, uint64_t nbytes)) \
     X(ds_status, python_copy_from_pointer, (void* object, const void* pointer, uint64_t nbytes)) \
     X(ds_status, python_copy_out, (const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t nbytes)) \
@@ -214,8 +218,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, engine_end_replica, (ds_engine engine, int64_t number))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

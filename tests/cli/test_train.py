@@ -102,6 +102,11 @@ def test_presets_of_the_command_are_those_of_the_package() -> None:
     assert set(PRESETS) == set(KNOWN)
 
 
+def test_the_help_says_what_each_preset_is_for(command: Command) -> None:
+    shown = " ".join(command("train", "--help").stdout.split())
+    assert not [name for name in KNOWN if f"{name}: " not in shown]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -369,7 +369,7 @@ void memory_that_cannot_be_had_is_refused() {
 
 void viewing_the_state_does_not_make_steps_look_for_edits() {
     const ds_simulator simulator = make_simulator(5, 1);
-    const auto looks = [&] { return doorstep::simulators.find(simulator)->simulation().rules.look_for_edits; };
+    const auto looks = [&] { return doorstep::simulators.find(simulator, "simulator")->simulation().rules.look_for_edits; };
     ds_tensor_info viewed = {}, edited = {};
     viewed.struct_size = edited.struct_size = sizeof viewed;
     CHECK_EQUAL(ds_simulator_view_state(simulator, DS_STATE_body_positions, &viewed), DS_STATUS_OK);
@@ -397,6 +397,15 @@ void errors_of_other_libraries_are_read_like_doorstep_s_own() {
     CHECK_EQUAL(strcmp(error.argument, "material"), 0);
     CHECK_EQUAL(strcmp(error.hint, "correct it"), 0);
     CHECK_EQUAL(error.driver_code, 0);
+    // The strings may be those of the last error
+    CHECK_EQUAL(ds_set_error(DS_STATUS_SHADER, "argument", "hint", "message"), DS_STATUS_OK);
+    ds_error last = {};
+    last.struct_size = sizeof last;
+    CHECK_EQUAL(ds_last_error(&last), DS_STATUS_OK);
+    CHECK_EQUAL(ds_set_error(DS_STATUS_SHADER, last.hint, last.message, last.argument), DS_STATUS_OK);
+    CHECK_EQUAL(ds_last_error(&last), DS_STATUS_OK);
+    CHECK(strcmp(last.argument, "hint") == 0 && strcmp(last.hint, "message") == 0);
+    CHECK(strcmp(last.message, "argument") == 0);
     CHECK_EQUAL(ds_set_error(DS_STATUS_OK, "", "", ""), DS_STATUS_INVALID_ARGUMENT);
     CHECK(last_error_names("status"));
     CHECK_EQUAL(ds_set_error(DS_STATUS_SHADER + 1, "", "", ""), DS_STATUS_INVALID_ARGUMENT);

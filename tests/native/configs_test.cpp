@@ -10,16 +10,16 @@
 namespace {
 
 template <class Struct>
-ds_config create(int32_t kind, const Struct& fields) {
+ds_config create(const Struct& fields) {
     ds_config config = 0;
-    CHECK_EQUAL(ds_config_create(kind, &fields, &config), DS_STATUS_OK);
+    CHECK_EQUAL(config_create(&fields, &config), DS_STATUS_OK);
     return config;
 }
 
 template <class Struct>
-bool is_refused(int32_t kind, const Struct& fields, const char* argument) {
+bool is_refused(const Struct& fields, const char* argument) {
     ds_config config = 77;
-    return ds_config_create(kind, &fields, &config) == DS_STATUS_INVALID_ARGUMENT && config == 77 &&
+    return config_create(&fields, &config) == DS_STATUS_INVALID_ARGUMENT && config == 77 &&
            last_error_names(argument);
 }
 
@@ -33,31 +33,31 @@ int64_t live() {
 
 // Its limits are accepted and read back; what is beyond is refused by its name.
 template <class Struct, class Value>
-void check_limits(int32_t kind, Value Struct::* field, int64_t low, int64_t high, const char* name) {
-    const Struct defaults = defaults_of<Struct>(kind);
+void check_limits(Value Struct::* field, int64_t low, int64_t high, const char* name) {
+    const Struct defaults = defaults_of<Struct>();
     for (const int64_t value : {low, high}) {
         Struct fields = defaults;
         fields.*field = static_cast<Value>(value);
         if constexpr (requires { fields.world_offset; }) {
             if (value + fields.num_worlds > DS_MAX_GLOBAL_WORLDS) continue;  // world_offset has a rule of its own
         }
-        const ds_config config = create(kind, fields);
+        const ds_config config = create(fields);
         Struct read = defaults;
-        CHECK_EQUAL(ds_config_get(config, &read), DS_STATUS_OK);
+        CHECK_EQUAL(config_get(config, &read), DS_STATUS_OK);
         CHECK_EQUAL(memcmp(&read, &fields, sizeof read), 0);
         CHECK_EQUAL(ds_config_release(config), DS_STATUS_OK);
     }
     for (const int64_t value : {low - 1, high + 1}) {
         Struct fields = defaults;
         fields.*field = static_cast<Value>(value);
-        CHECK(is_refused(kind, fields, name));
+        CHECK(is_refused(fields, name));
     }
 }
 
 #define DS_LIMITS(kind, name, value, low, high, ...) DS_LIMITS_##kind(name, low, high)
-#define DS_LIMITS_INTEGER(name, low, high) check_limits(kKind, &Fields::name, low, high, #name);
+#define DS_LIMITS_INTEGER(name, low, high) check_limits(&Fields::name, low, high, #name);
 #define DS_LIMITS_REQUIRED DS_LIMITS_INTEGER
-#define DS_LIMITS_OPTIONAL(name, low, high) check_limits(kKind, &Fields::name, low - 1, high, #name);
+#define DS_LIMITS_OPTIONAL(name, low, high) check_limits(&Fields::name, low - 1, high, #name);
 #define DS_LIMITS_FLAG DS_LIMITS_INTEGER
 #define DS_LIMITS_CHOICE DS_LIMITS_INTEGER
 #define DS_LIMITS_TYPE DS_LIMITS_INTEGER
@@ -69,81 +69,73 @@ void check_limits(int32_t kind, Value Struct::* field, int64_t low, int64_t high
 void integers_have_the_limits_of_their_tables() {
     {
         using Fields = ds_simulator_config;
-        constexpr int32_t kKind = DS_CONFIG_SIMULATOR;
         DS_SIMULATOR_CONFIG_TABLE(DS_LIMITS)
     }
     {
         using Fields = ds_sampling_config;
-        constexpr int32_t kKind = DS_CONFIG_SAMPLING;
         DS_SAMPLING_CONFIG_TABLE(DS_LIMITS)
     }
     {
         using Fields = ds_scheduler_config;
-        constexpr int32_t kKind = DS_CONFIG_SCHEDULER;
         DS_SCHEDULER_CONFIG_TABLE(DS_LIMITS)
     }
     {
         using Fields = ds_controller_config;
-        constexpr int32_t kKind = DS_CONFIG_CONTROLLER;
         DS_CONTROLLER_CONFIG_TABLE(DS_LIMITS)
     }
     {
         using Fields = ds_metrics_config;
-        constexpr int32_t kKind = DS_CONFIG_METRICS;
         DS_METRICS_CONFIG_TABLE(DS_LIMITS)
     }
 }
 
 void numbers_have_limits() {
-    auto sampling = defaults_of<ds_sampling_config>(DS_CONFIG_SAMPLING);
+    auto sampling = defaults_of<ds_sampling_config>();
     for (const float wrong : {-1.f, __builtin_nanf(""), __builtin_inff()}) {
         auto fields = sampling;
         fields.temperature = wrong;
-        CHECK(is_refused(DS_CONFIG_SAMPLING, fields, "temperature"));
+        CHECK(is_refused(fields, "temperature"));
     }
     for (const float wrong : {0.f, -1.f, 1.5f, __builtin_nanf("")}) {
         auto fields = sampling;
         fields.top_p = wrong;
-        CHECK(is_refused(DS_CONFIG_SAMPLING, fields, "top_p"));
+        CHECK(is_refused(fields, "top_p"));
     }
     sampling.temperature = FLT_MAX;
     sampling.top_p = FLT_TRUE_MIN;
-    CHECK_EQUAL(ds_config_release(create(DS_CONFIG_SAMPLING, sampling)), DS_STATUS_OK);
+    CHECK_EQUAL(ds_config_release(create(sampling)), DS_STATUS_OK);
 }
 
 void rules_of_several_fields_are_checked() {
-    auto simulator = defaults_of<ds_simulator_config>(DS_CONFIG_SIMULATOR);
+    auto simulator = defaults_of<ds_simulator_config>();
     simulator.num_worlds = 5;
     simulator.world_offset = DS_MAX_GLOBAL_WORLDS - 4;
-    CHECK(is_refused(DS_CONFIG_SIMULATOR, simulator, "world_offset"));
+    CHECK(is_refused(simulator, "world_offset"));
     simulator.world_offset = 0;
     simulator.device_index = 1;
-    CHECK(is_refused(DS_CONFIG_SIMULATOR, simulator, "device_index"));
+    CHECK(is_refused(simulator, "device_index"));
     simulator.device_kind = DS_DEVICE_CUDA;
     simulator.device_index = DS_DEVICE_INDEX_CURRENT;
-    CHECK_EQUAL(ds_config_release(create(DS_CONFIG_SIMULATOR, simulator)), DS_STATUS_OK);
-    ds_simulator made;
-    CHECK_EQUAL(ds_simulator_create(&simulator, &made), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("device_index"));
+    CHECK_EQUAL(ds_config_release(create(simulator)), DS_STATUS_OK);
     simulator.stream = 1;
-    CHECK(is_refused(DS_CONFIG_SIMULATOR, simulator, "stream"));
+    CHECK(is_refused(simulator, "stream"));
 }
 
 // ---- Compositions
 
 struct Parts {
-    ds_config simulator = create(DS_CONFIG_SIMULATOR, defaults_of<ds_simulator_config>(DS_CONFIG_SIMULATOR));
-    ds_config scheduler = create(DS_CONFIG_SCHEDULER, defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER));
+    ds_config simulator = create(defaults_of<ds_simulator_config>());
+    ds_config scheduler = create(defaults_of<ds_scheduler_config>());
     ds_config controller = 0;
-    ds_config metrics = create(DS_CONFIG_METRICS, defaults_of<ds_metrics_config>(DS_CONFIG_METRICS));
+    ds_config metrics = create(defaults_of<ds_metrics_config>());
 
     explicit Parts(int32_t type = DS_CONTROLLER_PULL) {
-        auto fields = defaults_of<ds_controller_config>(DS_CONFIG_CONTROLLER);
+        auto fields = defaults_of<ds_controller_config>();
         fields.type = type;
-        controller = create(DS_CONFIG_CONTROLLER, fields);
+        controller = create(fields);
     }
     ds_rollout_config rollout() const {
-        auto fields = defaults_of<ds_rollout_config>(DS_CONFIG_ROLLOUT);
+        auto fields = defaults_of<ds_rollout_config>();
         fields.simulator = simulator;
         fields.scheduler = scheduler;
         fields.controller = controller;
@@ -166,7 +158,7 @@ void end(ds_engine engine) {
 void parts_live_while_something_is_composed_of_them() {
     const int64_t before = live();
     const Parts parts;
-    const ds_config rollout = create(DS_CONFIG_ROLLOUT, parts.rollout());
+    const ds_config rollout = create(parts.rollout());
     parts.release();
     CHECK_EQUAL(live(), before + 5);
     ds_config scheduler;
@@ -179,7 +171,7 @@ void parts_live_while_something_is_composed_of_them() {
     CHECK_EQUAL(ds_engine_get_config(engine, &of_engine), DS_STATUS_OK);
     ds_rollout_config read;
     read.struct_size = sizeof read;
-    CHECK_EQUAL(ds_config_get(of_engine, &read), DS_STATUS_OK);
+    CHECK_EQUAL(config_get(of_engine, &read), DS_STATUS_OK);
     CHECK_EQUAL(read.simulator, 0);
     CHECK_EQUAL(ds_config_release(of_engine), DS_STATUS_OK);
     end(engine);
@@ -191,7 +183,7 @@ void parts_live_while_something_is_composed_of_them() {
 
 void engines_record_in_the_store_that_they_are_given_or_their_own() {
     const Parts parts;
-    const ds_config rollout = create(DS_CONFIG_ROLLOUT, parts.rollout());
+    const ds_config rollout = create(parts.rollout());
     ds_metrics given, of_engine;
     CHECK_EQUAL(ds_metrics_create(0, &given), DS_STATUS_OK);
     for (const ds_metrics metrics : {given, ds_metrics{0}}) {
@@ -206,18 +198,18 @@ void engines_record_in_the_store_that_they_are_given_or_their_own() {
         end(engine);
     }
     CHECK_EQUAL(ds_config_release(rollout), DS_STATUS_OK);
-    auto off = defaults_of<ds_metrics_config>(DS_CONFIG_METRICS);
+    auto off = defaults_of<ds_metrics_config>();
     off.enabled = 0;
-    const ConfigHandle silent(DS_CONFIG_METRICS, off);
+    const ConfigHandle silent(off);
     auto fields = parts.rollout();
     fields.metrics = silent;
     ds_engine engine;
-    CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, fields), nullptr, 0, &engine), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_create(ConfigHandle(fields), nullptr, 0, &engine), DS_STATUS_OK);
     CHECK_EQUAL(ds_engine_get_metrics(engine, &of_engine), DS_STATUS_OK);
     CHECK_EQUAL(of_engine, 0);
     end(engine);
     CHECK_EQUAL(ds_metrics_release(given), DS_STATUS_OK);
-    CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, fields), nullptr, given, &engine), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_create(ConfigHandle(fields), nullptr, given, &engine), DS_STATUS_CLOSED);
     parts.release();
 }
 
@@ -226,16 +218,16 @@ void parts_are_checked() {
     const Parts parts;
     auto fields = parts.rollout();
     fields.scheduler = parts.controller;
-    CHECK(is_refused(DS_CONFIG_ROLLOUT, fields, "scheduler"));
+    CHECK(is_refused(fields, "scheduler"));
     ds_config config;
     fields.scheduler = 0;
-    CHECK_EQUAL(ds_config_create(DS_CONFIG_ROLLOUT, &fields, &config), DS_STATUS_CLOSED);
+    CHECK_EQUAL(config_create(&fields, &config), DS_STATUS_CLOSED);
     fields = parts.rollout();
     fields.num_devices = DS_MAX_REPLICAS + 1;
-    CHECK(is_refused(DS_CONFIG_ROLLOUT, fields, "num_devices"));
+    CHECK(is_refused(fields, "num_devices"));
     fields.num_devices = 2;
     fields.devices[1].kind = 9;
-    CHECK(is_refused(DS_CONFIG_ROLLOUT, fields, "device_kind"));
+    CHECK(is_refused(fields, "device_kind"));
     CHECK_EQUAL(ds_config_get_part(parts.scheduler, DS_CONFIG_SIMULATOR, &config), DS_STATUS_INVALID_ARGUMENT);
     ds_engine engine;
     CHECK_EQUAL(ds_engine_create(parts.simulator, nullptr, 0, &engine), DS_STATUS_INVALID_ARGUMENT);
@@ -247,25 +239,27 @@ void a_replicas_queue_is_not_deeper_than_the_engines() {
     const Parts parts(DS_CONTROLLER_ROUND_ROBIN);  // of depth 4096
     auto fields = parts.rollout();
     fields.queue_capacity = 4095;
-    CHECK(is_refused(DS_CONFIG_ROLLOUT, fields, "controller"));
+    CHECK(is_refused(fields, "controller"));
     fields.queue_capacity = 4096;
-    CHECK_EQUAL(ds_config_release(create(DS_CONFIG_ROLLOUT, fields)), DS_STATUS_OK);
+    CHECK_EQUAL(ds_config_release(create(fields)), DS_STATUS_OK);
     parts.release();
 }
 
 void kinds_and_structs_are_checked() {
-    ds_scheduler_config fields = defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER);
+    ds_scheduler_config fields = defaults_of<ds_scheduler_config>();
+    ds_sampling_config others = defaults_of<ds_sampling_config>();
     ds_config config;
-    for (const int32_t kind : {-1, DS_CONFIG_ROLLOUT + 1}) {
-        CHECK_EQUAL(ds_config_create(kind, &fields, &config), DS_STATUS_INVALID_ARGUMENT);
-        CHECK_EQUAL(ds_config_default(kind, &fields), DS_STATUS_INVALID_ARGUMENT);
-    }
     fields.struct_size = 8;
-    CHECK_EQUAL(ds_config_create(DS_CONFIG_SCHEDULER, &fields, &config), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_config_create(DS_CONFIG_SCHEDULER, nullptr, &config), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(is_refused(fields, "fields"));
+    CHECK_EQUAL(ds_scheduler_config_create(nullptr, &config), DS_STATUS_INVALID_ARGUMENT);
     int32_t kind;
     CHECK_EQUAL(ds_config_get_kind(1, &kind), DS_STATUS_CLOSED);
-    CHECK_EQUAL(ds_config_get(1, &fields), DS_STATUS_CLOSED);
+    CHECK_EQUAL(config_get(1, &others), DS_STATUS_CLOSED);
+    const ConfigHandle scheduler(defaults_of<ds_scheduler_config>());
+    CHECK_EQUAL(ds_config_get_kind(scheduler, &kind), DS_STATUS_OK);
+    CHECK_EQUAL(kind, DS_CONFIG_SCHEDULER);
+    CHECK_EQUAL(config_get(scheduler, &others), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("config"));
 }
 
 }  // namespace

@@ -7,12 +7,29 @@
 
 #include "simulators.h"
 
+// The functions of configurations by their structs.
+#define DS_CONFIG_OVERLOADS(name)                                                                                    \
+    inline ds_status config_default(ds_##name##_config* fields) { return ds_##name##_config_default(fields); }       \
+    inline ds_status config_create(const ds_##name##_config* fields, ds_config* config) {                            \
+        return ds_##name##_config_create(fields, config);                                                            \
+    }                                                                                                                \
+    inline ds_status config_get(ds_config config, ds_##name##_config* fields) {                                      \
+        return ds_##name##_config_get(config, fields);                                                               \
+    }
+DS_CONFIG_OVERLOADS(simulator)
+DS_CONFIG_OVERLOADS(sampling)
+DS_CONFIG_OVERLOADS(scheduler)
+DS_CONFIG_OVERLOADS(controller)
+DS_CONFIG_OVERLOADS(metrics)
+DS_CONFIG_OVERLOADS(rollout)
+#undef DS_CONFIG_OVERLOADS
+
 template <class Struct>
-Struct defaults_of(int32_t kind) {
+Struct defaults_of() {
     Struct fields;
     memset(&fields, 0xff, sizeof fields);
     fields.struct_size = sizeof fields;
-    CHECK_EQUAL(ds_config_default(kind, &fields), DS_STATUS_OK);
+    CHECK_EQUAL(config_default(&fields), DS_STATUS_OK);
     return fields;
 }
 
@@ -21,8 +38,8 @@ struct ConfigHandle {
     ds_config handle = 0;
 
     template <class Struct>
-    ConfigHandle(int32_t kind, const Struct& fields) {
-        CHECK_EQUAL(ds_config_create(kind, &fields, &handle), DS_STATUS_OK);
+    explicit ConfigHandle(const Struct& fields) {
+        CHECK_EQUAL(config_create(&fields, &handle), DS_STATUS_OK);
     }
     ConfigHandle(const ConfigHandle&) = delete;
     ConfigHandle& operator=(const ConfigHandle&) = delete;
@@ -41,15 +58,13 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     ds_simulator_config simulator = default_config(options.num_worlds);
     simulator.num_threads = options.num_threads;
     simulator.max_levels = options.max_levels;
-    auto order = defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER);
+    auto order = defaults_of<ds_scheduler_config>();
     order.type = options.scheduler;
-    auto controller = defaults_of<ds_controller_config>(DS_CONFIG_CONTROLLER);
+    auto controller = defaults_of<ds_controller_config>();
     controller.type = options.controller;
-    const ConfigHandle parts[] = {{DS_CONFIG_SIMULATOR, simulator},
-                                  {DS_CONFIG_SCHEDULER, order},
-                                  {DS_CONFIG_CONTROLLER, controller},
-                                  {DS_CONFIG_METRICS, defaults_of<ds_metrics_config>(DS_CONFIG_METRICS)}};
-    auto rules = defaults_of<ds_rollout_config>(DS_CONFIG_ROLLOUT);
+    const ConfigHandle parts[] = {ConfigHandle(simulator), ConfigHandle(order), ConfigHandle(controller),
+                                  ConfigHandle(defaults_of<ds_metrics_config>())};
+    auto rules = defaults_of<ds_rollout_config>();
     rules.simulator = parts[0];
     rules.scheduler = parts[1];
     rules.controller = parts[2];
@@ -58,7 +73,7 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     rules.num_devices = static_cast<int32_t>(options.num_replicas);
     for (int32_t i = 0; i < rules.num_devices; ++i) rules.devices[i].kind = DS_DEVICE_CPU;
     ds_config config;
-    CHECK_EQUAL(ds_config_create(DS_CONFIG_ROLLOUT, &rules, &config), DS_STATUS_OK);
+    CHECK_EQUAL(config_create(&rules, &config), DS_STATUS_OK);
     return config;
 }
 

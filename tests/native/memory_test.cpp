@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "processes.h"
+#include "rollouts/output_queue.h"
+#include "rollouts/step_record.h"
 #include "runtime/machine.h"
 #include "runtime/reference.h"
 #include "simulators.h"
@@ -122,7 +124,7 @@ void mapped_pages_are_zero() {
 }
 
 Ref<Memory> take_memory(int64_t bytes) {
-    return CpuMemory::take(bytes, Ref<StepProgress>::adopt(new StepProgress), "num_worlds");
+    return CpuMemory::take(bytes, Ref<WorkProgress>::adopt(new WorkProgress), "num_worlds");
 }
 
 void memory_is_counted_while_somebody_holds_it() {
@@ -174,6 +176,19 @@ void an_address_space_limit_is_respected() {}
 
 }  // namespace
 
+// Linux would promise it, and end the process that uses it.
+void more_than_there_is_is_not_allocated_on_the_heap() {
+    const int64_t more = available_memory().bytes + (int64_t{64} << 20);
+    CHECK(has_memory_for(1));
+    CHECK(has_memory_for(16 << 20));
+    CHECK(!has_memory_for(more));
+    StepRecord record;
+    CHECK(record.add_row(100));
+    CHECK(!record.add_row(more));
+    CHECK_EQUAL(record.bytes(), 100);
+    CHECK(!OutputMemory::copy(nullptr, more));
+}
+
 int main() {
     RUN(without_control_groups_there_is_no_limit);
     RUN(version_2_limits_are_read_and_file_cache_counts_as_free);
@@ -186,4 +201,5 @@ int main() {
     RUN(memory_contains_its_own_bytes_only);
     RUN(more_than_there_is_is_refused_with_both_numbers);
     RUN(an_address_space_limit_is_respected);
+    RUN(more_than_there_is_is_not_allocated_on_the_heap);
 }

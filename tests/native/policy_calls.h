@@ -53,12 +53,13 @@ inline TestLayer make_layer(Random& random, int32_t kind, int64_t inputs = 0, in
     config.num_inputs = inputs;
     config.num_outputs = outputs;
     config.weight_type = type;
-    if (kind == DS_LAYER_LAYER_NORM) config.parameter = 1e-5f;
-    if (kind == DS_LAYER_ELU || kind == DS_LAYER_LEAKY_RELU) config.parameter = 0.5f;
+    if (is_norm(kind)) config.parameter = 1e-5f;
+    for (const int32_t with : {DS_LAYER_ELU, DS_LAYER_LEAKY_RELU, DS_LAYER_CELU, DS_LAYER_SOFTPLUS})
+        if (kind == with) config.parameter = 0.5f;
     if (is_activation(kind)) return layer;
-    const int64_t rows = kind == DS_LAYER_LAYER_NORM ? inputs : num_gates(kind) * outputs;
-    config.weights = layer.weights(kind == DS_LAYER_LAYER_NORM ? inputs : rows * inputs, random);
-    config.biases = layer.weights(rows, random);
+    const int64_t rows = is_norm(kind) ? inputs : num_gates(kind) * outputs;
+    config.weights = layer.weights(is_norm(kind) ? inputs : rows * inputs, random);
+    if (kind != DS_LAYER_RMS_NORM) config.biases = layer.weights(rows, random);
     if (is_recurrent(kind)) {
         config.hidden_weights = layer.weights(rows * outputs, random);
         config.hidden_biases = layer.weights(rows, random);
@@ -86,6 +87,7 @@ inline TestNetwork make_network(int32_t recurrent, int32_t type) {
     auto& layers = network.layers;
     layers.push_back(make_layer(random, DS_LAYER_LINEAR, kInputs, 67, type));
     layers.push_back(make_layer(random, DS_LAYER_LAYER_NORM, 67, 0, type));
+    layers.push_back(make_layer(random, DS_LAYER_RMS_NORM, 67, 0, type));
     for (int32_t kind = DS_LAYER_RELU; kind <= DS_LAYER_GELU_TANH; kind++) {
         layers.push_back(make_layer(random, kind));
         layers.push_back(make_layer(random, DS_LAYER_LINEAR, 67, 67, type));
@@ -97,7 +99,7 @@ inline TestNetwork make_network(int32_t recurrent, int32_t type) {
         layers.push_back(make_layer(random, DS_LAYER_LINEAR, 67, 33, type));
     }
     for (const int size : kActionSizes) layers.push_back(make_layer(random, DS_LAYER_LINEAR, 33, size, type));
-    network.num_heads = kComponents;
+    network.num_heads = kActionComponents;
     return network;
 }
 
@@ -127,13 +129,13 @@ struct Rows {
         observations.resize(rows * kInputs);
         states.resize(rows * width);
         logits.resize(rows * DS_NUM_LOGITS);
-        actions.assign(rows * kComponents, -1);
+        actions.assign(rows * kActionComponents, -1);
         nonfinite.assign(rows, 2);
         for (float& value : observations) value = random(4);
         for (float& value : states) value = random(1);
         for (uint32_t row = 0; row < rows; row++) {
-            sampling.push_back({row % 5 == 4 ? 0 : 0.25f * static_cast<float>(row % 7 + 1), row % 3 ? 1 : 0.7f,
-                                row % 4 == 3});
+            const bool drawn = row % 5 != 4 && row % 4 != 3;
+            sampling.push_back({drawn ? 0.25f * static_cast<float>(row % 7 + 1) : 0, row % 3 ? 1 : 0.7f});
             keys.push_back({{row, row / 2}, row % 9, row % 2});
         }
         call.struct_size = sizeof call;

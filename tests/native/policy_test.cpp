@@ -145,6 +145,12 @@ void functions_are_accurate() {
     const auto logistic = [](double x) { return 1 / (1 + exp(-x)); };
     CHECK(worst_error(-80, 80, true, [](NarrowFloat x) { return sigmoid(x); }, logistic) < 3e-7);
     CHECK(worst_error(-86, 0, true, [](NarrowFloat x) { return decay(x); }, [](double x) { return exp(x); }) < 2.4e-7);
+    const auto logarithm = [](NarrowFloat y) { return logarithm_of_one_plus(y); };
+    CHECK(worst_error(0, 1, true, logarithm, [](double y) { return log1p(y); }) < 3e-7);
+    const auto exact_mish = [](double x) { return x * tanh(log1p(exp(x))); };
+    CHECK(worst_error(-30, 30, true, [](NarrowFloat x) { return mish(x); }, exact_mish) < 1e-6);
+    const auto exact_softplus = [](double x) { return log1p(exp(2 * x)) / 2; };
+    CHECK(worst_error(-30, 30, true, [](NarrowFloat x) { return softplus(x, 2.f); }, exact_softplus) < 1e-6);
 }
 
 void functions_have_their_limits() {
@@ -154,6 +160,8 @@ void functions_have_their_limits() {
         CHECK(isnan(decay(x).v) && isnan(hyperbolic_tangent(x).v) && isnan(sigmoid(x).v) && isnan(relu(x).v));
         CHECK(isnan(elu(x, 1.f).v) && isnan(gelu(x).v) && isnan(gelu_tanh(x).v) && isnan(silu(x).v));
         CHECK(isnan(leaky_relu(x, 0.1f).v) && isnan(error_function(x).v));
+        CHECK(isnan(relu6(x).v) && isnan(celu(x, 2.f).v) && isnan(selu(x).v) && isnan(mish(x).v));
+        CHECK(isnan(hard_sigmoid(x).v) && isnan(hard_swish(x).v) && isnan(softsign(x).v) && isnan(softplus(x, 1.f).v));
     }
     CHECK(decay(NarrowFloat(0.f)).v == 1 && decay(NarrowFloat(-infinite)).v == 0);
     CHECK(sigmoid(NarrowFloat(-infinite)).v == 0 && sigmoid(NarrowFloat(infinite)).v == 1);
@@ -162,6 +170,8 @@ void functions_have_their_limits() {
         CHECK_NEAR(gelu(NarrowFloat(x)).v, 0, 1e-6);
         CHECK_NEAR(gelu_tanh(NarrowFloat(x)).v, 0, 1e-6);
         CHECK_NEAR(silu(NarrowFloat(x)).v, 0, 1e-6);
+        CHECK_NEAR(mish(NarrowFloat(x)).v, 0, 1e-6);
+        CHECK_NEAR(softplus(NarrowFloat(x), 1.f).v, 0, 1e-6);
     }
 }
 
@@ -197,7 +207,7 @@ Draws draw_actions(const float* logits, int component, ds_sampling sampling, int
     std::vector<float> scratch(static_cast<size_t>(network.scratch_floats()));
     for (int i = 0; i < count; i++) {
         const ds_sampling_key keys[1] = {{{key, 5}, static_cast<uint32_t>(i), 1}};
-        int32_t action[kComponents] = {-1, -1, -1, -1};
+        int32_t action[kActionComponents] = {-1, -1, -1, -1};
         ActCall call{};
         call.observations = logits;
         call.observation_stride = DS_NUM_LOGITS;
@@ -205,7 +215,7 @@ Draws draw_actions(const float* logits, int component, ds_sampling sampling, int
         call.keys = keys;
         call.actions = action;
         draws.nonfinite += act_narrowly(network, call, 0, 1, scratch.data());
-        for (int k = 0; k < kComponents; k++) CHECK(action[k] >= 0 && action[k] < kActionSizes[k]);
+        for (int k = 0; k < kActionComponents; k++) CHECK(action[k] >= 0 && action[k] < kActionSizes[k]);
         draws.counts[static_cast<size_t>(action[component])]++;
     }
     return draws;
@@ -224,7 +234,7 @@ void values_are_drawn_with_their_probabilities() {
     const Logits logits(kFirstAngle, {0.3f, -1, 0.9f, 0, -0.2f, 1.4f, -3, 0.1f});
     for (const float temperature : {0.5f, 1.f, 3.f}) {
         constexpr int kDraws = 40000;
-        const Draws draws = draw_actions(logits.values, kMoveAngle, {temperature, 1, 0}, kDraws);
+        const Draws draws = draw_actions(logits.values, kMoveAngle, {temperature, 1}, kDraws);
         double sum = 0, chi_squared = 0;
         for (int i = 0; i < 8; i++) sum += exp(static_cast<double>(logits.values[kFirstAngle + i] / temperature));
         for (int i = 0; i < 8; i++) {
@@ -239,12 +249,12 @@ void values_are_drawn_with_their_probabilities() {
 
 void components_are_independent() {
     const Logits logits(0, {});
-    const Draws one = draw_actions(logits.values, 0, {1, 1, 0}, 4000);
+    const Draws one = draw_actions(logits.values, 0, {1, 1}, 4000);
     for (const int64_t count : one.counts) CHECK(count > 850 && count < 1150);
     int64_t both = 0;
     for (uint32_t key = 0; key < 2000; key++) {
-        const bool a = draw_actions(logits.values, 0, {1, 1, 0}, 1, key).counts[0] > 0;
-        const bool b = draw_actions(logits.values, 3, {1, 1, 0}, 1, key).counts[0] > 0;
+        const bool a = draw_actions(logits.values, 0, {1, 1}, 1, key).counts[0] > 0;
+        const bool b = draw_actions(logits.values, 3, {1, 1}, 1, key).counts[0] > 0;
         both += a && b;
     }
     CHECK(both > 190 && both < 310);  // 1 / 8
@@ -252,14 +262,14 @@ void components_are_independent() {
 
 void greedy_takes_the_first_of_the_largest() {
     const Logits logits(kFirstTurn, {1, 2, 0, 2, 2});
-    for (const ds_sampling& sampling : {ds_sampling{1, 1, 1}, ds_sampling{0, 1, 0}, ds_sampling{0, 0.5f, 1}})
+    for (const ds_sampling& sampling : {ds_sampling{0, 1}, ds_sampling{0, 0.5f}, ds_sampling{}})
         CHECK_EQUAL(draw_actions(logits.values, kTurn, sampling, 50).counts[1], 50);
 }
 
 void little_temperature_is_greedy() {
     const Logits logits(kFirstTurn, {1, 2, 0, 1.9f, -5});
     for (const float temperature : {1e-3f, 1e-30f, 1e-45f})
-        CHECK_EQUAL(draw_actions(logits.values, kTurn, {temperature, 1, 0}, 200).counts[1], 200);
+        CHECK_EQUAL(draw_actions(logits.values, kTurn, {temperature, 1}, 200).counts[1], 200);
 }
 
 void top_p_keeps_the_fewest_values_that_reach_it() {
@@ -272,7 +282,7 @@ void top_p_keeps_the_fewest_values_that_reach_it() {
     } cases[] = {{1e-6f, {1}}, {0.35f, {1}}, {0.5f, {1, 3}}, {0.69f, {1, 3}}, {0.75f, {1, 3, 0}}, {0.95f, {1, 3, 0, 2}},
                  {1, {1, 3, 0, 2}}};
     for (const auto& one : cases) {
-        const Draws draws = draw_actions(logits.values, kTurn, {1, one.top_p, 0}, 2000);
+        const Draws draws = draw_actions(logits.values, kTurn, {1, one.top_p}, 2000);
         int64_t sum = 0;
         for (const size_t value : one.kept) {
             CHECK(draws.counts[value] > 100);
@@ -284,7 +294,7 @@ void top_p_keeps_the_fewest_values_that_reach_it() {
 
 void top_p_prefers_the_first_of_equal_values() {
     const Logits logits(kFirstTurn, {0, 0, 0, 0, 0});
-    const Draws draws = draw_actions(logits.values, kTurn, {1, 0.39f, 0}, 1000);
+    const Draws draws = draw_actions(logits.values, kTurn, {1, 0.39f}, 1000);
     CHECK(draws.counts[0] > 400 && draws.counts[1] > 400);
     CHECK_EQUAL(draws.counts[0] + draws.counts[1], 1000);
 }
@@ -292,7 +302,7 @@ void top_p_prefers_the_first_of_equal_values() {
 void an_excluded_value_is_never_drawn() {
     const float excluded = -infinity<float>();
     const Logits logits(kFirstTurn, {excluded, 0, excluded, 0, excluded});
-    const Draws draws = draw_actions(logits.values, kTurn, {1, 1, 0}, 2000);
+    const Draws draws = draw_actions(logits.values, kTurn, {1, 1}, 2000);
     CHECK_EQUAL(draws.counts[1] + draws.counts[3], 2000);
     CHECK_EQUAL(draws.nonfinite, 0);
 }
@@ -304,8 +314,8 @@ void logits_without_a_choice_give_the_neutral_action() {
                             {kFirstTurn, {excluded, excluded, excluded, excluded, excluded}},
                             {0, {not_a_number<float>()}}};
     for (const Logits& logits : cases)
-        for (const ds_sampling& sampling : {ds_sampling{1, 1, 0}, ds_sampling{1, 0.5f, 0}, ds_sampling{1, 1, 1}})
-            for (int k = 0; k < kComponents; k++) {
+        for (const ds_sampling& sampling : {ds_sampling{1, 1}, ds_sampling{1, 0.5f}, ds_sampling{}})
+            for (int k = 0; k < kActionComponents; k++) {
                 const Draws draws = draw_actions(logits.values, k, sampling, 20);
                 CHECK_EQUAL(draws.counts[static_cast<size_t>(kNeutralAction[k])], 20);
                 CHECK_EQUAL(draws.nonfinite, 20);
@@ -320,7 +330,7 @@ void trouble_is_counted_by_row() {
     CHECK_EQUAL(policy->act(rows.call, 0, 70, scratch.memory), kPolicyTroubleNonfinite);
     CHECK_EQUAL(policy->nonfinite_rows(), 2);
     for (size_t row = 0; row < 70; row++) CHECK_EQUAL(rows.nonfinite[row], row == 3 || row == 66);
-    for (size_t k = 0; k < kComponents; k++) CHECK_EQUAL(rows.actions[66 * kComponents + k], kNeutralAction[k]);
+    for (size_t k = 0; k < kActionComponents; k++) CHECK_EQUAL(rows.actions[66 * kActionComponents + k], kNeutralAction[k]);
 }
 
 void a_logit_that_is_not_a_number_has_one_bit_pattern() {
@@ -434,7 +444,7 @@ void bad_layers_are_refused() {
     const TestLayer &linear = network.layers[0], &gru = network.layers[1], tanh = make_layer(random, DS_LAYER_TANH);
     const TestLayer norm = make_layer(random, DS_LAYER_LAYER_NORM, 4);
     CHECK(layer_is_refused(linear, "config", [](ds_layer_config& config) { config.struct_size = 4; }));
-    CHECK(layer_is_refused(linear, "kind", [](ds_layer_config& config) { config.kind = 12; }));
+    CHECK(layer_is_refused(linear, "kind", [](ds_layer_config& config) { config.kind = DS_LAYER_GELU_TANH + 1; }));
     CHECK(layer_is_refused(linear, "kind", [](ds_layer_config& config) { config.kind = -1; }));
     CHECK(layer_is_refused(linear, "weight_type", [](ds_layer_config& config) { config.weight_type = 2; }));
     CHECK(layer_is_refused(linear, "num_inputs", [](ds_layer_config& config) { config.num_inputs = 0; }));
@@ -514,11 +524,9 @@ void bad_calls_are_refused() {
     CHECK(call_is_refused(policy, rows, "actions", [](ds_policy_call& call) { call.actions = nullptr; }));
     const int32_t negative[] = {0, 1, -1, 2};
     CHECK(call_is_refused(policy, rows, "rows", [&](ds_policy_call& call) { call.rows = negative; }));
-    for (const ds_sampling& bad : {ds_sampling{-1, 1, 0}, ds_sampling{infinity<float>(), 1, 0},
-                                   ds_sampling{not_a_number<float>(), 1, 0}, ds_sampling{1, 0, 0},
-                                   ds_sampling{1, 1.1f, 0}, ds_sampling{1, not_a_number<float>(), 0},
-                                   ds_sampling{1, 1, 2}}) {
-        const ds_sampling sampling[4] = {{1, 1, 0}, {1, 1, 0}, {1, 1, 0}, bad};
+    for (const ds_sampling& bad : {ds_sampling{-1, 1}, ds_sampling{infinity<float>(), 1}, ds_sampling{not_a_number<float>(), 1},
+                                   ds_sampling{1, 0}, ds_sampling{1, 1.1f}, ds_sampling{1, not_a_number<float>()}}) {
+        const ds_sampling sampling[4] = {{1, 1}, {1, 1}, {1, 1}, bad};
         CHECK(call_is_refused(policy, rows, "sampling", [&](ds_policy_call& call) { call.sampling = sampling; }));
     }
     ds_policy_call forward = rows.call;

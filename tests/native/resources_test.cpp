@@ -55,6 +55,23 @@ void a_device_has_one_context_however_often_it_is_asked_for() {
     check_clean();
 }
 
+void the_current_device_is_that_of_the_current_context() {
+    stand_in::install({.devices = 2});
+    int64_t index = -1;
+    CHECK_EQUAL(find_current_device(&index), DS_STATUS_OK);
+    CHECK_EQUAL(index, 0);  // there is no context
+    {
+        const Ref<Context> second = Context::of_device(1);
+        CurrentContext current(*second);
+        CHECK_EQUAL(current.status(), DS_STATUS_OK);
+        CHECK_EQUAL(find_current_device(&index), DS_STATUS_OK);
+        CHECK_EQUAL(index, 1);
+        stand_in::fail_next("cuCtxGetDevice", CUDA_ERROR_DEINITIALIZED);
+        CHECK_EQUAL(find_current_device(&index), DS_STATUS_DEVICE);
+    }
+    check_clean();
+}
+
 void a_stream_keeps_its_context() {
     Ref<Context> context = context_of_new_driver();
     Ref<Stream> stream = Stream::create(context);
@@ -479,7 +496,7 @@ bool use_everything() {
     float milliseconds;
     if (stream->wait_event(*end) || end->wait(-1) || end->wait(0) || end->elapsed(*start, &milliseconds)) return false;
     const Ref<MemoryPool> pool = MemoryPool::create(context);
-    if (!pool || pool->trim(0)) return false;
+    if (!pool) return false;
     const Ref<DeviceMemory> memory = DeviceMemory::create(pool, stream, 64);
     if (!memory || stream->fill(memory->raw(), 0, 64)) return false;
     const Ref<DeviceMemory> default_memory = DeviceMemory::create_on(borrowed, 64);
@@ -626,6 +643,7 @@ void a_last_reference_may_be_dropped_while_others_look_for_the_resource() {
 
 int main() {
     RUN(a_device_has_one_context_however_often_it_is_asked_for);
+    RUN(the_current_device_is_that_of_the_current_context);
     RUN(a_stream_keeps_its_context);
     RUN(the_process_keeps_the_primary_context_of_a_device_from_its_first_use_on);
     RUN(memory_keeps_its_pool_and_the_stream_it_is_freed_on);

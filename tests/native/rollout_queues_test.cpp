@@ -362,6 +362,48 @@ void expired_requests_are_never_played() {
     }
 }
 
+// A search of all that wait takes as long as their submission, and replicas take requests hundreds of times a second.
+void deadlines_cost_nothing_while_they_are_not_reached() {
+    const int32_t count = 200'000, looks = 1000;
+    std::vector<ds_episode_request> many(count, request(0));
+    const int64_t first = monotonic_ns() + 3'600'000 * kMillisecond;
+    for (int32_t i = 0; i < count; ++i) many[static_cast<size_t>(i * 7919 % count)].deadline_ns = first + i * kMillisecond;
+    for (int32_t scheduler : {DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_PRIORITY}) {
+        const Queue queue(scheduler);
+        std::vector<uint64_t> ids(count);
+        uint64_t accepted;
+        const int64_t start = monotonic_ns();
+        CHECK_EQUAL(queue->submit(many.data(), nullptr, count, 0, ids.data(), &accepted), DS_STATUS_OK);
+        const int64_t submitted = monotonic_ns();
+        for (int64_t look = 1; look <= looks; ++look) {
+            Request *to_play, *over;
+            CHECK_EQUAL(queue->take(0, first + (10 * look - 1) * kMillisecond, &to_play, &over), 0);
+            int32_t expired = 0;
+            for (Request* one = over; one; one = one->next) ++expired;
+            CHECK_EQUAL(expired, 10);
+            queue->finish_over(over);
+        }
+        CHECK(monotonic_ns() - submitted < 2 * (submitted - start));
+        CHECK_EQUAL(queue.info().waiting, count - 10 * looks);
+    }
+}
+
+void a_request_that_is_answered_cannot_be_cancelled() {
+    const Queue queue(DS_SCHEDULER_FIXED_CHUNK);
+    OutputQueue outputs;
+    const uint64_t id = queue.submit(request(0));
+    CHECK(outputs.reserve(1));
+    const PlayedRequest played = {take_one(queue), 10};
+    queue->begin_answers(&played, 1);
+    CHECK(!queue->cancel(id));
+    Output output = make_output(*played.request, DS_OUTPUT_RESULT, 2);
+    outputs.push_reserved(&output, 1);
+    CHECK(!queue->cancel(id));  // the result may have been taken
+    queue->finish(&played, 1);
+    CHECK(!queue->cancel(id));
+    CHECK(queue->cancel(queue.submit(request(1))));  // in the same place
+}
+
 void expired_requests_are_over_without_being_first() {
     const Queue queue(DS_SCHEDULER_FIXED_CHUNK);
     queue.submit(request(0));
@@ -655,6 +697,8 @@ int main() {
     RUN(ids_are_different_in_tables_and_in_time);
     RUN(expired_requests_are_never_played);
     RUN(expired_requests_are_over_without_being_first);
+    RUN(deadlines_cost_nothing_while_they_are_not_reached);
+    RUN(a_request_that_is_answered_cannot_be_cancelled);
     RUN(taken_back_requests_keep_their_places);
     RUN(draining_waits_for_all_results);
     RUN(requests_go_to_branches_in_turn);

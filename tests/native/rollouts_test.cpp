@@ -52,7 +52,7 @@ ds_simulator make_lone_world(ds_simulator_config config, const ds_episode_start&
     const ds_simulator made = make_simulator(config);
     if (!start.level) return made;
     CHECK_EQUAL(ds_simulator_set_levels(made, start.level, 1, nullptr), DS_STATUS_OK);
-    const Ref<Simulator> found = simulators.find(made);
+    const Ref<Simulator> found = simulators.find(made, "simulator");
     found->model().create(found->simulation(), 0, 1, static_cast<uint32_t>(start.seed), 0);
     return made;
 }
@@ -322,9 +322,7 @@ void native_policies_act() {
     auto asked = some_requests(24, DS_RECORD_OBSERVATIONS);
     for (ds_episode_request& one : asked) {
         one.policies[0] = one.policies[1] = 2;
-        one.greedy = one.tag % 2;
-        one.temperature = one.tag % 3 ? 0.f : 0.5f;
-        one.top_p = one.tag % 5 ? 0.f : 0.7f;
+        one.sampling = {static_cast<float>(one.tag % 3) * 0.5f, one.tag % 5 ? 1.f : 0.7f};
     }
     const auto outputs = engine.play(asked);
     for (const ds_episode_output& told : outputs) {
@@ -337,8 +335,7 @@ void native_policies_act() {
             ds_sampling sampling[2];
             ds_sampling_key keys[2];
             for (uint32_t agent = 0; agent < 2; ++agent) {
-                sampling[agent] = {request.temperature > 0 ? request.temperature : 1.f,
-                                   request.top_p > 0 ? request.top_p : 1.f, request.greedy};
+                sampling[agent] = request.sampling;
                 keys[agent] = {{key.a, key.b}, step, agent};
             }
             int32_t actions[8];
@@ -746,16 +743,12 @@ void requests_are_checked() {
     one.deadline_ns = -1;
     CHECK(refused(one, "deadline_ns"));
     one = {};
-    one.temperature = -1;
-    CHECK(refused(one, "temperature"));
-    one.temperature = __builtin_nanf("");
-    CHECK(refused(one, "temperature"));
-    one = {};
-    one.top_p = 1.5f;
-    CHECK(refused(one, "top_p"));
-    one = {};
-    one.greedy = 2;
-    CHECK(refused(one, "greedy"));
+    one.sampling.temperature = -1;
+    CHECK(refused(one, "sampling"));
+    one.sampling.temperature = __builtin_nanf("");
+    CHECK(refused(one, "sampling"));
+    one.sampling = {1, 1.5f};
+    CHECK(refused(one, "sampling"));
     one = {};
     one.record = 16;
     CHECK(refused(one, "record"));
@@ -774,7 +767,7 @@ void requests_are_checked() {
 
 void engines_are_checked() {
     ds_engine made;
-    const ConfigHandle scheduler(DS_CONFIG_SCHEDULER, defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER));
+    const ConfigHandle scheduler(defaults_of<ds_scheduler_config>());
     CHECK_EQUAL(ds_engine_create(scheduler, nullptr, 0, &made), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(ds_engine_create(1, nullptr, 0, &made), DS_STATUS_CLOSED);
     const PlayingEngine engine;

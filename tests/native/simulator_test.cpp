@@ -2,6 +2,8 @@
 #include <immintrin.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <vector>
@@ -136,6 +138,133 @@ void* step_until_closed(void* argument) {
     while ((status = ds_simulator_step(shared->simulator)) == DS_STATUS_OK) shared->steps.fetch_add(1);
     CHECK_EQUAL(status, DS_STATUS_CLOSED);
     return nullptr;
+}
+
+// A step that another thread is in the middle of, until it is let go on.
+struct HeldStep {
+    ds_simulator simulator = make_simulator(20, 1);
+    std::atomic<bool> holds{false}, is_held{false};
+    pthread_t thread;
+
+    HeldStep() {
+        ds_attachment attachment = {};
+        attachment.struct_size = sizeof attachment;
+        attachment.context = this;
+        attachment.update = [](void* context, const ds_turn*) {
+            HeldStep& self = *static_cast<HeldStep*>(context);
+            self.is_held = self.holds.load();
+            while (self.holds) sched_yield();
+            return DS_STATUS_OK;
+        };
+        CHECK_EQUAL(ds_simulator_attach(simulator, &attachment), DS_STATUS_OK);
+        holds = true;
+        const auto step = [](void* context) -> void* {
+            CHECK_EQUAL(ds_simulator_step(static_cast<HeldStep*>(context)->simulator), DS_STATUS_OK);
+            return nullptr;
+        };
+        CHECK_EQUAL(pthread_create(&thread, nullptr, step, this), 0);
+        while (!is_held) sched_yield();
+    }
+    void end() {
+        holds = false;
+        pthread_join(thread, nullptr);
+    }
+};
+
+void waits_end_after_the_step_of_another_thread() {
+    HeldStep step;
+    ds_event end;
+    CHECK_EQUAL(ds_simulator_wait(step.simulator, 0), DS_STATUS_PENDING);
+    CHECK_EQUAL(ds_simulator_wait(step.simulator, 1'000'000), DS_STATUS_PENDING);
+    CHECK_EQUAL(ds_simulator_get_end(step.simulator, &end), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_PENDING);
+    step.end();
+    CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_simulator_wait(step.simulator, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_close(end), DS_STATUS_OK);
+    close_simulator(step.simulator);
+    check_nothing_lives();
+}
+
+void copies_of_memory_come_after_the_step_of_another_thread() {
+    HeldStep step;
+    std::atomic<bool> was_read{false};
+    struct Reader {
+        HeldStep& step;
+        std::atomic<bool>& was_read;
+    } reader{step, was_read};
+    const auto read = [](void* context) -> void* {
+        Reader& self = *static_cast<Reader*>(context);
+        ds_memory memory;
+        ds_tensor_info rewards = {};
+        rewards.struct_size = sizeof rewards;
+        CHECK_EQUAL(ds_simulator_view_state(self.step.simulator, DS_STATE_episode_index, &rewards), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_get_memory(self.step.simulator, &memory), DS_STATUS_OK);
+        uint32_t copy[20];
+        CHECK_EQUAL(ds_memory_read(memory, &rewards, copy, sizeof copy), DS_STATUS_OK);
+        CHECK(!self.step.holds);
+        self.was_read = true;
+        CHECK_EQUAL(ds_memory_release(memory), DS_STATUS_OK);
+        return nullptr;
+    };
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, nullptr, read, &reader), 0);
+    for (int i = 0; i < 20; ++i) {
+        const timespec pause{0, 1'000'000};
+        nanosleep(&pause, nullptr);
+        CHECK(!was_read);
+    }
+    step.end();
+    pthread_join(thread, nullptr);
+    CHECK(was_read);
+    close_simulator(step.simulator);
+    check_nothing_lives();
+}
+
+// Of all kinds of worlds, whose tables are made when the first simulator of a kind is.
+void make_one_of_each_kind() {
+    for (int64_t agents = 1; agents <= DS_MAX_AGENTS; ++agents) {
+        for (int64_t levels = 0; levels < 2; ++levels) {
+            ds_simulator_config config = default_config(1);
+            config.num_threads = 1;
+            config.num_agents = agents;
+            config.max_levels = levels;
+            close_simulator(make_simulator(config));
+        }
+    }
+}
+
+// Forks again and again while another thread makes the first simulators of a process. The last status that is not 0.
+int fork_beside_first_simulators() {
+    std::atomic<bool> is_done{false};
+    const auto make = [](void* done) -> void* {
+        make_one_of_each_kind();
+        *static_cast<std::atomic<bool>*>(done) = true;
+        return nullptr;
+    };
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, nullptr, make, &is_done), 0);
+    std::vector<pid_t> children;
+    while (!is_done && children.size() < 100) {
+        children.push_back(fork());
+        CHECK(children.back() >= 0);
+        if (children.back() == 0) {
+            alarm(5);
+            make_one_of_each_kind();
+            _exit(0);
+        }
+    }
+    pthread_join(thread, nullptr);
+    int worst = 0;
+    for (const pid_t child : children) {
+        const int status = wait_for_process(child);
+        if (status) worst = status;
+    }
+    return worst;
+}
+
+void a_fork_waits_for_the_tables_of_the_first_simulators() {
+    for (int i = 0; i < 5; ++i) CHECK_EQUAL(run_in_child(fork_beside_first_simulators), 0);
 }
 
 void threads_that_share_a_simulator_take_turns_until_it_is_closed() {
@@ -359,6 +488,7 @@ void world_lists_must_be_distinct_and_in_range() {
 }  // namespace
 
 int main() {
+    if (kCanStartThreadsInChild) RUN(a_fork_waits_for_the_tables_of_the_first_simulators);  // before there are any here
     RUN(worlds_do_not_depend_on_the_caller_s_float_environment);  // first: tables are computed once per process
     RUN(closing_returns_everything);
     RUN(a_closed_simulator_is_refused_everywhere);
@@ -367,6 +497,8 @@ int main() {
     RUN(an_asynchronous_step_gives_what_a_step_gives);
     RUN(the_end_of_what_was_begun_is_an_event_of_its_own);
     RUN(calls_after_an_asynchronous_step_wait_for_it);
+    RUN(waits_end_after_the_step_of_another_thread);
+    RUN(copies_of_memory_come_after_the_step_of_another_thread);
     RUN(threads_that_share_a_simulator_take_turns_until_it_is_closed);
     if (kCanStartThreadsInChild) RUN(a_forked_child_continues_with_the_same_results);
     if (kCanStartThreadsInChild) RUN(a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child);

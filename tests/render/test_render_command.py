@@ -19,7 +19,7 @@ from doorstep.cli import main
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import RecordingWriter
-from doorstep.recording.film import side_by_side
+from doorstep.recording.grid import side_by_side
 
 SMALL = ("--size", "96x64", "--threads", "1", "--camera", "top", "--no-caption")
 
@@ -207,10 +207,16 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
         (["--steps", "1", "--skip", "2"], "--skip is 2, but only 1 step is taken"),
         (["--show", "0,0"], "argument --show: '0,0' names a world twice"),
         (["--show", "-1"], "argument --show: -1 is not allowed; give at least 0"),
+        (["--grid", "9"], "argument --grid: '9' is not a grid; give columns and rows as 4x3"),
         (["--size", "640"], "argument --size: '640' is not a size; give width and height as 640x480"),
         (["--size", "0x480"], "width is 0; it must be an integer, 1 to 4096"),
         (["--size", "640x5000"], "height is 5000; it must be an integer, 1 to 4096"),
         (["--grid", "20x20"], "argument --grid: '20x20' is 400 worlds; show 1 to 256"),
+        (["--glide", "--output", "glide.mp4"], "--glide is given without --grid, such as --grid 8x8."),
+        (
+            ["--grid", "2x2", "--glide"],
+            "glide is True; it must be False, unless the file is a video (.mp4",
+        ),
         (["--grid", "2x2", "--show", "1"], "argument --show: not allowed with argument --grid"),
         (["--until", "midnight"], "argument --until: invalid choice: 'midnight'"),
         (["--samples", "9"], "samples is 9; it must be an integer, 1 to 8"),

@@ -4,6 +4,7 @@
 # that a build folder survives the temporary environments that build front ends make.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CMAKE_C_COMPILER ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-cc)
 set(CMAKE_CXX_COMPILER ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-c++)
 set(CMAKE_AR ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ar)
 set(CMAKE_RANLIB ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ranlib)

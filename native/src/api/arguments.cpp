@@ -106,6 +106,17 @@ ds_status check_device(int32_t kind, int64_t index, ds_device_kind last_kind) {
     return check_range("device_index", "the CPU is one device", index, 0, kind == DS_DEVICE_CPU ? 0 : INT32_MAX);
 }
 
+ds_status check_sampling(const ds_sampling& sampling) {
+    const double temperature = static_cast<double>(sampling.temperature), top_p = static_cast<double>(sampling.top_p);
+    if (!(temperature >= 0 && temperature <= DS_NO_LIMIT)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "sampling", "0 chooses the most likely actions",
+                    "sampling.temperature is %g; it must be a number, at least 0", temperature);
+    }
+    if (temperature == 0 || (top_p > 0 && top_p <= 1)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "sampling", "1 draws from all values",
+                "sampling.top_p is %g; it must be more than 0, at most 1", top_p);
+}
+
 // ---- Tensors
 
 ds_status check_tensor(const Simulator& simulator, int64_t tensor) {

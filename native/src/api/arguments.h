@@ -26,6 +26,8 @@ ds_status check_episode_length(int64_t episode_length);
 ds_status check_seed(int64_t seed);
 ds_status check_world_offset(int64_t world_offset, int64_t num_worlds);
 ds_status check_observations(const ds_observations& observations, int64_t num_agents, const char* remedy);
+// Of requests and calls of policies.
+ds_status check_sampling(const ds_sampling& sampling);
 // kind: a ds_device_kind, at most last_kind.
 ds_status check_device(int32_t kind, int64_t index, ds_device_kind last_kind = DS_DEVICE_CUDA);
 

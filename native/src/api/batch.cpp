@@ -4,6 +4,7 @@
 #include "api/call.h"
 #include "api/levels.h"
 #include "exec/batch.h"
+#include "exec/prepared_models.h"
 
 namespace doorstep {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 // ---- Checks of every call: the batch's size and device
 
 ds_status check_kind(const ds_batch* batch) {
-    if (const ds_status status = check_struct(batch, "batch")) return status;
     if (const ds_status status = check_num_agents(batch->num_agents)) return status;
     if (const ds_status status = check_range("max_levels", "0 plays the reference's levels only", batch->max_levels, 0,
                                              DS_MAX_LEVELS)) {
@@ -30,7 +30,7 @@ bool is_on_cuda(const ds_batch& batch) { return batch.device_kind == DS_DEVICE_C
 
 // A forked process creates new threads for its batches.
 ds_status watch_forks_of_batches() {
-    if (install_fork_handlers()) return DS_STATUS_OK;
+    if (has_fork_handlers()) return DS_STATUS_OK;
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other simulators, or raise the memory limit",
                 "no memory is left for the fork handlers");
 }
@@ -123,7 +123,7 @@ ds_status clear(const ds_batch& batch, void* memory, int64_t bytes) {
 // seed_and_offset: on the batch's device; null: use the numbers instead.
 ds_status create_checked(const ds_batch& batch, uint32_t seed, uint64_t world_offset, const uint32_t* seed_and_offset) {
     // Cleared first: the bytes between two worlds belong to the first one's block
-    const int64_t world_bytes = static_cast<int64_t>(find_world_model(kind_of(batch)).world_bytes);
+    const int64_t world_bytes = static_cast<int64_t>(prepared_model(kind_of(batch)).world_bytes);
     if (const ds_status status = clear(batch, batch.worlds, batch.num_worlds * world_bytes)) return status;
     if (is_on_cuda(batch)) return create_on_cuda(batch, seed, world_offset, seed_and_offset);
     return create_on_cpu(batch, seed_and_offset ? seed_and_offset[0] : seed,
@@ -138,29 +138,42 @@ ds_status step_checked(const ds_batch& batch) { return is_on_cuda(batch) ? step_
 using namespace doorstep;
 
 ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
+    const Given<ds_batch> given(batch, "batch");
+    if (given.status()) return given.status();
+    batch = given.fields();
     if (const ds_status status = check_kind(batch)) return status;
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_batch_info> results(info, "info");
+    if (results.status()) return results.status();
     if (const ds_status status = check_num_worlds(batch->num_worlds)) return status;
-    const WorldModel& model = find_world_model(kind_of(*batch));
+    const WorldModel& model = prepared_model(kind_of(*batch));
     const int64_t world_bytes = static_cast<int64_t>(model.world_bytes);
-    ds_batch_info found = {info->struct_size, layout_of(*batch).size, world_bytes, 0, 0};
+    ds_batch_info found = {sizeof found, layout_of(*batch).size, world_bytes, 0, 0};
     if (is_on_cuda(*batch))
         if (const ds_status status = size_scratch_on_cuda(*batch, &found)) return status;
-    *info = found;
-    return DS_STATUS_OK;
+    *results.fields() = found;
+    return results.give();
 }
 
 ds_status ds_batch_prepare(const ds_batch* batch) {
+    const Given<ds_batch> given(batch, "batch");
+    if (given.status()) return given.status();
+    batch = given.fields();
     if (const ds_status status = check_kind(batch)) return status;
     return is_on_cuda(*batch) ? prepare_on_cuda(*batch) : DS_STATUS_OK;
 }
 
 ds_status ds_batch_release(const ds_batch* batch) {
+    const Given<ds_batch> given(batch, "batch");
+    if (given.status()) return given.status();
+    batch = given.fields();
     if (const ds_status status = check_kind(batch)) return status;
     return is_on_cuda(*batch) ? release_on_cuda(*batch) : DS_STATUS_OK;
 }
 
 ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_offset) {
+    const Given<ds_batch> given(batch, "batch");
+    if (given.status()) return given.status();
+    batch = given.fields();
     if (const ds_status status = check_batch(batch)) return status;
     if (const ds_status status = check_seed(seed)) return status;
     if (const ds_status status = check_world_offset(world_offset, batch->num_worlds)) return status;
@@ -168,17 +181,26 @@ ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_off
 }
 
 ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* seed_and_offset) {
+    const Given<ds_batch> given(batch, "batch");
+    if (given.status()) return given.status();
+    batch = given.fields();
     if (const ds_status status = check_batch(batch)) return status;
     if (const ds_status status = check_address("seed_and_offset", seed_and_offset, sizeof(uint32_t))) return status;
     return create_checked(*batch, 0, 0, seed_and_offset);
 }
 
 ds_status ds_batch_step(const ds_batch* batch) {
+    const Given<ds_batch> given(batch, "batch");
+    if (given.status()) return given.status();
+    batch = given.fields();
     if (const ds_status status = check_batch(batch)) return status;
     return step_checked(*batch);
 }
 
 ds_status ds_batch_step_from(const ds_batch* batch, const int32_t* actions, const int32_t* resets) {
+    const Given<ds_batch> given(batch, "batch");
+    if (given.status()) return given.status();
+    batch = given.fields();
     if (const ds_status status = check_batch(batch)) return status;
     if (const ds_status status = check_address("actions", actions, sizeof(int32_t))) return status;
     const int64_t reset_bytes = batch->num_worlds * static_cast<int64_t>(sizeof(int32_t));

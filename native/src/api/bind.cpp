@@ -11,7 +11,9 @@ public:
     Bindings(Simulator& simulator, const ds_binding* bindings, int count)
         : simulator_(simulator), bindings_(bindings), count_(count) {}
     ~Bindings() {
-        for (int i = 0; i < count_; ++i) memories.remove(moves_[i].handle);
+        for (int i = 0; i < count_; ++i) {
+            if (moves_[i].handle) memories.remove(moves_[i].handle, "memories");
+        }
     }
 
     ds_status check();
@@ -227,7 +229,7 @@ ds_status ds_simulator_redirect(ds_simulator simulator, const ds_binding* bindin
 ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes,
                                   int32_t device_kind) {
     SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     if (const ds_status status = check_tensor(*call, tensor)) return status;
     const TensorRow& row = kTensorRows[tensor];
     if (row.access != DS_ACCESS_READ_WRITE) {

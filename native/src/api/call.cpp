@@ -2,11 +2,6 @@
 
 namespace doorstep {
 
-ds_status fail_closed(const char* argument) {
-    return fail(DS_STATUS_CLOSED, argument, "create a new one; a closed object cannot be used again",
-                "this %s was closed or never existed", argument);
-}
-
 ds_status fail_memory(const char* what) {
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "close what is no longer needed, or raise the memory limit",
                 "no memory is left for %s", what);
@@ -14,9 +9,9 @@ ds_status fail_memory(const char* what) {
 
 // ---- SimulatorCall ----
 
-SimulatorCall::SimulatorCall(ds_simulator handle) : simulator_(simulators.find(handle)) {
+SimulatorCall::SimulatorCall(ds_simulator handle) : simulator_(simulators.find(handle, "simulator")) {
     if (!simulator_) {
-        status_ = fail_closed("simulator");
+        status_ = last_status();
         return;
     }
     simulator_->turn.lock();
@@ -25,6 +20,7 @@ SimulatorCall::SimulatorCall(ds_simulator handle) : simulator_(simulators.find(h
 }
 
 SimulatorCall::~SimulatorCall() {
+    if (works_) simulator_->end_work();
     if (has_turn_) simulator_->turn.unlock();
 }
 
@@ -33,6 +29,13 @@ ds_status SimulatorCall::begin_operation() {
     if (const ds_status status = simulator_->prepare()) return status;
     if (const ds_status status = simulator_->attachment.report_failure()) return status;
     return simulator_->config().strict ? check_trouble() : DS_STATUS_OK;
+}
+
+ds_status SimulatorCall::begin_work() {
+    if (const ds_status status = begin_operation()) return status;
+    simulator_->begin_work();
+    works_ = true;
+    return DS_STATUS_OK;
 }
 
 ds_status SimulatorCall::check_trouble() {

@@ -15,31 +15,26 @@
 namespace doorstep {
 
 // All handles. Never destroyed: threads may still use them while the process exits.
-inline constinit HandleRegistry<Simulator> simulators;
-inline constinit HandleRegistry<Memory> memories;
-inline constinit HandleRegistry<StepEvent> events;
-inline constinit HandleRegistry<Resource> resources;
-inline constinit HandleRegistry<Layer> layers;
-inline constinit HandleRegistry<Policy> policies;
-inline constinit HandleRegistry<MetricsStore> metrics_stores;
-inline constinit HandleRegistry<Series> series_handles;
-
-ds_status fail_closed(const char* argument);
+inline constinit HandleRegistry<Simulator> simulators{HandleKind::SIMULATOR};
+inline constinit HandleRegistry<Memory> memories{HandleKind::MEMORY};
+inline constinit HandleRegistry<StepEvent> events{HandleKind::EVENT};
+inline constinit HandleRegistry<Resource> resources{HandleKind::RESOURCE};
+inline constinit HandleRegistry<Layer> layers{HandleKind::LAYER};
+inline constinit HandleRegistry<Policy> policies{HandleKind::POLICY};
+inline constinit HandleRegistry<MetricsStore> metrics_stores{HandleKind::METRICS};
+inline constinit HandleRegistry<Series> series_handles{HandleKind::SERIES};
 
 // what: such as "a queue".
 ds_status fail_memory(const char* what);
 
 // ---- Handles of CUDA resources
 
-// Null, with the thread's error set, if the resource was released or never existed.
-Ref<Resource> find_handle(ds_resource handle, const char* argument);
-
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected);
 
-// The same for one kind of resource: INVALID_ARGUMENT if the handle is of another.
+// Null, with the thread's error set, if the resource was released or never existed, or is of another kind.
 template <class T>
 Ref<T> find_handle(ds_resource handle, const char* argument) {
-    Ref<Resource> found = find_handle(handle, argument);
+    Ref<Resource> found = resources.find(handle, argument);
     if (found && found->kind() != T::kKind) {
         fail_wrong_kind(argument, found->kind(), T::kKind);
         return {};
@@ -52,10 +47,10 @@ ds_status give_handle(Ref<Resource> made, ds_resource* handle);
 
 // ---- Forks: every simulator and every handle stays usable on both sides (fork.cpp)
 
-// From now on a fork waits for changes of the handles to complete. False if memory ran out.
-bool install_fork_handlers();
+// Whether a fork waits for changes of the handles to complete. False if no memory was left when the library was loaded.
+bool has_fork_handlers();
 
-// The same, and a fork waits for the simulator's running step. False if memory ran out.
+// The same, and from now on a fork waits for the simulator's running step.
 bool watch_forks(Simulator* simulator);
 void unwatch_forks(Simulator* simulator);
 
@@ -64,7 +59,7 @@ void unwatch_forks(Simulator* simulator);
 // A handle for the caller to an object that may be shared. OUT_OF_MEMORY if there is no object, or no room for a handle.
 template <class T>
 ds_status give(HandleRegistry<T>& registry, const Ref<T>& object, const char* what, uint64_t* handle) {
-    const uint64_t given = object && install_fork_handlers() ? registry.insert(object) : 0;
+    const uint64_t given = object && has_fork_handlers() ? registry.insert(object) : 0;
     if (!given) return fail_memory(what);
     *handle = given;
     return DS_STATUS_OK;
@@ -93,10 +88,12 @@ public:
     // For calls that step, change or read worlds: status(), then the device's error, then errors that earlier steps
     // have not reported yet.
     ds_status begin_operation();
-    // Passes the turn to an asynchronous step, which ends it.
+    // The same for calls that change worlds: until the end of this one, others' events and copies of memory wait.
+    ds_status begin_work();
+    // Passes the turn, and the work begun, to an asynchronous step, which ends both.
     void give_turn_away() {
-        DS_ASSERT(has_turn_);
-        has_turn_ = false;
+        DS_ASSERT(has_turn_ && works_);
+        has_turn_ = works_ = false;
     }
 
     Simulator* operator->() const {
@@ -110,7 +107,7 @@ private:
     ds_status check_trouble();
 
     Ref<Simulator> simulator_;
-    bool has_turn_ = false;
+    bool has_turn_ = false, works_ = false;
     ds_status status_ = DS_STATUS_OK;
 };
 

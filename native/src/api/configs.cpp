@@ -165,48 +165,42 @@ ds_status find_parts(ds_rollout_config& fields, Config::Parts& parts) {
 // ---- Every kind
 
 template <class Struct>
-ds_status create(ds_config_kind kind, const void* given, ds_config* handle) {
-    const Struct* fields = static_cast<const Struct*>(given);
-    if (const ds_status status = check_struct(fields, "fields")) return status;
-    if (const ds_status status = check_fields(*fields)) return status;
+ds_status fill_defaults(Struct* fields) {
+    Results<Struct> results(fields, "fields");
+    if (results.status()) return results.status();
+    set_defaults(results.fields());
+    return results.give();
+}
+
+template <class Struct>
+ds_status create(ds_config_kind kind, const Struct* fields, ds_config* config) {
+    if (!config) return fail_null("config");
+    Struct defaults;
+    set_defaults(&defaults);
+    const Given<Struct> given(fields, "fields", defaults);
+    if (given.status()) return given.status();
+    if (const ds_status status = check_fields(*given.fields())) return status;
     Config::Fields copy = {};
-    Struct& copied = *new (&copy) Struct(*fields);
+    Struct& copied = *new (&copy) Struct(*given.fields());
     Config::Parts parts;
     if (const ds_status status = find_parts(copied, parts)) return status;
-    return give(configs, Ref<Config>::adopt(new (std::nothrow) Config(kind, copy, parts)), "a configuration", handle);
+    return give(configs, Ref<Config>::adopt(new (std::nothrow) Config(kind, copy, parts)), "a configuration", config);
 }
 
 template <class Struct>
-ds_status fill_defaults(void* given) {
-    Struct* fields = static_cast<Struct*>(given);
-    if (const ds_status status = check_struct(fields, "fields")) return status;
-    set_defaults(fields);
-    return DS_STATUS_OK;
+ds_status read(ds_config_kind kind, ds_config config, Struct* fields) {
+    const Ref<Config> found = find_config(config, kind, "config");
+    if (!found) return last_status();
+    Results<Struct> results(fields, "fields");
+    if (results.status()) return results.status();
+    memcpy(results.fields(), found->fields(), sizeof(Struct));
+    return results.give();
 }
-
-template <class Struct>
-ds_status read(const Config& config, void* given) {
-    Struct* fields = static_cast<Struct*>(given);
-    if (const ds_status status = check_struct(fields, "fields")) return status;
-    memcpy(fields, config.fields(), sizeof *fields);
-    return DS_STATUS_OK;
-}
-
-struct KindFunctions {
-    ds_status (*create)(ds_config_kind kind, const void* fields, ds_config* handle);
-    ds_status (*fill_defaults)(void* fields);
-    ds_status (*read)(const Config& config, void* fields);
-};
-
-template <class Struct>
-constexpr KindFunctions kFunctionsOf = {create<Struct>, fill_defaults<Struct>, read<Struct>};
 
 // By ds_config_kind.
-constexpr KindFunctions kKinds[] = {
-    kFunctionsOf<ds_simulator_config>,  kFunctionsOf<ds_sampling_config>, kFunctionsOf<ds_scheduler_config>,
-    kFunctionsOf<ds_controller_config>, kFunctionsOf<ds_metrics_config>,  kFunctionsOf<ds_rollout_config>,
-};
-constexpr const char* kKindNames[] = {"a simulator", "sampling", "a scheduler", "a controller", "metrics", "an engine"};
+constexpr const char* kKindNames[] = {
+    "a simulator's configuration",  "a sampling configuration", "a scheduler's configuration",
+    "a controller's configuration", "a metrics configuration",  "an engine's configuration"};
 
 ds_status check_kind(int32_t kind) {
     return check_range("kind", "pass a ds_config_kind", kind, DS_CONFIG_SIMULATOR, DS_CONFIG_ROLLOUT);
@@ -226,13 +220,10 @@ ds_status check_fields(const ds_simulator_config& fields) {
 }
 
 Ref<Config> find_config(ds_config handle, ds_config_kind kind, const char* argument) {
-    Ref<Config> found = configs.find(handle);
-    if (!found) {
-        fail_closed(argument);
-    } else if (found->kind() != kind) {
-        fail(DS_STATUS_INVALID_ARGUMENT, argument, "", "%s is the configuration of %s; it must be that of %s", argument,
-             kKindNames[found->kind()], kKindNames[kind]);
-        found = {};
+    Ref<Config> found = configs.find(handle, argument);
+    if (found && found->kind() != kind) {
+        fail_handle_kind(argument, kKindNames[found->kind()], kKindNames[kind]);
+        return {};
     }
     return found;
 }
@@ -241,41 +232,39 @@ Ref<Config> find_config(ds_config handle, ds_config_kind kind, const char* argum
 
 using namespace doorstep;
 
-ds_status ds_config_default(int32_t kind, void* fields) {
-    if (const ds_status status = check_kind(kind)) return status;
-    return kKinds[kind].fill_defaults(fields);
-}
-
-ds_status ds_config_create(int32_t kind, const void* fields, ds_config* config) {
-    if (const ds_status status = check_kind(kind)) return status;
-    if (!config) return fail_null("config");
-    return kKinds[kind].create(static_cast<ds_config_kind>(kind), fields, config);
-}
+#define DS_CONFIG_FUNCTIONS(name, kind)                                                                               \
+    ds_status ds_##name##_config_default(ds_##name##_config* fields) { return fill_defaults(fields); }                \
+    ds_status ds_##name##_config_create(const ds_##name##_config* fields, ds_config* config) {                        \
+        return create(kind, fields, config);                                                                          \
+    }                                                                                                                 \
+    ds_status ds_##name##_config_get(ds_config config, ds_##name##_config* fields) { return read(kind, config, fields); }
+DS_CONFIG_FUNCTIONS(simulator, DS_CONFIG_SIMULATOR)
+DS_CONFIG_FUNCTIONS(sampling, DS_CONFIG_SAMPLING)
+DS_CONFIG_FUNCTIONS(scheduler, DS_CONFIG_SCHEDULER)
+DS_CONFIG_FUNCTIONS(controller, DS_CONFIG_CONTROLLER)
+DS_CONFIG_FUNCTIONS(metrics, DS_CONFIG_METRICS)
+DS_CONFIG_FUNCTIONS(rollout, DS_CONFIG_ROLLOUT)
+#undef DS_CONFIG_FUNCTIONS
 
 ds_status ds_config_release(ds_config config) {
-    return configs.remove(config) ? DS_STATUS_OK : fail_closed("config");
+    return configs.release(config, "config");
 }
 
 ds_status ds_config_get_kind(ds_config config, int32_t* kind) {
     if (!kind) return fail_null("kind");
-    const Ref<Config> found = configs.find(config);
-    if (!found) return fail_closed("config");
+    const Ref<Config> found = configs.find(config, "config");
+    if (!found) return last_status();
     *kind = found->kind();
     return DS_STATUS_OK;
-}
-
-ds_status ds_config_get(ds_config config, void* fields) {
-    const Ref<Config> found = configs.find(config);
-    return found ? kKinds[found->kind()].read(*found, fields) : fail_closed("config");
 }
 
 ds_status ds_config_get_part(ds_config config, int32_t kind, ds_config* part) {
     if (const ds_status status = check_kind(kind)) return status;
     if (!part) return fail_null("part");
-    const Ref<Config> found = configs.find(config);
-    if (!found) return fail_closed("config");
+    const Ref<Config> found = configs.find(config, "config");
+    if (!found) return last_status();
     const Ref<Config> wanted = found->part(static_cast<ds_config_kind>(kind));
     if (wanted) return give(configs, wanted, "a configuration", part);
-    return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "", "the configuration of %s is not composed of that of %s",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "", "%s is not composed of %s",
                 kKindNames[found->kind()], kKindNames[kind]);
 }

@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-inline constinit HandleRegistry<Config> configs;
+inline constinit HandleRegistry<Config> configs{HandleKind::CONFIG};
 
 void set_defaults(ds_simulator_config* fields);
 ds_status check_fields(const ds_simulator_config& fields);

@@ -343,7 +343,7 @@ ds_status ds_simulator_set_rewards(ds_simulator simulator, const ds_level_reward
 ds_status ds_simulator_begin(ds_simulator simulator, const ds_episode_start* starts, uint64_t count) {
     if (!starts) return fail_null("starts");
     SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     if (const ds_status status =
             check_range("count", "pass each world at most once", static_cast<int64_t>(count), 1, call->config().num_worlds)) {
         return status;

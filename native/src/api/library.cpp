@@ -56,9 +56,11 @@ ds_status ds_check_version(uint32_t abi_version, const char* version) {
 const char* ds_version(void) { return DS_VERSION_STRING; }
 
 ds_status ds_last_error(ds_error* error) {
-    if (const ds_status status = check_struct(error, "error")) return status;
+    Results<ds_error> results(error, "error");
+    if (results.status()) return results.status();
+    error = results.fields();
     read_last_error(error);
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_set_error(int32_t status, const char* argument, const char* hint, const char* message) {

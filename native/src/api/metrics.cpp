@@ -25,8 +25,8 @@ ds_status check_value(ds_series_kind kind, double value) {
 
 // The sum of what a series has recorded, if it is of this kind.
 ds_status sum_of(ds_series handle, ds_series_kind kind, const char* name_of_kind, std::unique_ptr<Samples>* sum) {
-    const Ref<Series> series = series_handles.find(handle);
-    if (!series) return fail_closed("series");
+    const Ref<Series> series = series_handles.find(handle, "series");
+    if (!series) return last_status();
     if (series->kind() != kind) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "series", "", "series %s is not a %s", series->info().name, name_of_kind);
     }
@@ -51,7 +51,7 @@ ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics) {
 }
 
 ds_status ds_metrics_release(ds_metrics metrics) {
-    return metrics_stores.remove(metrics) ? DS_STATUS_OK : fail_closed("metrics");
+    return metrics_stores.release(metrics, "metrics");
 }
 
 ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* name, const char* labels,
@@ -61,8 +61,8 @@ ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* n
     if (!labels) return fail_null("labels");
     if (!description) return fail_null("description");
     if (!series) return fail_null("series");
-    const Ref<MetricsStore> store = metrics_stores.find(metrics);
-    if (!store) return fail_closed("metrics");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics, "metrics");
+    if (!store) return last_status();
     Ref<Series> found;
     const ds_status status = store->open(static_cast<ds_series_kind>(kind), name, labels, description, &found);
     return status ? status : give(series_handles, found, "a series", series);
@@ -70,16 +70,16 @@ ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* n
 
 ds_status ds_metrics_num_series(ds_metrics metrics, uint64_t* count) {
     if (!count) return fail_null("count");
-    const Ref<MetricsStore> store = metrics_stores.find(metrics);
-    if (!store) return fail_closed("metrics");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics, "metrics");
+    if (!store) return last_status();
     *count = static_cast<uint64_t>(store->num_series());
     return DS_STATUS_OK;
 }
 
 ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* series) {
     if (!series) return fail_null("series");
-    const Ref<MetricsStore> store = metrics_stores.find(metrics);
-    if (!store) return fail_closed("metrics");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics, "metrics");
+    if (!store) return last_status();
     const int64_t count = store->num_series();
     if (const ds_status status = check_range("index", "see ds_metrics_num_series()", static_cast<int64_t>(index), 0,
                                              count - 1)) {
@@ -90,18 +90,18 @@ ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* s
 
 ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* without) {
     if (!without) return fail_null("without");
-    const Ref<MetricsStore> store = metrics_stores.find(metrics);
-    if (!store) return fail_closed("metrics");
-    const Ref<MetricsStore> from = metrics_stores.find(source);
-    if (!from) return fail_closed("source");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics, "metrics");
+    if (!store) return last_status();
+    const Ref<MetricsStore> from = metrics_stores.find(source, "source");
+    if (!from) return last_status();
     if (store.get() != from.get()) return store->merge(*from, without);
     return fail(DS_STATUS_INVALID_ARGUMENT, "source", "merge into a new store", "source is the store itself");
 }
 
 ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count) {
     if (!count) return fail_null("count");
-    const Ref<MetricsStore> store = metrics_stores.find(metrics);
-    if (!store) return fail_closed("metrics");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics, "metrics");
+    if (!store) return last_status();
     *count = static_cast<uint64_t>(store->read_trace(static_cast<int64_t>(most), events));
     return DS_STATUS_OK;
 }
@@ -109,34 +109,38 @@ ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trace_event
 // ---- Series ----
 
 ds_status ds_series_release(ds_series series) {
-    return series_handles.remove(series) ? DS_STATUS_OK : fail_closed("series");
+    return series_handles.release(series, "series");
 }
 
 ds_status ds_series_get_info(ds_series series, ds_series_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Series> found = series_handles.find(series);
-    if (!found) return fail_closed("series");
+    Results<ds_series_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
+    const Ref<Series> found = series_handles.find(series, "series");
+    if (!found) return last_status();
     *info = found->info();
     info->struct_size = sizeof *info;
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals) {
-    if (const ds_status status = check_struct(totals, "totals")) return status;
-    const Ref<Series> found = series_handles.find(series);
-    if (!found) return fail_closed("series");
+    Results<ds_series_totals> results(totals, "totals");
+    if (results.status()) return results.status();
+    totals = results.fields();
+    const Ref<Series> found = series_handles.find(series, "series");
+    if (!found) return last_status();
     const std::unique_ptr<Samples> sum = found->sum();
     if (!sum) return fail_memory("what a series recorded");
     *totals = {};
     totals->struct_size = sizeof *totals;
     sum->read(totals);
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_series_record(ds_series series, double value, int64_t time_ns) {
     if (const ds_status status = check_range("time_ns", "pass ds_monotonic_ns()", time_ns, 0, INT64_MAX)) return status;
-    const Ref<Series> found = series_handles.find(series);
-    if (!found) return fail_closed("series");
+    const Ref<Series> found = series_handles.find(series, "series");
+    if (!found) return last_status();
     if (const ds_status status = check_value(found->kind(), value)) return status;
     found->record(value, time_ns);
     return DS_STATUS_OK;

@@ -10,13 +10,13 @@ namespace {
 // What the arrays and numbers of a kind must be.
 struct KindRules {
     bool has_inputs, has_outputs;
-    bool requires_weights, allows_arrays, allows_hidden;
+    bool requires_weights, allows_weights, allows_biases, allows_hidden;
 };
 
 KindRules rules_of(int32_t kind) {
-    if (is_activation(kind)) return {false, false, false, false, false};
-    if (kind == DS_LAYER_LAYER_NORM) return {true, false, false, true, false};
-    return {true, true, true, true, is_recurrent(kind)};
+    if (is_activation(kind)) return {false, false, false, false, false, false};
+    if (is_norm(kind)) return {true, false, false, true, kind == DS_LAYER_LAYER_NORM, false};
+    return {true, true, true, true, true, is_recurrent(kind)};
 }
 
 ds_status check_width(const char* argument, int64_t width, bool exists) {
@@ -36,20 +36,22 @@ ds_status check_weights(const char* argument, const void* array, int64_t element
                 static_cast<long long>(element_bytes));
 }
 
+bool allows_parameter(int32_t kind, float parameter) {
+    if (is_norm(kind)) return parameter >= 0;
+    if (kind == DS_LAYER_CELU || kind == DS_LAYER_SOFTPLUS) return parameter > 0;
+    return parameter == 0 || kind == DS_LAYER_LEAKY_RELU || kind == DS_LAYER_ELU;
+}
+
 ds_status check_parameter(const ds_layer_config& config) {
-    if (is_finite(config.parameter)) {
-        const bool used = config.kind == DS_LAYER_LAYER_NORM || config.kind == DS_LAYER_LEAKY_RELU ||
-                          config.kind == DS_LAYER_ELU;
-        const bool fits = config.kind == DS_LAYER_LAYER_NORM ? config.parameter >= 0 : used || config.parameter == 0;
-        if (fits) return DS_STATUS_OK;
-    }
-    return fail(DS_STATUS_INVALID_ARGUMENT, "parameter", "pass a finite number, 0 for kinds that have none",
+    if (is_finite(config.parameter) && allows_parameter(config.kind, config.parameter)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "parameter",
+                "pass a finite number: an epsilon of at least 0, an alpha of CELU or a beta of SOFTPLUS above 0, 0 for "
+                "kinds that have none",
                 "parameter is %g; a layer of kind %d cannot have it", static_cast<double>(config.parameter),
                 config.kind);
 }
 
 ds_status check_layer(const ds_layer_config* config) {
-    if (const ds_status status = check_struct(config, "config")) return status;
     if (const ds_status status = check_range("kind", "pass a ds_layer_kind", config->kind, DS_LAYER_LINEAR,
                                              DS_LAYER_GELU_TANH)) {
         return status;
@@ -67,8 +69,8 @@ ds_status check_layer(const ds_layer_config* config) {
         const char* name;
         const void* array;
         bool allowed, required;
-    } arrays[] = {{"weights", config->weights, rules.allows_arrays, rules.requires_weights},
-                  {"biases", config->biases, rules.allows_arrays, false},
+    } arrays[] = {{"weights", config->weights, rules.allows_weights, rules.requires_weights},
+                  {"biases", config->biases, rules.allows_biases, false},
                   {"hidden_weights", config->hidden_weights, rules.allows_hidden, rules.allows_hidden},
                   {"hidden_biases", config->hidden_biases, rules.allows_hidden, false}};
     const int64_t element_bytes = config->weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
@@ -100,7 +102,7 @@ ds_status check_body(const Ref<Layer>* layers, uint64_t count, int64_t* width) {
         const ds_layer_config& layer = layers[i]->config();
         if (is_activation(layer.kind)) continue;
         if (*width && *width != layer.num_inputs) return fail_width(i, layer.num_inputs, *width);
-        *width = layer.kind == DS_LAYER_LAYER_NORM ? layer.num_inputs : layer.num_outputs;
+        *width = is_norm(layer.kind) ? layer.num_inputs : layer.num_outputs;
     }
     return DS_STATUS_OK;
 }
@@ -143,8 +145,8 @@ ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
 
 ds_status find_layers(const ds_layer* handles, uint64_t count, LayerList* found) {
     for (uint64_t i = 0; i < count; ++i) {
-        found->layers[i] = layers.find(handles[i]);
-        if (!found->layers[i]) return fail_closed("layers");
+        found->layers[i] = layers.find(handles[i], "layers");
+        if (!found->layers[i]) return last_status();
     }
     return DS_STATUS_OK;
 }
@@ -166,7 +168,6 @@ ds_status check_rows(const ds_policy_call& call) {
 }
 
 ds_status check_call(const Policy& policy, const ds_policy_call* call) {
-    if (const ds_status status = check_struct(call, "call")) return status;
     const bool on_cpu = policy.device_kind() == DS_DEVICE_CPU;
     if (const ds_status status = on_cpu ? check_cpu() : DS_STATUS_OK) return status;
     if (const ds_status status = check_range("num_rows", "", call->num_rows, 0, INT32_MAX)) return status;
@@ -180,20 +181,13 @@ ds_status check_call(const Policy& policy, const ds_policy_call* call) {
     return on_cpu ? check_rows(*call) : DS_STATUS_OK;
 }
 
-ds_status fail_sampling(int64_t row, const char* what, double value, const char* range) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, "sampling", "", "sampling[%lld].%s is %g; it must be %s",
-                static_cast<long long>(row), what, value, range);
-}
-
-ds_status check_sampling(const ds_policy_call& call) {
+ds_status check_sampling_rows(const ds_policy_call& call) {
     for (int64_t i = 0; i < call.num_rows; ++i) {
         const int64_t row = call.rows ? call.rows[i] : i;
-        const ds_sampling& one = call.sampling[row];
-        if (!(one.temperature >= 0 && is_finite(one.temperature)))
-            return fail_sampling(row, "temperature", static_cast<double>(one.temperature), "a number, at least 0");
-        if (!(one.top_p > 0 && one.top_p <= 1))
-            return fail_sampling(row, "top_p", static_cast<double>(one.top_p), "more than 0, at most 1");
-        if (one.greedy != 0 && one.greedy != 1) return fail_sampling(row, "greedy", one.greedy, "0 or 1");
+        if (const ds_status status = check_sampling(call.sampling[row])) {
+            add_detail(" (row %lld)", static_cast<long long>(row));
+            return status;
+        }
     }
     return DS_STATUS_OK;
 }
@@ -206,6 +200,9 @@ using namespace doorstep;
 // ---- Layers
 
 ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
+    const Given<ds_layer_config> given(config, "config");
+    if (given.status()) return given.status();
+    config = given.fields();
     if (!layer) return fail_null("layer");
     if (const ds_status status = check_layer(config)) return status;
     const Ref<Layer> made = Layer::create(*config);
@@ -216,15 +213,17 @@ ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
 }
 
 ds_status ds_layer_release(ds_layer layer) {
-    return layers.remove(layer) ? DS_STATUS_OK : fail_closed("layer");
+    return layers.release(layer, "layer");
 }
 
 ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config) {
-    if (const ds_status status = check_struct(config, "config")) return status;
-    const Ref<Layer> found = layers.find(layer);
-    if (!found) return fail_closed("layer");
+    Results<ds_layer_config> results(config, "config");
+    if (results.status()) return results.status();
+    config = results.fields();
+    const Ref<Layer> found = layers.find(layer, "layer");
+    if (!found) return last_status();
     *config = found->config();
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 // ---- Policies
@@ -251,13 +250,15 @@ ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_
 }
 
 ds_status ds_policy_release(ds_policy policy) {
-    return policies.remove(policy) ? DS_STATUS_OK : fail_closed("policy");
+    return policies.release(policy, "policy");
 }
 
 ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    Results<ds_policy_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     info->num_layers = static_cast<int32_t>(found->num_layers());
     info->num_heads = static_cast<int32_t>(found->num_heads());
     info->vector_width = Policy::vector_width();
@@ -266,13 +267,13 @@ ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
     info->nonfinite_rows = found->nonfinite_rows();
     info->device_kind = found->device_kind();
     info->device_index = found->device_index();
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer) {
     if (!layer) return fail_null("layer");
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (index >= static_cast<uint64_t>(found->num_layers())) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "index", "", "index is %llu; it must be 0 to %lld",
                     static_cast<unsigned long long>(index), static_cast<long long>(found->num_layers() - 1));
@@ -282,15 +283,18 @@ ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer)
 
 ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen) {
     if (!frozen) return fail_null("frozen");
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     const Ref<Policy> made = found->freeze();
     return made ? give(policies, made, "a policy", frozen) : last_status();
 }
 
 ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Given<ds_policy_call> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;
     if (call->num_rows == 0) return DS_STATUS_OK;
     if (!call->logits) return fail_null("logits");
@@ -300,15 +304,18 @@ ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
 }
 
 ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call) {
-    const Ref<Policy> found = policies.find(policy);
-    if (!found) return fail_closed("policy");
+    const Given<ds_policy_call> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
+    const Ref<Policy> found = policies.find(policy, "policy");
+    if (!found) return last_status();
     if (const ds_status status = check_call(*found, call)) return status;
     if (call->num_rows == 0) return DS_STATUS_OK;
     if (!call->sampling) return fail_null("sampling");
     if (!call->keys) return fail_null("keys");
     if (!call->actions) return fail_null("actions");
     if (found->device_kind() == DS_DEVICE_CPU) {
-        if (const ds_status status = check_sampling(*call)) return status;
+        if (const ds_status status = check_sampling_rows(*call)) return status;
     }
     return found->act_on_all(*call);
 }

@@ -45,17 +45,6 @@ ds_status ds_memory_pool_default(ds_resource context, ds_resource* pool) {
     return found ? give_handle(MemoryPool::default_of(std::move(found)), pool) : last_status();
 }
 
-ds_status ds_memory_pool_create(ds_resource context, ds_resource* pool) {
-    if (!pool) return fail_null("pool");
-    Ref<Context> found = find_handle<Context>(context, "context");
-    return found ? give_handle(MemoryPool::create(std::move(found)), pool) : last_status();
-}
-
-ds_status ds_memory_pool_trim(ds_resource pool, uint64_t keep_bytes) {
-    const Ref<MemoryPool> found = find_handle<MemoryPool>(pool, "pool");
-    return found ? found->trim(keep_bytes) : last_status();
-}
-
 // ---- Device memory ----
 
 ds_status ds_device_memory_create(ds_resource pool, ds_resource stream, uint64_t bytes, ds_resource* memory) {
@@ -75,13 +64,6 @@ ds_status ds_device_memory_borrow(ds_resource context, uint64_t raw, uint64_t by
     Ref<Context> found = find_handle<Context>(context, "context");
     if (!found) return last_status();
     return give_handle(DeviceMemory::borrow(std::move(found), raw, bytes, {owner, release_owner}), memory);
-}
-
-ds_status ds_device_memory_set_stream(ds_resource memory, ds_resource stream) {
-    const Ref<DeviceMemory> freed = find_handle<DeviceMemory>(memory, "memory");
-    if (!freed) return last_status();
-    Ref<Stream> on = find_handle<Stream>(stream, "stream");
-    return on ? freed->set_stream(std::move(on)) : last_status();
 }
 
 // ---- Pinned memory, copies ----

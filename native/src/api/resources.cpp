@@ -1,10 +1,9 @@
-// CUDA resources: contexts, streams, events, modules, kernels and graphs.
+// CUDA resources: contexts, streams, events, modules and kernels.
 #include <string.h>
 
 #include "api/call.h"
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
-#include "runtime/cuda/graph.h"
 #include "runtime/cuda/module.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/reference.h"
@@ -25,17 +24,12 @@ ds_status check_resource_kind(int32_t kind) {
 
 }  // namespace
 
-Ref<Resource> find_handle(ds_resource handle, const char* argument) {
-    Ref<Resource> found = resources.find(handle);
-    if (!found) fail_closed(argument);
-    return found;
-}
-
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected) {
     DS_ASSERT(given < DS_RESOURCE_KIND_COUNT && expected < DS_RESOURCE_KIND_COUNT && given != expected);
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a handle of the expected kind",
-                "%s is the handle of a %s; it must be that of a %s", argument, kResourceKindNames[given],
-                kResourceKindNames[expected]);
+    char names[2][64];
+    const ds_resource_kind kinds[] = {given, expected};
+    for (int i = 0; i < 2; ++i) snprintf(names[i], sizeof names[i], "a %s", kResourceKindNames[kinds[i]]);
+    return fail_handle_kind(argument, names[0], names[1]);
 }
 
 ds_status give_handle(Ref<Resource> made, ds_resource* handle) {
@@ -53,8 +47,10 @@ using namespace doorstep;
 // ---- All kinds ----
 
 ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Resource> found = find_handle(resource, "resource");
+    Results<ds_resource_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
+    const Ref<Resource> found = resources.find(resource, "resource");
     if (!found) return last_status();
     info->kind = found->kind();
     info->ownership = found->ownership();
@@ -63,20 +59,11 @@ ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
     info->bytes = found->bytes();
     info->host = found->host();
     info->references = int64_t{found->reference_count()} - 1;  // without `found`
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_resource_release(ds_resource resource) {
-    return resources.remove(resource) ? DS_STATUS_OK : fail_closed("resource");
-}
-
-ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource) {
-    if (!resource) return fail_null("resource");
-    if (const ds_status status = check_resource_kind(kind)) return status;
-    Ref<Resource> found = find_resource(static_cast<ds_resource_kind>(kind), device_index, raw);
-    if (found) return give_handle(std::move(found), resource);
-    return fail(DS_STATUS_CLOSED, "raw", "borrow it instead", "doorstep has created no %s 0x%llx on device %lld",
-                kResourceKindNames[kind], static_cast<unsigned long long>(raw), static_cast<long long>(device_index));
+    return resources.release(resource, "resource");
 }
 
 ds_status ds_resource_count(int32_t kind, int64_t* count) {
@@ -90,7 +77,7 @@ ds_status ds_resource_count(int32_t kind, int64_t* count) {
 
 ds_status ds_context_create(int64_t device_index, ds_resource* context) {
     if (!context) return fail_null("context");
-    if (!install_fork_handlers()) return fail_no_memory();
+    if (!has_fork_handlers()) return fail_no_memory();
     return give_handle(Context::of_device(device_index), context);
 }
 
@@ -192,13 +179,6 @@ ds_status ds_cuda_event_elapsed(ds_resource start, ds_resource end, float* milli
 
 // ---- Modules and kernels ----
 
-ds_status ds_module_load(ds_resource context, const void* image, ds_resource* module) {
-    if (!image) return fail_null("image");
-    if (!module) return fail_null("module");
-    Ref<Context> found = find_handle<Context>(context, "context");
-    return found ? give_handle(Module::load(std::move(found), image), module) : last_status();
-}
-
 ds_status ds_module_load_builtin(ds_resource context, const char* name, ds_resource* module) {
     if (!name) return fail_null("name");
     if (!module) return fail_null("module");
@@ -230,30 +210,4 @@ ds_status ds_kernel_launch(ds_resource kernel, ds_resource stream, const uint32_
     memcpy(shape.block, block, sizeof shape.block);
     shape.shared_bytes = shared_bytes;
     return launched->launch(*on, shape, arguments);
-}
-
-// ---- Graphs ----
-
-ds_status ds_graph_begin_capture(ds_resource stream) {
-    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
-    return found ? begin_capture(*found) : last_status();
-}
-
-ds_status ds_graph_end_capture(ds_resource stream, ds_resource* graph) {
-    if (!graph) return fail_null("graph");
-    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
-    return found ? give_handle(Graph::end_capture(*found), graph) : last_status();
-}
-
-ds_status ds_graph_instantiate(ds_resource graph, ds_resource* graph_exec) {
-    if (!graph_exec) return fail_null("graph_exec");
-    Ref<Graph> found = find_handle<Graph>(graph, "graph");
-    return found ? give_handle(GraphExec::create(std::move(found)), graph_exec) : last_status();
-}
-
-ds_status ds_graph_launch(ds_resource graph_exec, ds_resource stream) {
-    const Ref<GraphExec> launched = find_handle<GraphExec>(graph_exec, "graph_exec");
-    if (!launched) return last_status();
-    const Ref<Stream> on = find_handle<Stream>(stream, "stream");
-    return on ? launched->launch(*on) : last_status();
 }

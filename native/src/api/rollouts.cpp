@@ -1,6 +1,4 @@
 // Engines, and the levels that their requests refer to.
-#include <float.h>
-
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -17,10 +15,8 @@ namespace {
 
 // Null, with the thread's error set, if it was released or is the parent's.
 Ref<Engine> find_engine(ds_engine handle) {
-    Ref<Engine> found = engines.find(handle);
-    if (!found) {
-        fail_closed("engine");
-    } else if (found->is_copy()) {
+    Ref<Engine> found = engines.find(handle, "engine");
+    if (found && found->is_copy()) {
         fail(DS_STATUS_CLOSED, "engine", "make one after the fork",
              "this engine belongs to the process that was forked");
         found = {};
@@ -31,8 +27,8 @@ Ref<Engine> find_engine(ds_engine handle) {
 // The store of a handle; without one, that which the engine has by its configuration: null if it measures nothing.
 ds_status find_metrics(ds_metrics handle, const Config& config, Ref<MetricsStore>* store) {
     if (handle) {
-        *store = metrics_stores.find(handle);
-        return *store ? DS_STATUS_OK : fail_closed("metrics");
+        *store = metrics_stores.find(handle, "metrics");
+        return *store ? DS_STATUS_OK : last_status();
     }
     const ds_metrics_config& fields = config.part(DS_CONFIG_METRICS)->metrics();
     if (!fields.enabled) return DS_STATUS_OK;
@@ -56,12 +52,6 @@ ds_status make_worlds(const Config& config, int64_t i, const ds_level_rewards* r
 
 // ---- Requests
 
-ds_status check_number(const char* argument, float value, float low, float high) {
-    if (value >= low && value <= high) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "", "%s is %g; it must be %g to %g", argument,
-                static_cast<double>(value), static_cast<double>(low), static_cast<double>(high));
-}
-
 ds_status check_request(const ds_episode_request& request, const QueueRules& rules) {
     if (const ds_status status = check_seed(request.seed)) return status;
     if (const ds_status status = check_range("sampling_seed", "", request.sampling_seed, 0, DS_MAX_SEED)) return status;
@@ -71,9 +61,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     }
     if (const ds_status status = check_range("priority", "", request.priority, -INT64_MAX, INT64_MAX)) return status;
     if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
-    if (const ds_status status = check_number("temperature", request.temperature, 0.f, FLT_MAX)) return status;
-    if (const ds_status status = check_number("top_p", request.top_p, 0.f, 1.f)) return status;
-    if (const ds_status status = check_flag("greedy", request.greedy)) return status;
+    if (const ds_status status = check_sampling(request.sampling)) return status;
     if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0, 15)) {
         return status;
     }
@@ -94,8 +82,8 @@ ds_status find_level(const ds_episode_request& request, const QueueRules& rules,
         return fail(DS_STATUS_INVALID_ARGUMENT, "level", "create the engine with max_levels",
                     "this engine plays the reference's levels only");
     }
-    *level = shared_levels.find(request.level);
-    if (!*level) return fail_closed("level");
+    *level = shared_levels.find(request.level, "level");
+    if (!*level) return last_status();
     if ((*level)->num_agents >= rules.num_agents) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "level", "give the level more spawns",
                 "the level has been checked for %lld agents; the episodes have %lld",
@@ -123,8 +111,8 @@ ds_status check_requests(const ds_episode_request* requests, uint64_t count, con
 // ---- Policies
 
 ds_status find_policy(uint64_t handle, const Engine& engine, Ref<Policy>* policy) {
-    *policy = policies.find(handle);
-    if (!*policy) return fail_closed("policy");
+    *policy = policies.find(handle, "policy");
+    if (!*policy) return last_status();
     if ((*policy)->num_inputs() == engine.num_inputs()) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "policy", "use a policy for as many agents",
                 "the policy reads %lld numbers; the observations have %lld",
@@ -165,7 +153,7 @@ ds_status ds_shared_level_create(const ds_level* level, int64_t num_agents, ds_s
 }
 
 ds_status ds_shared_level_release(ds_shared_level shared) {
-    return shared_levels.remove(shared) ? DS_STATUS_OK : fail_closed("shared");
+    return shared_levels.release(shared, "shared");
 }
 
 // ---- Requests ----
@@ -294,7 +282,7 @@ ds_status ds_engine_create(ds_config config, const ds_level_rewards* rewards, ds
     }
     Ref<MetricsStore> store;
     if (const ds_status status = find_metrics(metrics, *found, &store)) return status;
-    if (!install_fork_handlers()) return fail_memory("the fork handlers");
+    if (!has_fork_handlers()) return fail_memory("the fork handlers");
     const int64_t count = std::max<int64_t>(found->rollout().num_devices, 1);
     const std::unique_ptr<Ref<Simulator>[]> worlds(new (std::nothrow) Ref<Simulator>[static_cast<size_t>(count)]);
     if (!worlds) return fail_memory("an engine");
@@ -352,8 +340,8 @@ ds_status ds_engine_end_replica(ds_engine engine, int64_t number) {
 
 // Also in a forked child, where nothing is left to end.
 ds_status ds_engine_close(ds_engine engine) {
-    const Ref<Engine> found = engines.find(engine);
-    if (!found) return fail_closed("engine");
+    const Ref<Engine> found = engines.find(engine, "engine");
+    if (!found) return last_status();
     found->close();
     return DS_STATUS_OK;
 }
@@ -364,8 +352,8 @@ ds_status ds_engine_join(ds_engine engine, int64_t timeout_ns) {
 }
 
 ds_status ds_engine_release(ds_engine engine) {
-    const Ref<Engine> found = engines.remove(engine);
-    if (!found) return fail_closed("engine");
+    const Ref<Engine> found = engines.remove(engine, "engine");
+    if (!found) return last_status();
     if (found->is_copy()) return DS_STATUS_OK;
     found->close();
     found->abandon();

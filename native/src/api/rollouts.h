@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-inline constinit HandleRegistry<SharedLevel> shared_levels;
-inline constinit HandleRegistry<Engine> engines;
+inline constinit HandleRegistry<SharedLevel> shared_levels{HandleKind::SHARED_LEVEL};
+inline constinit HandleRegistry<Engine> engines{HandleKind::ENGINE};
 
 }  // namespace doorstep

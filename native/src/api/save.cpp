@@ -170,8 +170,8 @@ using namespace doorstep;
 
 ds_status ds_simulator_save_size(ds_simulator simulator, uint64_t count, uint64_t* bytes) {
     if (!bytes) return fail_null("bytes");
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    if (!found) return last_status();
     const int64_t num_worlds = found->config().num_worlds, wanted = static_cast<int64_t>(count);
     if (const ds_status status = check_range("count", "a save holds each world at most once", wanted, 0, num_worlds)) {
         return status;
@@ -204,7 +204,7 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
                                uint64_t count) {
     if (!data) return fail_null("data");
     SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     CheckedSave save;
     if (const ds_status status = read_save(*call, data, bytes, &save)) return status;
     if (const ds_status status = check_slots(*call, save.header, worlds, count)) return status;

@@ -19,10 +19,13 @@ void close_simulator(Simulator* simulator) {
 
 }  // namespace
 
-ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
-    if (const ds_status status = check_fields(config)) return status;
-    if (const ds_status status = check_device(config.device_kind, config.device_index, DS_DEVICE_AUTO)) return status;
+ds_status make_simulator(const ds_simulator_config& given, Ref<Simulator>* simulator) {
+    if (const ds_status status = check_fields(given)) return status;
     if (const ds_status status = check_cpu()) return status;
+    ds_simulator_config config = given;
+    if (config.device_kind == DS_DEVICE_CUDA && config.device_index == DS_DEVICE_INDEX_CURRENT) {
+        if (const ds_status status = find_current_device(&config.device_index)) return status;
+    }
     if (config.device_kind == DS_DEVICE_CPU) return CpuSimulator::create(config, simulator);
     if (config.device_kind == DS_DEVICE_CUDA) return CudaSimulator::create(config, simulator);
     const Ref<KernelModule> usable = CudaSimulator::find_usable(config);
@@ -33,17 +36,14 @@ ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simu
 
 using namespace doorstep;
 
-ds_status ds_simulator_config_default(ds_simulator_config* config) {
-    if (const ds_status status = check_struct(config, "config")) return status;
-    set_defaults(config);
-    return DS_STATUS_OK;
-}
-
 ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* simulator) {
-    if (const ds_status status = check_struct(config, "config")) return status;
+    ds_simulator_config defaults;
+    set_defaults(&defaults);
+    const Given<ds_simulator_config> given(config, "config", defaults);
+    if (given.status()) return given.status();
     if (!simulator) return fail_null("simulator");
     Ref<Simulator> made;
-    if (const ds_status status = make_simulator(*config, &made)) return status;
+    if (const ds_status status = make_simulator(*given.fields(), &made)) return status;
     const char* hint = "close other simulators, or raise the memory limit";
     if (!watch_forks(made.get())) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", hint, "no memory is left for the fork handlers");
@@ -58,16 +58,18 @@ ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* s
 }
 
 ds_status ds_simulator_close(ds_simulator simulator) {
-    const Ref<Simulator> found = simulators.remove(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.remove(simulator, "simulator");
+    if (!found) return last_status();
     close_simulator(found.get());
     return DS_STATUS_OK;
 }
 
 ds_status ds_simulator_get_info(ds_simulator simulator, ds_simulator_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
+    Results<ds_simulator_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    if (!found) return last_status();
     const ds_simulator_config& config = found->config();
     const WorldModel& model = found->model();
     info->device_kind = config.device_kind;
@@ -83,14 +85,17 @@ ds_status ds_simulator_get_info(ds_simulator simulator, ds_simulator_info* info)
     info->allocated_bytes = found->allocated_bytes();
     info->step_count = found->step_count();
     info->stream = found->stream();
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_simulator_get_health(ds_simulator simulator, ds_health* health) {
-    if (const ds_status status = check_struct(health, "health")) return status;
+    Results<ds_health> results(health, "health");
+    if (results.status()) return results.status();
+    health = results.fields();
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
-    return call->read_health(health);
+    const ds_status status = call->read_health(health);
+    return status ? status : results.give();
 }
 
 ds_status ds_simulator_set_stream(ds_simulator simulator, uint64_t stream) {
@@ -102,7 +107,9 @@ ds_status ds_simulator_set_stream(ds_simulator simulator, uint64_t stream) {
 // ---- Attachments ----
 
 ds_status ds_simulator_attach(ds_simulator simulator, const ds_attachment* attachment) {
-    if (const ds_status status = check_struct(attachment, "attachment")) return status;
+    const Given<ds_attachment> given(attachment, "attachment");
+    if (given.status()) return given.status();
+    attachment = given.fields();
     if (!attachment->update) return fail_null("update");
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;

@@ -20,7 +20,7 @@ ds_status end_operation(SimulatorCall& call, ds_status status) { return status ?
 
 // The first steps of any kind of step.
 ds_status begin_step(SimulatorCall& call) {
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     return check_actions(*call);
 }
 
@@ -44,7 +44,7 @@ ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event) {
     ds_event handle;
     if (const ds_status status = give(events, made, "an event", &handle)) return status;
     if (const ds_status status = call->step_async(*made)) {
-        events.remove(handle);
+        events.remove(handle, "event");
         return status;
     }
     call.give_turn_away();
@@ -53,8 +53,8 @@ ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event) {
 }
 
 ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns) {
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    if (!found) return last_status();
     Ref<StepEvent> end;
     const ds_status status = found->find_end(&end);
     return status ? status : end->wait(timeout_ns);
@@ -62,23 +62,23 @@ ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns) {
 
 ds_status ds_simulator_get_end(ds_simulator simulator, ds_event* event) {
     if (!event) return fail_null("event");
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    if (!found) return last_status();
     Ref<StepEvent> end;
     if (const ds_status status = found->find_end(&end)) return status;
     return give(events, end, "an event", event);
 }
 
 ds_status ds_event_wait(ds_event event, int64_t timeout_ns) {
-    const Ref<StepEvent> found = events.find(event);
-    return found ? found->wait(timeout_ns) : fail_closed("event");
+    const Ref<StepEvent> found = events.find(event, "event");
+    return found ? found->wait(timeout_ns) : last_status();
 }
 
-ds_status ds_event_close(ds_event event) { return events.remove(event) ? DS_STATUS_OK : fail_closed("event"); }
+ds_status ds_event_close(ds_event event) { return events.release(event, "event"); }
 
 ds_status ds_simulator_reset(ds_simulator simulator, const int64_t* worlds, uint64_t count) {
     SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
     if (selection.status()) return selection.status();
     return end_operation(call, call->reset(selection.list().mask));
@@ -87,7 +87,7 @@ ds_status ds_simulator_reset(ds_simulator simulator, const int64_t* worlds, uint
 ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, uint64_t count) {
     if (!mask) return fail_null("mask");
     SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     if (count != static_cast<uint64_t>(call->config().num_worlds)) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "count", "pass one mask byte per world",
                     "the mask has %llu entries; this simulator has %lld worlds", static_cast<unsigned long long>(count),
@@ -98,6 +98,6 @@ ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, u
 
 ds_status ds_simulator_refresh(ds_simulator simulator) {
     SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = call.begin_work()) return status;
     return end_operation(call, call->refresh(nullptr));
 }

@@ -12,8 +12,8 @@ ds_status check_field(int32_t field) {
 ds_status begin_copy(ds_memory handle, const ds_tensor_info* info, const void* host, uint64_t bytes,
                      Ref<Memory>* memory) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    *memory = memories.find(handle);
-    if (!*memory) return fail_closed("memory");
+    *memory = memories.find(handle, "memory");
+    if (!*memory) return last_status();
     if (const ds_status status = check_description(**memory, *info)) return status;
     const uint64_t expected = static_cast<uint64_t>(tensor_bytes(*info));
     if (!host && expected > 0) return fail_null("host");
@@ -31,50 +31,56 @@ using namespace doorstep;
 // ---- Descriptions ----
 
 ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor, ds_tensor_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_tensor_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
     if (const ds_status status = check_tensor(*call, tensor)) return status;
     call->describe_tensor(tensor, info);
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tensor_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_tensor_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     if (const ds_status status = check_field(field)) return status;
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
     call->look_for_edits();
     call->describe_state(field, info);
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 ds_status ds_simulator_view_state(ds_simulator simulator, int32_t field, ds_tensor_info* info) {
-    if (const ds_status status = check_struct(info, "info")) return status;
+    Results<ds_tensor_info> results(info, "info");
+    if (results.status()) return results.status();
+    info = results.fields();
     if (const ds_status status = check_field(field)) return status;
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    if (!found) return last_status();
     found->describe_state(field, info);
     info->access = DS_ACCESS_READ;
-    return DS_STATUS_OK;
+    return results.give();
 }
 
 // ---- Memory ----
 
 ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory) {
     if (!memory) return fail_null("memory");
-    const Ref<Simulator> found = simulators.find(simulator);
-    return found ? give_memory(found->memory(), memory) : fail_closed("simulator");
+    const Ref<Simulator> found = simulators.find(simulator, "simulator");
+    return found ? give_memory(found->memory(), memory) : last_status();
 }
 
 ds_status ds_memory_share(ds_memory memory, ds_memory* shared) {
     if (!shared) return fail_null("shared");
-    const Ref<Memory> found = memories.find(memory);
-    return found ? give_memory(found, shared) : fail_closed("memory");
+    const Ref<Memory> found = memories.find(memory, "memory");
+    return found ? give_memory(found, shared) : last_status();
 }
 
 ds_status ds_memory_release(ds_memory memory) {
-    return memories.remove(memory) ? DS_STATUS_OK : fail_closed("memory");
+    return memories.release(memory, "memory");
 }
 
 ds_status ds_memory_read(ds_memory memory, const ds_tensor_info* info, void* host, uint64_t bytes) {
@@ -94,6 +100,6 @@ ds_status ds_memory_write(ds_memory memory, const ds_tensor_info* info, const vo
 }
 
 ds_status ds_memory_order(ds_memory memory, uint64_t stream) {
-    const Ref<Memory> found = memories.find(memory);
-    return found ? found->order(stream) : fail_closed("memory");
+    const Ref<Memory> found = memories.find(memory, "memory");
+    return found ? found->order(stream) : last_status();
 }

@@ -10,7 +10,6 @@ constexpr int64_t kMostItems = int64_t{1} << 40;
 
 template <class Call>
 ds_status check_place(const Call* call) {
-    if (const ds_status status = check_struct(call, "call")) return status;
     if (const ds_status status = check_device(call->device_kind, call->device_index)) return status;
     if (call->dtype != DS_DTYPE_FLOAT32 && call->dtype != DS_DTYPE_FLOAT64) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "dtype", "convert the arrays",
@@ -110,23 +109,32 @@ using namespace doorstep;
 
 ds_status ds_training_prepare(int64_t device_index) {
     if (const ds_status status = check_range("device_index", "", device_index, 0, INT32_MAX)) return status;
-    if (!install_fork_handlers()) return fail_no_memory();
+    if (!has_fork_handlers()) return fail_no_memory();
     return prepare_training_on_cuda(device_index);
 }
 
 ds_status ds_training_release(int64_t device_index) { return release_training_on_cuda(device_index); }
 
 ds_status ds_generalized_advantages(const ds_advantages* call) {
+    const Given<ds_advantages> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
     if (const ds_status status = check_advantages(call, false)) return status;
     return run_generalized_advantages(*call);
 }
 
 ds_status ds_v_trace(const ds_advantages* call) {
+    const Given<ds_advantages> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
     if (const ds_status status = check_advantages(call, true)) return status;
     return run_v_trace(*call);
 }
 
 ds_status ds_multi_discrete_sample(const ds_multi_discrete* call) {
+    const Given<ds_multi_discrete> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
     if (const ds_status status = check_multi_discrete(call)) return status;
     if (const ds_status status = check_results(*call)) return status;
     if (call->num_rows && !call->uniforms) return fail_null("uniforms");
@@ -134,6 +142,9 @@ ds_status ds_multi_discrete_sample(const ds_multi_discrete* call) {
 }
 
 ds_status ds_multi_discrete_evaluate(const ds_multi_discrete* call) {
+    const Given<ds_multi_discrete> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
     if (const ds_status status = check_multi_discrete(call)) return status;
     if (const ds_status status = check_results(*call)) return status;
     if (call->device_kind == DS_DEVICE_CPU) {
@@ -143,6 +154,9 @@ ds_status ds_multi_discrete_evaluate(const ds_multi_discrete* call) {
 }
 
 ds_status ds_multi_discrete_backward(const ds_multi_discrete* call) {
+    const Given<ds_multi_discrete> given(call, "call");
+    if (given.status()) return given.status();
+    call = given.fields();
     if (const ds_status status = check_multi_discrete(call)) return status;
     if (call->num_rows) {
         if (const ds_status status = check_addresses({{"log_probability_gradients", call->log_probability_gradients},

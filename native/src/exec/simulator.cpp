@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 
+#include "exec/prepared_models.h"
 #include "runtime/hash.h"
 #include "sim/observation_layout.h"
 #include "sim/reference_level.h"
@@ -20,7 +21,7 @@ ds_status fail_table(int64_t count) {
 
 Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     : config_(config),
-      model_(&find_world_model(kind_of(config))),
+      model_(&prepared_model(kind_of(config))),
       layout_(lay_out_arena(config, *model_)),
       bytes_for_attachments_(Ref<ByteCount>::adopt(new (std::nothrow) ByteCount)) {
     config_.device_kind = device_kind;

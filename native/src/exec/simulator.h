@@ -90,7 +90,7 @@ public:
     TurnLock turn;
     bool closed = false;  // guarded by turn
 
-    Simulator* next_listed = nullptr;  // in the list of open simulators, see api/fork.cpp
+    Simulator *next_listed = nullptr, *previous_listed = nullptr;  // in the list of open simulators, see api/fork.cpp
 
     // ---- Fixed at creation; may be read without the turn ----
     const ds_simulator_config& config() const { return config_; }
@@ -120,10 +120,16 @@ public:
     virtual void enter_forked_child() = 0;
 
     // ---- Operations ----
+    // Around those that change worlds: find_end() and copies of memory wait for the end. Nothing on a GPU, where the
+    // stream is their order.
+    virtual void begin_work() {}
+    virtual void end_work() {}
+
     virtual ds_status step() = 0;
-    // The event of the next asynchronous step.
+    // The event of an asynchronous step, after begin_work().
     virtual ds_status make_event(Ref<StepEvent>* event) = 0;
-    // Begins the step of an event made by make_event(). If it returns DS_STATUS_OK, the step releases the turn.
+    // Begins the step of an event made by make_event(). If it returns DS_STATUS_OK, the step ends the work and releases
+    // the turn.
     virtual ds_status step_async(StepEvent& event) = 0;
     virtual ds_status find_bad_action(bool* found, BadAction* bad) = 0;
     virtual ds_status reset(const uint8_t* mask) = 0;    // on the host; null: all worlds

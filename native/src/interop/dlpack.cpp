@@ -79,8 +79,8 @@ ds_status ds_dlpack_export(ds_memory memory, const ds_tensor_info* info, int32_t
     if (const ds_status status = check_struct(info, "info")) return status;
     if (!managed) return fail_null("managed");
     if (const ds_status status = check_range("versioned", "pass 0 or 1", versioned, 0, 1)) return status;
-    Ref<Memory> found = memories.find(memory);
-    if (!found) return fail_closed("memory");
+    Ref<Memory> found = memories.find(memory, "memory");
+    if (!found) return last_status();
     if (const ds_status status = check_description(*found, *info)) return status;
     return versioned ? export_tensor<DLManagedTensorVersioned>(std::move(found), *info, managed)
                      : export_tensor<DLManagedTensor>(std::move(found), *info, managed);

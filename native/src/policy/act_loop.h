@@ -76,7 +76,7 @@ DS_METHOD void apply_layers(const Crew& crew, const Network& network, const Tile
             crew.each([&](Part part) { activate_part<Shape>(*layer, part, width, memory.values); });
             continue;
         }
-        if (layer->kind == DS_LAYER_LAYER_NORM) {
+        if (is_norm(layer->kind)) {
             crew.each([&](Part part) { normalize_part<Shape>(*layer, part, memory.values); });
             continue;
         }
@@ -110,11 +110,11 @@ DS_NOINLINE int64_t choose_and_store(Part part, const TileRows& rows, const floa
         const auto row_of = [&](int lane) { return rows[begin + lane]; };
         Float logits[DS_NUM_LOGITS];
         for (int k = 0; k < DS_NUM_LOGITS; k++) logits[k] = Float::load(values + k * stride + begin);
-        float choices[kComponents][kLanes];
+        float choices[kActionComponents][kLanes];
         const uint32_t without = choose_actions(logits, load_sampling<Float>(rows.call, count, row_of), choices);
         for (int lane = 0; lane < count; lane++) {
-            int32_t* const action = rows.call.actions + row_of(lane) * kComponents;
-            for (int k = 0; k < kComponents; k++) action[k] = static_cast<int32_t>(choices[k][lane]);
+            int32_t* const action = rows.call.actions + row_of(lane) * kActionComponents;
+            for (int k = 0; k < kActionComponents; k++) action[k] = static_cast<int32_t>(choices[k][lane]);
             if (rows.call.nonfinite) rows.call.nonfinite[row_of(lane)] = without >> lane & 1;
         }
         nonfinite += count_bits(without & low_bits(count));
@@ -153,18 +153,24 @@ DS_METHOD int64_t act_alone(const Network& network, const TileRows& rows, float*
     return nonfinite;
 }
 
+// vectors: of the tile, 1 to kMost.
+template <class Float, int kMost>
+DS_METHOD int64_t act_with_vectors(int vectors, const Network& network, const TileRows& rows, float* scratch) {
+    if constexpr (kMost > 1)
+        if (vectors < kMost) return act_with_vectors<Float, kMost - 1>(vectors, network, rows, scratch);
+    return act_alone<TileShape<Float, kMost>>(network, rows, scratch);
+}
+
 template <class Float>
 DS_METHOD int64_t act_on_rows(const Network& network, const ActCall& call, int64_t first, int64_t count,
                               float* scratch) {
-    constexpr int kLanes = Float::kLanes, kMost = 4 * kLanes;
+    // More vectors of eight rows would not leave a register for the weight; see TileShape::kOutputs.
+    constexpr int kLanes = Float::kLanes, kMostVectors = kLanes == 16 ? 4 : 2, kMost = kMostVectors * kLanes;
     int64_t nonfinite = 0;
     for (const int64_t end = first + count; first < end; first += kMost) {
         const TileRows rows = {call, first, static_cast<int>(end - first < kMost ? end - first : kMost)};
         const int vectors = (rows.count + kLanes - 1) / kLanes;
-        nonfinite += vectors == 1   ? act_alone<TileShape<Float, 1>>(network, rows, scratch)
-                     : vectors == 2 ? act_alone<TileShape<Float, 2>>(network, rows, scratch)
-                     : vectors == 3 ? act_alone<TileShape<Float, 3>>(network, rows, scratch)
-                                    : act_alone<TileShape<Float, 4>>(network, rows, scratch);
+        nonfinite += act_with_vectors<Float, kMostVectors>(vectors, network, rows, scratch);
     }
     return nonfinite;
 }

@@ -3,27 +3,16 @@
 
 #include "policy/lane_functions.h"
 #include "policy/network.h"
+#include "sim/action_table.h"
 
 namespace doorstep {
-
-constexpr int kActionSizes[] = {
-#define DS_ACTION_SIZE(name, size, neutral, sentence) size,
-    DS_ACTION_TABLE(DS_ACTION_SIZE)
-#undef DS_ACTION_SIZE
-};
-constexpr int kNeutralAction[] = {
-#define DS_ACTION_NEUTRAL(name, size, neutral, sentence) neutral,
-    DS_ACTION_TABLE(DS_ACTION_NEUTRAL)
-#undef DS_ACTION_NEUTRAL
-};
-constexpr int kComponents = DS_ACTION_COMPONENT_COUNT;
 
 constexpr int logits_before(int component) {
     int sum = 0;
     for (int k = 0; k < component; k++) sum += kActionSizes[k];
     return sum;
 }
-static_assert(logits_before(kComponents) == DS_NUM_LOGITS);
+static_assert(logits_before(kActionComponents) == DS_NUM_LOGITS);
 
 // How the rows of a vector choose, and their random keys.
 template <class Float>
@@ -39,23 +28,22 @@ struct VectorSampling {
 template <class Float, class RowOf>
 DS_METHOD VectorSampling<Float> load_sampling(const ActCall& call, int count, const RowOf& row_of) {
     constexpr int kLanes = Float::kLanes;
-    float temperature[kLanes], top_p[kLanes], greedy[kLanes];
+    float temperature[kLanes], top_p[kLanes], drawn[kLanes];
     uint32_t key_a[kLanes], key_b[kLanes], step[kLanes], agent[kLanes];
     const uint32_t more_steps = call.step + (call.step_counter ? *call.step_counter : 0);
     bool any_drawn = false, any_top_p = false;
     for (int lane = 0; lane < kLanes; lane++) {
         const bool exists = lane < count;
         const int64_t row = exists ? row_of(lane) : 0;
-        const Sampling sampling = exists ? call.sampling[row] : Sampling{0, 1, 1};
+        const Sampling sampling = exists ? call.sampling[row] : Sampling{};
         const SamplingKey key = exists ? call.keys[row] : SamplingKey{};
-        const bool drawn = sampling.greedy == 0 && sampling.temperature > 0;
-        temperature[lane] = drawn ? sampling.temperature : 1;
+        drawn[lane] = sampling.temperature > 0 ? 1 : 0;
+        temperature[lane] = drawn[lane] != 0 ? sampling.temperature : 1;
         top_p[lane] = sampling.top_p;
-        greedy[lane] = drawn ? 0 : 1;
         key_a[lane] = key.key[0], key_b[lane] = key.key[1], step[lane] = key.step + more_steps, agent[lane] = key.agent;
-        any_drawn |= drawn, any_top_p |= drawn && sampling.top_p < 1;
+        any_drawn |= drawn[lane] != 0, any_top_p |= drawn[lane] != 0 && sampling.top_p < 1;
     }
-    return {Float::load(temperature),    Float::load(top_p),        equal(Float::load(greedy), Float(1.f)),
+    return {Float::load(temperature),    Float::load(top_p),        equal(Float::load(drawn), Float(0.f)),
             load_words<Float>(key_a),    load_words<Float>(key_b),  load_words<Float>(step),
             load_words<Float>(agent),    any_drawn,                 any_top_p};
 }
@@ -122,14 +110,14 @@ DS_METHOD Float choose_component(const Float* logits, const VectorSampling<Float
 // bits; they get the neutral action.
 template <class Float>
 DS_METHOD uint32_t choose_actions(const Float* logits, const VectorSampling<Float>& sampling,
-                                  float (&choices)[kComponents][Float::kLanes]) {
-    static_assert(kComponents == 4);
+                                  float (&choices)[kActionComponents][Float::kLanes]) {
+    static_assert(kActionComponents == 4);
     auto valid = equal(Float(0.f), Float(0.f));
-    const Float chosen[kComponents] = {choose_component<0>(logits + logits_before(0), sampling, valid),
+    const Float chosen[kActionComponents] = {choose_component<0>(logits + logits_before(0), sampling, valid),
                                        choose_component<1>(logits + logits_before(1), sampling, valid),
                                        choose_component<2>(logits + logits_before(2), sampling, valid),
                                        choose_component<3>(logits + logits_before(3), sampling, valid)};
-    for (int k = 0; k < kComponents; k++)
+    for (int k = 0; k < kActionComponents; k++)
         select(valid, chosen[k], Float(static_cast<float>(kNeutralAction[k]))).store(choices[k]);
     return ~lane_bits(valid) & low_bits(Float::kLanes);
 }

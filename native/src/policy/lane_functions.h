@@ -72,11 +72,23 @@ DS_METHOD Float sigmoid(Float x) {
     return select(x < Float(0.f), power, Float(1.f)) / (Float(1.f) + power);
 }
 
+// The logarithm of 1 + y for y in [0, 1], within 3e-7, relatively: 2 artanh(t) with t = y / (2 + y), at most 1/3.
+template <FusedLanes Float>
+DS_METHOD Float logarithm_of_one_plus(Float y) {
+    constexpr float kArtanh[] = {1.f, 1.f / 3, 1.f / 5, 1.f / 7, 1.f / 9, 1.f / 11, 1.f / 13, 1.f / 15};
+    const Float t = y / (Float(2.f) + y);
+    return (t + t) * polynomial(kArtanh, t * t);
+}
+
 // ---- Activations, by their names and formulas in PyTorch
 
 template <FusedLanes Float>
 DS_METHOD Float relu(Float x) {
     return maximum(Float(0.f), x);
+}
+template <FusedLanes Float>
+DS_METHOD Float relu6(Float x) {
+    return minimum(Float(6.f), relu(x));
 }
 template <FusedLanes Float>
 DS_METHOD Float leaky_relu(Float x, float slope) {
@@ -87,8 +99,42 @@ DS_METHOD Float elu(Float x, float alpha) {
     return select(x < Float(0.f), Float(alpha) * (decay(minimum(Float(0.f), x)) - Float(1.f)), x);
 }
 template <FusedLanes Float>
+DS_METHOD Float celu(Float x, float alpha) {
+    return select(x < Float(0.f), Float(alpha) * (decay(minimum(Float(0.f), x / Float(alpha))) - Float(1.f)), x);
+}
+template <FusedLanes Float>
+DS_METHOD Float selu(Float x) {
+    return Float(1.05070099f) * elu(x, 1.67326324f);
+}
+template <FusedLanes Float>
 DS_METHOD Float silu(Float x) {
     return x * sigmoid(x);
+}
+// x tanh(softplus(x)), where tanh(log(1 + n)) = n (n + 2) / (n (n + 2) + 2) with n = e^x; without large powers.
+template <FusedLanes Float>
+DS_METHOD Float mish(Float x) {
+    const Float power = decay(-absolute(x)), two = 2.f;
+    const auto negative = x < Float(0.f);
+    const Float numerator = select(negative, power * (power + two), multiply_add(two, power, Float(1.f)));
+    return x * (numerator / (numerator + select(negative, two, two * power * power)));
+}
+template <FusedLanes Float>
+DS_METHOD Float hard_sigmoid(Float x) {
+    return relu6(x + Float(3.f)) / Float(6.f);
+}
+template <FusedLanes Float>
+DS_METHOD Float hard_swish(Float x) {
+    return x * hard_sigmoid(x);
+}
+template <FusedLanes Float>
+DS_METHOD Float softsign(Float x) {
+    return x / (Float(1.f) + absolute(x));
+}
+// log(1 + e^(beta x)) / beta, without large powers.
+template <FusedLanes Float>
+DS_METHOD Float softplus(Float x, float beta) {
+    const Float scaled = x * Float(beta);
+    return (maximum(Float(0.f), scaled) + logarithm_of_one_plus(decay(-absolute(scaled)))) / Float(beta);
 }
 // x (1 + f) / 2, where f is a function that is -1 for x < -10 but for its rounding, which x would magnify.
 template <FusedLanes Float>

@@ -23,9 +23,9 @@ struct Array {
 
 // The arrays of a layer and their sizes; those that a kind does not have are null.
 void list_arrays(ds_layer_config& config, Array (&arrays)[kArrays]) {
-    const bool is_norm = config.kind == DS_LAYER_LAYER_NORM;
-    const int64_t rows = is_norm ? config.num_inputs : num_gates(config.kind) * config.num_outputs;
-    arrays[0] = {&config.weights, is_norm ? rows : rows * config.num_inputs};
+    const bool norm = is_norm(config.kind);
+    const int64_t rows = norm ? config.num_inputs : num_gates(config.kind) * config.num_outputs;
+    arrays[0] = {&config.weights, norm ? rows : rows * config.num_inputs};
     arrays[1] = {&config.biases, rows};
     arrays[2] = {&config.hidden_weights, rows * config.num_outputs};
     arrays[3] = {&config.hidden_biases, rows};

@@ -41,13 +41,23 @@ DS_NOINLINE void activate_part(const ds_layer_config& layer, Part part, int64_t 
     const float parameter = layer.parameter;
     switch (layer.kind) {
         case DS_LAYER_RELU: return activate<Shape>(part, features, values, [](Float x) { return relu(x); });
+        case DS_LAYER_RELU6: return activate<Shape>(part, features, values, [](Float x) { return relu6(x); });
         case DS_LAYER_LEAKY_RELU:
             return activate<Shape>(part, features, values, [=](Float x) { return leaky_relu(x, parameter); });
         case DS_LAYER_ELU: return activate<Shape>(part, features, values, [=](Float x) { return elu(x, parameter); });
+        case DS_LAYER_CELU: return activate<Shape>(part, features, values, [=](Float x) { return celu(x, parameter); });
+        case DS_LAYER_SELU: return activate<Shape>(part, features, values, [](Float x) { return selu(x); });
         case DS_LAYER_SILU: return activate<Shape>(part, features, values, [](Float x) { return silu(x); });
+        case DS_LAYER_MISH: return activate<Shape>(part, features, values, [](Float x) { return mish(x); });
         case DS_LAYER_SIGMOID: return activate<Shape>(part, features, values, [](Float x) { return sigmoid(x); });
+        case DS_LAYER_HARDSIGMOID:
+            return activate<Shape>(part, features, values, [](Float x) { return hard_sigmoid(x); });
+        case DS_LAYER_HARDSWISH: return activate<Shape>(part, features, values, [](Float x) { return hard_swish(x); });
         case DS_LAYER_TANH:
             return activate<Shape>(part, features, values, [](Float x) { return hyperbolic_tangent(x); });
+        case DS_LAYER_SOFTSIGN: return activate<Shape>(part, features, values, [](Float x) { return softsign(x); });
+        case DS_LAYER_SOFTPLUS:
+            return activate<Shape>(part, features, values, [=](Float x) { return softplus(x, parameter); });
         case DS_LAYER_GELU: return activate<Shape>(part, features, values, [](Float x) { return gelu(x); });
         case DS_LAYER_GELU_TANH: return activate<Shape>(part, features, values, [](Float x) { return gelu_tanh(x); });
     }
@@ -56,7 +66,8 @@ DS_NOINLINE void activate_part(const ds_layer_config& layer, Part part, int64_t 
 // ---- Over all features of a row
 
 // Ba, Kiros, Hinton: "Layer normalization" (2016): mean and variance of a row's features become 0 and 1, then each
-// feature has a scale and an offset. values: of the first of kVectors vectors of rows.
+// feature has a scale and an offset. Zhang, Sennrich: "Root mean square layer normalization" (2019) takes 0 for the
+// mean. values: of the first of kVectors vectors of rows.
 template <class Shape>
 DS_NOINLINE void normalize_rows(const ds_layer_config& layer, float* values) {
     using Float = typename Shape::Float;
@@ -67,7 +78,8 @@ DS_NOINLINE void normalize_rows(const ds_layer_config& layer, float* values) {
     const Float size = static_cast<float>(count);
     Float means[kVectors], factors[kVectors];
     for (int v = 0; v < kVectors; v++) means[v] = factors[v] = Float(0.f);
-    for (int64_t i = 0; i < count; i++)
+    const int64_t summed = layer.kind == DS_LAYER_LAYER_NORM ? count : 0;
+    for (int64_t i = 0; i < summed; i++)
         for (int v = 0; v < kVectors; v++)
             means[v] = means[v] + Float::load(values + i * Shape::kRows + v * Shape::kLanes);
     for (int v = 0; v < kVectors; v++) means[v] = means[v] / size;

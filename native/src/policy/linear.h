@@ -63,6 +63,10 @@ struct Product {
     float* widened;  // memory for the weights of a block
 };
 
+// Blocks between the weights that are used and those that are fetched into the cache of the core. The latter are in
+// order in memory, which the processor does not see in the order of their use. Addresses beyond the array do no harm.
+constexpr int64_t kBlocksAhead = 2;
+
 // weights: of the block's first output; a row each.
 template <class Shape, int kOutputs>
 DS_METHOD void multiply_block(const Product& product, int64_t first, const float* __restrict weights) {
@@ -79,7 +83,9 @@ DS_METHOD void multiply_block(const Product& product, int64_t first, const float
     }
     const float* __restrict inputs = product.inputs;
     const int64_t num_inputs = product.num_inputs;
+    const float* const ahead = weights + kBlocksAhead * kOutputs * num_inputs;
     for (int64_t i = 0; i < num_inputs; i++) {
+        if constexpr (Shape::kVectors == 1) __builtin_prefetch(ahead + i * kOutputs, 0, 2);  // more rows hide it
         Float values[Shape::kVectors];
         DS_UNROLLED for (int v = 0; v < Shape::kVectors; v++)
             values[v] = Float::load(inputs + i * Shape::kRows + v * Shape::kLanes);

@@ -34,6 +34,7 @@ struct Network {
 
 // Blocks of O rows that the weights of a layer consist of.
 DS_INLINE int64_t num_gates(int32_t kind) { return kind == DS_LAYER_LSTM ? 4 : kind == DS_LAYER_GRU ? 3 : 1; }
+DS_INLINE bool is_norm(int32_t kind) { return kind == DS_LAYER_LAYER_NORM || kind == DS_LAYER_RMS_NORM; }
 DS_INLINE bool is_recurrent(int32_t kind) { return kind == DS_LAYER_LSTM || kind == DS_LAYER_GRU; }
 // Whether it works per element, for any number of them.
 DS_INLINE bool is_activation(int32_t kind) { return kind >= DS_LAYER_RELU; }

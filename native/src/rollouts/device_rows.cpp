@@ -46,8 +46,7 @@ ds_status DeviceRows::load() {
 }
 
 ds_status DeviceRows::take_memory() {
-    const Lists sizes = lists_at(nullptr);
-    list_bytes_ = reinterpret_cast<int64_t>(sizes.policies + num_policies_);
+    lists_at(0, &list_bytes_);
     pinned_ = PinnedMemory::create(stream_->context(), static_cast<uint64_t>(list_bytes_ + 3 * num_rows_));
     if (!pinned_) return last_status();
     memory_ = DeviceMemory::create_on(stream_, static_cast<uint64_t>(list_bytes_ + num_rows_) + sizeof *counter_);
@@ -55,18 +54,19 @@ ds_status DeviceRows::take_memory() {
     char* const host = static_cast<char*>(pinned_->data());
     char* const device = reinterpret_cast<char*>(memory_->address());
     memset(host, 0, static_cast<size_t>(list_bytes_));
-    staged_ = lists_at(host);
-    lists_ = lists_at(device);
+    staged_ = lists_at(reinterpret_cast<uint64_t>(host), &list_bytes_);
+    lists_ = lists_at(memory_->address(), &list_bytes_);
     ends_ = reinterpret_cast<uint8_t*>(host + list_bytes_);
     counter_ = reinterpret_cast<uint32_t*>(device + list_bytes_);
     nonfinite_ = reinterpret_cast<uint8_t*>(counter_ + 1);
     return stream_->fill(reinterpret_cast<uint64_t>(counter_), 0, sizeof *counter_);
 }
 
-DeviceRows::Lists DeviceRows::lists_at(char* base) const {
+DeviceRows::Lists DeviceRows::lists_at(uint64_t base, int64_t* bytes) const {
     Parts parts;
     const auto place = [&]<class Item>(Item*& list, int64_t count) {
-        list = reinterpret_cast<Item*>(base + parts.place(count * static_cast<int64_t>(sizeof(Item))));
+        const int64_t offset = parts.place(count * static_cast<int64_t>(sizeof(Item)));
+        list = reinterpret_cast<Item*>(base + static_cast<uint64_t>(offset));
     };
     Lists lists;
     place(lists.rows, num_rows_);
@@ -75,6 +75,7 @@ DeviceRows::Lists DeviceRows::lists_at(char* base) const {
     place(lists.keys, num_rows_);
     place(lists.ranges, num_policies_);
     place(lists.policies, num_policies_);
+    *bytes = parts.bytes;
     return lists;
 }
 

@@ -62,7 +62,8 @@ private:
     DeviceRows(const Ref<Simulator>& simulator, int64_t num_policies);
     ds_status take_memory();
     ds_status load();
-    Lists lists_at(char* base) const;
+    // At an address, and how many bytes they take.
+    Lists lists_at(uint64_t base, int64_t* bytes) const;
     ds_status capture();
     ds_status launch_all();
     ds_status launch_count();

@@ -11,7 +11,7 @@ namespace doorstep {
 // ---- Memory ----
 
 Ref<OutputMemory> OutputMemory::make(int64_t bytes) {
-    char* memory = new (std::nothrow) char[static_cast<size_t>(bytes)];
+    char* memory = has_memory_for(bytes) ? new (std::nothrow) char[static_cast<size_t>(bytes)] : nullptr;
     if (!memory) return {};
     OutputMemory* made = new (std::nothrow) OutputMemory(memory, bytes);
     if (!made) delete[] memory;
@@ -53,6 +53,7 @@ bool OutputQueue::grow(int64_t capacity) {
     if (capacity <= capacity_) return true;
     int64_t grown = capacity_ ? capacity_ : 64;
     while (grown < capacity) grown *= 2;
+    if (!has_memory_for(grown * static_cast<int64_t>(sizeof(Output)))) return false;
     Output* ring = new (std::nothrow) Output[static_cast<size_t>(grown)]();
     if (!ring) return false;
     for (int64_t i = 0; i < size_; ++i) ring[i] = std::move(at(i));

@@ -83,7 +83,8 @@ bool Replica::take_memory() {
         !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
         !take_array(&ready_, num_worlds_) || !take_array(&waits_, num_rows()) ||
         !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
-        !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_)) {
+        !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_) ||
+        !take_array(&native_calls_, num_policies())) {
         return false;
     }
     for (int64_t world = 0; world < num_worlds_; ++world) free_worlds_[world] = num_worlds_ - 1 - world;
@@ -386,11 +387,9 @@ int32_t Replica::steps_to_show(const ds_episode_request& asked) const {
 void Replica::set_sampling(int64_t world) {
     const ds_episode_request& asked = played_[world].request->asked;
     const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
-    const ds_sampling sampling = {asked.temperature > 0 ? asked.temperature : 1.f, asked.top_p > 0 ? asked.top_p : 1.f,
-                                  asked.greedy};
     for (int64_t agent = 0; agent < num_agents_; ++agent) {
         const int64_t row = world * num_agents_ + agent;
-        sampling_[row] = sampling;
+        sampling_[row] = asked.sampling;
         keys_[row] = {{key.a, key.b}, 0, static_cast<uint32_t>(agent)};
     }
 }
@@ -454,13 +453,16 @@ ds_status Replica::act() {
         switch (slot.kind) {
         case DS_POLICY_CALLER: note_to_ask(first, rows); continue;
         case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); continue;
-        case DS_POLICY_NATIVE: act_natively(slot, first, rows); break;
+        case DS_POLICY_NATIVE:
+            native_calls_[num_native_calls_++] = {policy, slot.native.get(), native_call(slot, first, rows), 0};
+            continue;
         case DS_POLICY_RANDOM: act_randomly(first, rows); break;
         case DS_POLICY_IDLE: act_idly(first, rows); break;
         }
         if (!recorder_) continue;
-        if (const ds_status status = recorder_->acted(policy, slot.kind, start, rows)) return status;
+        if (const ds_status status = recorder_->acted(policy, slot.kind, start, monotonic_ns(), rows)) return status;
     }
+    if (const ds_status status = act_natively()) return status;
     for (int64_t world = 0; world < num_worlds_; ++world) played_[world].has_acted = true;
     if (const ds_status status = ask_callers()) return status;
     while (device_ && num_asked_ > 0 && !closed_) {  // there all worlds step together
@@ -471,33 +473,42 @@ ds_status Replica::act() {
     return DS_STATUS_OK;
 }
 
-void Replica::act_natively(PolicySlot& slot, int64_t first, int64_t rows) {
-    struct Job {
-        ActCall call;
-        const Policy* policy;
-        char* scratch;
-        int64_t scratch_bytes;
-        std::atomic<bool> some_nonfinite{false};
-    } job = {{}, slot.native.get(), scratch_, scratch_bytes_};
-    job.call.num_rows = rows;
-    job.call.rows = rows_.get() + first;
-    job.call.observations = observations_;
-    job.call.observation_stride = num_inputs_;
-    job.call.states = reinterpret_cast<float*>(slot.states.data());
-    job.call.state_stride = slot.native->state_size();
-    job.call.sampling = sampling_.get();
-    job.call.keys = keys_.get();
-    job.call.actions = actions_;
-    job.call.nonfinite = nonfinite_.get();
-    simulator_->run_on_host(
-        rows, Policy::kTileRows,
-        [](void* context, int64_t begin, int64_t count, int32_t worker) {
-            Job& self = *static_cast<Job*>(context);
-            char* const scratch = self.scratch + worker * self.scratch_bytes;
-            if (self.policy->act(self.call, begin, count, scratch)) self.some_nonfinite = true;
-        },
-        &job);
-    some_nonfinite_ |= job.some_nonfinite;
+ActCall Replica::native_call(const PolicySlot& slot, int64_t first, int64_t rows) const {
+    ActCall call = {};
+    call.num_rows = rows;
+    call.rows = rows_.get() + first;
+    call.observations = observations_;
+    call.observation_stride = num_inputs_;
+    call.states = reinterpret_cast<float*>(slot.states.data());
+    call.state_stride = slot.native->state_size();
+    call.sampling = sampling_.get();
+    call.keys = keys_.get();
+    call.actions = actions_;
+    call.nonfinite = nonfinite_.get();
+    return call;
+}
+
+// The native policies since the last call. A policy's share of their time is that of its rows.
+ds_status Replica::act_natively() {
+    const int64_t count = std::exchange(num_native_calls_, 0);
+    if (count == 0) return DS_STATUS_OK;
+    const int64_t start = recorder_ ? monotonic_ns() : 0;
+    PolicyCall* const calls = native_calls_.get();
+    some_nonfinite_ |= act_together(*simulator_, calls, count, scratch_, scratch_bytes_) != kPolicyTroubleNone;
+    if (!recorder_) return DS_STATUS_OK;
+    int64_t rows = 0, done = 0;
+    for (int64_t i = 0; i < count; ++i) rows += calls[i].call.num_rows;
+    const int64_t taken = monotonic_ns() - start;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t begin = start + taken * done / rows;
+        done += calls[i].call.num_rows;
+        const int64_t end = start + taken * done / rows;
+        if (const ds_status status =
+                recorder_->acted(calls[i].index, DS_POLICY_NATIVE, begin, end, calls[i].call.num_rows)) {
+            return status;
+        }
+    }
+    return DS_STATUS_OK;
 }
 
 // Every action has random numbers of its own, by its episode's seed, its step, agent and component.
@@ -626,7 +637,8 @@ ds_status Replica::take_answer(int64_t policy) {
         if (asked->cause()) mark(row / num_agents_, DS_EPISODE_FAILED, asked->cause());
         else memcpy(actions_ + row * kActionComponents, asked->actions() + i * kActionComponents, kActionBytes);
     }
-    return recorder_ ? recorder_->acted(policy, DS_POLICY_CALLER, slot.asked_ns, asked->num_rows) : DS_STATUS_OK;
+    return recorder_ ? recorder_->acted(policy, DS_POLICY_CALLER, slot.asked_ns, monotonic_ns(), asked->num_rows)
+                     : DS_STATUS_OK;
 }
 
 void Replica::fail_rows(int64_t first, int64_t count, int64_t cause) {
@@ -827,6 +839,7 @@ ds_status Replica::push_results(int64_t start_ns) {
         }
         recorder_->ended(start_ns, num_new_outputs_);
     }
+    requests_->begin_answers(finished_.get(), num_new_outputs_);
     outputs_->push_reserved(new_outputs_.get(), num_new_outputs_);
     drop_outputs();
     return DS_STATUS_OK;

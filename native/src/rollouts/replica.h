@@ -3,7 +3,7 @@
 
 #include "exec/simulator.h"
 #include "math/threefry.h"
-#include "policy/policy.h"
+#include "policy/policy_batch.h"
 #include "rollouts/answers.h"
 #include "rollouts/device_rows.h"
 #include "rollouts/policy_table.h"
@@ -109,7 +109,8 @@ private:
     void show_time_left(int64_t world);
 
     // ---- Act
-    void act_natively(PolicySlot& slot, int64_t first, int64_t count);
+    ActCall native_call(const PolicySlot& slot, int64_t first, int64_t rows) const;
+    ds_status act_natively();
     void act_randomly(int64_t first, int64_t count);
     void act_idly(int64_t first, int64_t count);
     ds_status act_on_device();
@@ -188,6 +189,8 @@ private:
     std::unique_ptr<Output[]> new_outputs_;  // of num_worlds_
     int64_t num_new_outputs_ = 0;
     std::unique_ptr<PlayedRequest[]> finished_;  // of num_worlds_
+    std::unique_ptr<PolicyCall[]> native_calls_;  // of num_policies()
+    int64_t num_native_calls_ = 0;         // that are to be made
     char* scratch_ = nullptr;              // of native policies, per worker
     int64_t scratch_bytes_ = 0;            // of each worker
 

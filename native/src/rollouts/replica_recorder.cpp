@@ -85,14 +85,13 @@ void ReplicaRecorder::passed(int64_t waiting_requests, int64_t active_worlds) {
     active_worlds_->add(static_cast<double>(active_worlds), now);
 }
 
-ds_status ReplicaRecorder::acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t rows) {
+ds_status ReplicaRecorder::acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t end_ns, int64_t rows) {
     Writer<Sketch>& times = policies_[static_cast<size_t>(policy * kPolicyKinds + kind)];
-    const int64_t now = monotonic_ns();
     if (!times) {
         if (const ds_status status = open_policy(policy, kind, &times)) return status;
     }
-    times->add(seconds(now - start_ns));
-    if (track_) track_->record_span(DS_TRACE_ACT, start_ns, now, rows, static_cast<int32_t>(policy));
+    times->add(seconds(end_ns - start_ns));
+    if (track_) track_->record_span(DS_TRACE_ACT, start_ns, end_ns, rows, static_cast<int32_t>(policy));
     return DS_STATUS_OK;
 }
 

@@ -20,7 +20,7 @@ public:
     void passed(int64_t waiting_requests, int64_t active_worlds);
     void waited(int64_t start_ns);
     // The actions of a policy's rows are chosen. OUT_OF_MEMORY, INVALID_ARGUMENT: there is no room for its series.
-    ds_status acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t rows);
+    ds_status acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t end_ns, int64_t rows);
     void stepped(int64_t start_ns, int64_t active_worlds);
     // Episodes began before the latest step: told one by one which.
     bool awaits_first_steps() const { return awaits_first_steps_; }

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <new>
 
+#include "runtime/memory.h"
+
 namespace doorstep {
 
 namespace {
@@ -21,7 +23,7 @@ RequestTable::~RequestTable() {
 }
 
 bool RequestTable::grow() {
-    if (num_chunks_ == kChunks) return false;
+    if (num_chunks_ == kChunks || !has_memory_for(kChunk * static_cast<int64_t>(sizeof(Request)))) return false;
     Request* chunk = new (std::nothrow) Request[kChunk]();
     if (!chunk) return false;
     for (uint32_t i = kChunk; i-- > 0;) {
@@ -39,7 +41,7 @@ Request* RequestTable::take_free() {
     DS_ASSERT(!request->in_use);
     free_ = request->next;
     request->in_use = true;
-    request->cancelled = false;
+    request->cancelled = request->answered = false;
     request->streamed = 0;
     request->queue = nullptr;
     request->next = nullptr;

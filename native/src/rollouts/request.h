@@ -57,13 +57,15 @@ struct Request {
     RequestQueue* queue;  // where it waits; null: it does not
     Request* next;        // in a list
     Request* previous;    // in a RequestList
-    int64_t place;        // in a RequestHeap
+    int64_t place;           // in the heap of its queue's order
+    int64_t deadline_place;  // in that of deadlines
     int64_t streamed;     // steps that have been output
     uint64_t id;
     int32_t lane;         // of its queue
     int32_t branch;       // that it was moved to
     int32_t reason;       // ds_episode_reason, of one that is over
     bool in_use, cancelled;
+    bool answered;  // its result will be pushed, or has been
 
     bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
     bool is_over(int64_t now_ns) const { return cancelled || has_expired(now_ns); }
@@ -78,7 +80,7 @@ public:
     // By which its ids are known from those of other tables; at least 1.
     const uint32_t number;
 
-    // Guards all requests that no replica plays, their `cancelled`, and their queues.
+    // Guards all requests that no replica plays, their `cancelled` and `answered`, and their queues.
     ForkMutex mutex;
 
     // With the mutex held:

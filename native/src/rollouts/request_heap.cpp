@@ -2,13 +2,18 @@
 
 #include <stdlib.h>
 
+#include "runtime/memory.h"
+
 namespace doorstep {
 
-RequestHeap::~RequestHeap() { free(entries_); }
+template <int64_t Request::*place_in>
+RequestHeap<place_in>::~RequestHeap() { free(entries_); }
 
-bool RequestHeap::reserve(int64_t capacity) {
+template <int64_t Request::*place_in>
+bool RequestHeap<place_in>::reserve(int64_t capacity) {
     if (capacity <= capacity_) return true;
     const int64_t grown = capacity_ * 2 > capacity ? capacity_ * 2 : capacity;
+    if (!has_memory_for(grown * static_cast<int64_t>(sizeof(Entry)))) return false;
     void* memory = realloc(entries_, static_cast<size_t>(grown) * sizeof(Entry));
     if (!memory) return false;
     entries_ = static_cast<Entry*>(memory);
@@ -16,13 +21,15 @@ bool RequestHeap::reserve(int64_t capacity) {
     return true;
 }
 
-void RequestHeap::insert(Request* request) {
+template <int64_t Request::*place_in>
+void RequestHeap<place_in>::insert(Request* request, int64_t key) {
     DS_ASSERT(size_ < capacity_);
-    move_up({request->key, request->sequence, request}, size_++);
+    move_up({key, request->sequence, request}, size_++);
 }
 
-void RequestHeap::remove(Request* request) {
-    const int64_t place = request->place;
+template <int64_t Request::*place_in>
+void RequestHeap<place_in>::remove(Request* request) {
+    const int64_t place = request->*place_in;
     DS_ASSERT(place >= 0 && place < size_ && entries_[place].request == request);
     const Entry last = entries_[--size_];
     if (last.request == request) return;
@@ -30,7 +37,8 @@ void RequestHeap::remove(Request* request) {
     else move_down(last, place);
 }
 
-void RequestHeap::move_up(const Entry& entry, int64_t place) {
+template <int64_t Request::*place_in>
+void RequestHeap<place_in>::move_up(const Entry& entry, int64_t place) {
     const Entry moved = entry;
     while (place > 0) {
         const int64_t parent = (place - 1) / 2;
@@ -41,7 +49,8 @@ void RequestHeap::move_up(const Entry& entry, int64_t place) {
     put(moved, place);
 }
 
-void RequestHeap::move_down(const Entry& entry, int64_t place) {
+template <int64_t Request::*place_in>
+void RequestHeap<place_in>::move_down(const Entry& entry, int64_t place) {
     const Entry moved = entry;
     for (;;) {
         int64_t child = 2 * place + 1;
@@ -53,5 +62,8 @@ void RequestHeap::move_down(const Entry& entry, int64_t place) {
     }
     put(moved, place);
 }
+
+template class RequestHeap<&Request::place>;
+template class RequestHeap<&Request::deadline_place>;
 
 }  // namespace doorstep

@@ -5,6 +5,8 @@
 
 namespace doorstep {
 
+// place_in: the member that says where a request is in the heap.
+template <int64_t Request::*place_in>
 class RequestHeap {
 public:
     RequestHeap() = default;
@@ -15,8 +17,8 @@ public:
     Request* first() const { return size_ > 0 ? entries_[0].request : nullptr; }
     int64_t size() const { return size_; }
 
-    bool reserve(int64_t capacity);  // false if memory ran out
-    void insert(Request* request);   // into reserved memory
+    bool reserve(int64_t capacity);               // false if memory ran out
+    void insert(Request* request, int64_t key);  // into reserved memory
     void remove(Request* request);
 
     // As RequestList.
@@ -46,7 +48,7 @@ private:
 
     void put(const Entry& entry, int64_t place) {
         entries_[place] = entry;
-        entry.request->place = place;
+        entry.request->*place_in = place;
     }
     void move_up(const Entry& entry, int64_t place);
     void move_down(const Entry& entry, int64_t place);

@@ -69,19 +69,26 @@ void RequestQueue::order(Request* request) const {
     }
 }
 
-// False if memory ran out. Memory is also reserved for those that are played: they may be taken back.
+// Room for one more, and for those that are played, which may be taken back. False if memory ran out.
+bool RequestQueue::reserve(bool has_deadline) {
+    const int64_t most = waiting_ + playing_ + 1;
+    return (!has_heap() || heap_.reserve(most)) && (!has_deadline || deadlines_.reserve(most));
+}
+
+// False if memory ran out.
 bool RequestQueue::insert(Request* request) {
-    if (has_heap() && !heap_.reserve(waiting_ + playing_ + 1)) return false;
+    const int64_t deadline = request->asked.deadline_ns;
+    if (!reserve(deadline != 0)) return false;
     order(request);
+    if (deadline) deadlines_.insert(request, deadline);
     if (has_heap()) {
-        heap_.insert(request);
+        heap_.insert(request, request->key);
     } else {
         if (lanes_[request->lane].size() == 0) start_share(request->lane);
         lanes_[request->lane].insert(request);
     }
     request->queue = this;
     ++waiting_;
-    note_deadline(*request);
     return true;
 }
 
@@ -89,6 +96,7 @@ void RequestQueue::remove(Request* request) {
     DS_ASSERT(request->queue == this);
     if (has_heap()) heap_.remove(request);
     else lanes_[request->lane].remove(request);
+    if (request->asked.deadline_ns) deadlines_.remove(request);
     request->queue = nullptr;
     --waiting_;
 }
@@ -100,6 +108,7 @@ void RequestQueue::remove_if(const Function& function) {
         const Function& function;
         bool matches(Request* request) const { return function.matches(request); }
         void removed(Request* request) const {
+            if (request->asked.deadline_ns) self->deadlines_.remove(request);
             request->queue = nullptr;
             --self->waiting_;
             function.removed(request);
@@ -128,19 +137,14 @@ Request* RequestQueue::first_by_share() const {
 // What a lane did not ask for while it was empty gives it no claim now.
 void RequestQueue::start_share(int32_t lane) { given_steps_[lane] = std::max(given_steps_[lane], served_steps_); }
 
-// The first request that is to be played; those before it that have expired are over.
-Request* RequestQueue::take_first(int64_t now_ns) {
-    while (Request* request = first()) {
-        remove(request);
-        if (request->has_expired(now_ns)) {
-            end_without_play(request, DS_EPISODE_EXPIRED);
-            continue;
-        }
-        served_steps_ = given_steps_[request->lane];
-        given_steps_[request->lane] += steps_of(*request);
-        return request;
-    }
-    return nullptr;
+// The first request that is to be played, after set_aside_expired().
+Request* RequestQueue::take_first() {
+    Request* request = first();
+    if (!request) return nullptr;
+    remove(request);
+    served_steps_ = given_steps_[request->lane];
+    given_steps_[request->lane] += steps_of(*request);
+    return request;
 }
 
 // ---- Requests that are over without being played ----
@@ -152,27 +156,12 @@ void RequestQueue::end_without_play(Request* request, int32_t reason) {
     over_ = request;
 }
 
-void RequestQueue::note_deadline(const Request& request) {
-    if (!request.asked.deadline_ns) return;
-    look_at_ns_ = std::min(look_at_ns_, std::max(request.asked.deadline_ns, looked_ns_ + kLookInterval));
-}
-
-// Searches now and then only: a search visits all requests that wait.
 void RequestQueue::set_aside_expired(int64_t now_ns) {
-    if (now_ns < look_at_ns_) return;
-    looked_ns_ = now_ns;
-    look_at_ns_ = INT64_MAX;
-    struct {
-        RequestQueue* self;
-        int64_t now_ns;
-        bool matches(Request* request) const {
-            if (request->has_expired(now_ns)) return true;
-            self->note_deadline(*request);
-            return false;
-        }
-        void removed(Request* request) const { self->end_without_play(request, DS_EPISODE_EXPIRED); }
-    } expired{this, now_ns};
-    remove_if(expired);
+    while (Request* request = deadlines_.first()) {
+        if (!request->has_expired(now_ns)) return;
+        remove(request);
+        end_without_play(request, DS_EPISODE_EXPIRED);
+    }
 }
 
 // ---- Submission ----
@@ -232,17 +221,13 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<Share
 
 // Moves requests on, in the scheduler's order, as far as there is room for the next one.
 void RequestQueue::distribute(int64_t now_ns) {
+    if (num_branches_ == 0) return;
+    set_aside_expired(now_ns);
     bool got_some[DS_MAX_REPLICAS] = {};
     while (Request* request = first()) {
         RequestQueue* branch = branch_for(request);
         if (!branch) break;
-        remove(request);
-        if (request->has_expired(now_ns)) {
-            end_without_play(request, DS_EPISODE_EXPIRED);
-            continue;
-        }
-        served_steps_ = given_steps_[request->lane];
-        given_steps_[request->lane] += steps_of(*request);
+        take_first();
         const bool inserted = branch->insert(request);
         DS_ASSERT(inserted);
         (void)inserted;
@@ -260,7 +245,7 @@ RequestQueue* RequestQueue::branch_for(Request* request) {
     for (int64_t i = 0; i < num_branches_; ++i) {
         const int64_t place = may_choose ? chosen : (turn_ + i) % num_branches_;
         RequestQueue* branch = branches_[place];
-        if (!branch->has_room()) {
+        if (!branch->has_room(request->asked.deadline_ns != 0)) {
             if (may_choose) return nullptr;
             continue;
         }
@@ -272,8 +257,8 @@ RequestQueue* RequestQueue::branch_for(Request* request) {
 }
 
 // Room and memory.
-bool RequestQueue::has_room() {
-    return !closed_ && waiting_ < rules_.capacity && (!has_heap() || heap_.reserve(waiting_ + playing_ + 1));
+bool RequestQueue::has_room(bool has_deadline) {
+    return !closed_ && waiting_ < rules_.capacity && reserve(has_deadline);
 }
 
 // Hands over the requests that are over.
@@ -315,7 +300,8 @@ void RequestQueue::return_to_source() {
 bool RequestQueue::cancel(uint64_t id) {
     MutexGuard guard(table_->mutex);
     Request* request = table_->find(id);
-    if (!request || request->cancelled) return request != nullptr;
+    if (!request || request->answered) return false;
+    if (request->cancelled) return true;
     request->cancelled = true;
     RequestQueue* queue = request->queue;
     if (!queue) {
@@ -368,13 +354,12 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
     *over = nullptr;
     {
         MutexGuard guard(table_->mutex);
-        if (source_) source_->set_aside_expired(now_ns);
         set_aside_expired(now_ns);
         for (; count < most; ++count) {
-            Request* request = take_first(now_ns);
+            Request* request = take_first();
             if (!request && source_) {
                 source_->distribute(now_ns);
-                request = take_first(now_ns);
+                request = take_first();
             }
             if (!request) break;
             *last = request;
@@ -438,7 +423,13 @@ void RequestQueue::take_back_over(Request* first) {
     wake();
 }
 
+void RequestQueue::begin_answers(const PlayedRequest* answered, int64_t count) {
+    MutexGuard guard(table_->mutex);
+    for (int64_t i = 0; i < count; ++i) answered[i].request->answered = true;
+}
+
 void RequestQueue::record_answers(const PlayedRequest* answered, const Output* outputs, int64_t count) {
+    begin_answers(answered, count);
     MutexGuard guard(table_->mutex);
     if (!table_->recorder) return;
     const int64_t start = monotonic_ns();

@@ -65,7 +65,9 @@ public:
     // A list of requests that are over has not been answered.
     void take_back_over(Request* first);
 
-    // Records the results of requests that no replica played, which will be pushed.
+    // The results of requests will be pushed: they can be cancelled no more.
+    void begin_answers(const PlayedRequest* answered, int64_t count);
+    // Likewise, and records the results, of requests that no replica played.
     void record_answers(const PlayedRequest* answered, const Output* outputs, int64_t count);
 
     int64_t waiting();
@@ -77,7 +79,6 @@ public:
 
 private:
     static constexpr int64_t kUnlimitedSteps = 200;         // assumed of requests without a limit, until their end
-    static constexpr int64_t kLookInterval = 5'000'000;     // between two searches for expired requests, nanoseconds
     static constexpr uint64_t kSubmittedAtOnce = 1024;      // with the lock held
 
     bool has_heap() const {
@@ -93,21 +94,21 @@ private:
     // All with the mutex held.
     uint64_t submit_some(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count, uint64_t* ids);
     void order(Request* request) const;
+    bool reserve(bool has_deadline);
     bool insert(Request* request);
     void remove(Request* request);
     Request* first() const;
     Request* first_by_share() const;
-    Request* take_first(int64_t now_ns);
+    Request* take_first();
     void start_share(int32_t lane);
     void set_aside_expired(int64_t now_ns);
     void end_without_play(Request* request, int32_t reason);
     void distribute(int64_t now_ns);
     RequestQueue* branch_for(Request* request);
-    bool has_room();
+    bool has_room(bool has_deadline);
     void return_to_source();
     void collect_over(Request** over);
     void wake_all();
-    void note_deadline(const Request& request);
     template <class Function>
     void remove_if(const Function& function);
 
@@ -115,7 +116,8 @@ private:
     const Ref<RequestQueue> source_;
     const Ref<RequestTable> table_;  // its mutex guards everything below
 
-    RequestHeap heap_;                           // of the schedulers with keys
+    RequestHeap<&Request::place> heap_;                // of the schedulers with keys
+    RequestHeap<&Request::deadline_place> deadlines_;  // of those that have one
     RequestList lanes_[DS_MAX_POLICIES];         // of the others
     int64_t given_steps_[DS_MAX_POLICIES] = {};  // FAIR_SHARE: per lane
     int64_t served_steps_ = 0;                   // given_steps_ of the lane that was last served
@@ -124,8 +126,6 @@ private:
     RequestQueue* branches_[DS_MAX_REPLICAS] = {};
     int64_t num_branches_ = 0;                   // fixed before requests are submitted
     int64_t turn_ = 0;                           // the branch that gets the next request
-    int64_t look_at_ns_ = INT64_MAX;             // when to search for expired requests
-    int64_t looked_ns_ = 0;                      // when that was done
     Request* over_ = nullptr;                    // to be answered without being played
     bool closed_ = false;
     Signal arrivals_;                            // something to take, or the end

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "runtime/memory.h"
+
 namespace doorstep {
 
 class StepRecord {
@@ -24,7 +26,7 @@ public:
     char* add_row(int64_t bytes) {
         if (bytes_ + bytes > capacity_) {
             const int64_t grown = 2 * capacity_ > bytes_ + bytes ? 2 * capacity_ : bytes_ + bytes;
-            void* memory = realloc(data_, static_cast<size_t>(grown));
+            void* memory = has_memory_for(grown) ? realloc(data_, static_cast<size_t>(grown)) : nullptr;
             if (!memory) return nullptr;
             data_ = static_cast<char*>(memory);
             capacity_ = grown;

@@ -14,7 +14,7 @@ public:
     ForkMutex(const ForkMutex&) = delete;
     ForkMutex& operator=(const ForkMutex&) = delete;
 
-    ForkMutex* next_listed = nullptr;  // of all that exist
+    ForkMutex *next_listed = nullptr, *previous_listed = nullptr;  // of all that exist
 };
 
 // For api/fork.cpp. None can be created or destroyed between the first and one of the others.

@@ -4,21 +4,23 @@
 
 namespace doorstep {
 
-// T has a public member `T* next_listed`, which belongs to the list.
+// T has public members `T* next_listed` and `T* previous_listed`, null at first, which belong to the list.
 template <class T>
 class List {
 public:
     void insert(T* item) {
         item->next_listed = first_;
+        item->previous_listed = nullptr;
+        if (first_) first_->previous_listed = item;
         first_ = item;
     }
 
     // False if the item is not in the list.
-    bool remove(const T* item) {
-        T** link = &first_;
-        while (*link && *link != item) link = &(*link)->next_listed;
-        if (!*link) return false;
-        *link = item->next_listed;
+    bool remove(T* item) {
+        if (item != first_ && !item->previous_listed) return false;
+        (item->previous_listed ? item->previous_listed->next_listed : first_) = item->next_listed;
+        if (item->next_listed) item->next_listed->previous_listed = item->previous_listed;
+        item->next_listed = item->previous_listed = nullptr;
         return true;
     }
 

@@ -31,10 +31,8 @@ FeaturesAndText detect() {
     return result;
 }
 
-const FeaturesAndText& detected() {
-    static const FeaturesAndText result = detect();
-    return result;
-}
+// When the library is loaded: a fork beside the first call would find them half known.
+const FeaturesAndText detected = detect();
 
 }  // namespace
 
@@ -58,9 +56,9 @@ CpuFeatures decode_cpu_features(const CpuidWords& words) {
     return features;
 }
 
-const CpuFeatures& cpu_features() { return detected().features; }
+const CpuFeatures& cpu_features() { return detected.features; }
 
-const char* cpu_features_text() { return detected().text; }
+const char* cpu_features_text() { return detected.text; }
 
 // ---- Control groups ----
 

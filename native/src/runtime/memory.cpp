@@ -19,6 +19,8 @@ namespace {
 
 constexpr const char* kHint = "use fewer worlds, close other simulators, or raise the memory limit";
 
+constexpr int64_t kAskAgain = 1 << 20;  // bytes; asking takes some 50 microseconds
+
 void limit_to(AvailableMemory* available, int64_t bytes, const char* limit) {
     if (bytes >= 0 && bytes < available->bytes) *available = {bytes, limit};
 }
@@ -52,6 +54,13 @@ AvailableMemory available_memory(const char* root) {
     limit_to(&available, read_cgroup_limits(root).memory_available, "the memory limit of this control group");
     limit_to(&available, free_address_space(root), "the address space limit of this process (RLIMIT_AS)");
     return available;
+}
+
+bool has_memory_for(int64_t bytes) {
+    static constinit std::atomic<int64_t> unasked{0};
+    if (unasked.fetch_add(bytes, std::memory_order_relaxed) + bytes < kAskAgain) return true;
+    unasked.store(0, std::memory_order_relaxed);
+    return bytes <= available_memory().bytes;
 }
 
 Pages map_pages(int64_t bytes, const char* argument) {

@@ -22,6 +22,10 @@ struct AvailableMemory {
 // root: folder that contains proc and sys; tests pass another.
 AvailableMemory available_memory(const char* root = "");
 
+// Whether this much more may be allocated on the heap, which Linux promises and later kills the process for. Small
+// amounts are added up until it is worth the time to ask.
+bool has_memory_for(int64_t bytes);
+
 // Zeroed, page-aligned memory; the destructor unmaps it.
 class Pages {
 public:

@@ -13,15 +13,16 @@ thread_local Failure last_error;
 }  // namespace
 
 ds_status fail(ds_status status, const char* argument, const char* hint, const char* format, ...) {
-    last_error.status = status;
+    Failure failure;  // the strings may be those of the last error
+    failure.status = status;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(last_error.message, sizeof last_error.message, format, arguments);
+    vsnprintf(failure.message, sizeof failure.message, format, arguments);
     va_end(arguments);
-    snprintf(last_error.argument, sizeof last_error.argument, "%s", argument);
-    snprintf(last_error.hint, sizeof last_error.hint, "%s", hint);
-    last_error.driver_code = 0;
-    return status;
+    snprintf(failure.argument, sizeof failure.argument, "%s", argument);
+    snprintf(failure.hint, sizeof failure.hint, "%s", hint);
+    failure.driver_code = 0;
+    return fail_again(failure);
 }
 
 void set_driver_code(int32_t code) { last_error.driver_code = code; }

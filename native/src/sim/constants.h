@@ -3,6 +3,7 @@
 
 #include "doorstep.h"
 #include "physics/constants.h"
+#include "sim/action_table.h"
 
 namespace doorstep {
 
@@ -26,13 +27,6 @@ constexpr float kButtonSize = 1.3f;
 constexpr float kButtonHalf = 0.65f;
 constexpr float kButtonHeight = 0.25f;
 
-#define DS_ACTION_SIZE(name, size, neutral, sentence) size,
-#define DS_NEUTRAL_VALUE(name, size, neutral, sentence) neutral,
-constexpr int32_t kActionSizes[] = {DS_ACTION_TABLE(DS_ACTION_SIZE)};
-constexpr int32_t kNeutralAction[] = {DS_ACTION_TABLE(DS_NEUTRAL_VALUE)};
-#undef DS_ACTION_SIZE
-#undef DS_NEUTRAL_VALUE
-constexpr int kActionComponents = sizeof(kActionSizes) / sizeof(kActionSizes[0]);
 constexpr int kMoveAmounts = kActionSizes[0], kMoveAngles = kActionSizes[1], kTurns = kActionSizes[2];
 constexpr int kNeutralTurn = kNeutralAction[2];
 constexpr float kWalkingForce = 1000.f;    // newtons at the largest amount

@@ -144,7 +144,8 @@ struct WorldModel {
 };
 
 #if !defined(__CUDACC__)
-const WorldModel& find_world_model(WorldKind kind);  // 1 .. DS_MAX_AGENTS agents
+// 1 .. DS_MAX_AGENTS agents. See exec/prepared_models.h.
+const WorldModel& find_world_model(WorldKind kind);
 
 // Names of the stages, kNumStages of them.
 extern const char* const kStageNames[kNumStages];

@@ -13,7 +13,7 @@ namespace doorstep {
 // One step of `count` columns. Pointers are to the first column.
 template <class Float>
 struct AdvantageRow {
-    const Float *rewards, *values, *next_values, *log_ratios;
+    const Float *rewards, *values, *next_values;
     const uint8_t *terminations, *truncations;
     Float *advantages, *targets;
 };
@@ -23,7 +23,6 @@ DS_INLINE AdvantageRow<Float> row_of(const ds_advantages& call, int64_t index) {
     return {static_cast<const Float*>(call.rewards) + index,
             static_cast<const Float*>(call.values) + index,
             static_cast<const Float*>(call.next_values) + index,
-            static_cast<const Float*>(call.log_ratios) + index,
             call.terminations + index,
             call.truncations + index,
             static_cast<Float*>(call.advantages) + index,
@@ -87,8 +86,10 @@ template <class Float, int kColumns>
 DS_INLINE void v_trace(const ds_advantages& call, int64_t first, int count) {
     Float later[kColumns] = {};
     for (int64_t step = call.num_steps - 1; step >= 0; step--) {
-        const auto row = row_of<Float>(call, step * call.num_columns + first);
-        step_v_trace(row.rewards, row.values, row.next_values, row.log_ratios, row.terminations, row.truncations,
+        const int64_t index = step * call.num_columns + first;
+        const auto row = row_of<Float>(call, index);
+        const Float* log_ratios = static_cast<const Float*>(call.log_ratios) + index;
+        step_v_trace(row.rewards, row.values, row.next_values, log_ratios, row.terminations, row.truncations,
                      row.advantages, row.targets, later, static_cast<Float>(call.gamma),
                      static_cast<Float>(call.gae_lambda), static_cast<Float>(call.rho_clip),
                      static_cast<Float>(call.c_clip), count);

@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -195,16 +195,25 @@ class LayerKind(IntEnum):
 
     LINEAR = 0
     LAYER_NORM = 1
-    LSTM = 2
-    GRU = 3
-    RELU = 4
-    LEAKY_RELU = 5
-    ELU = 6
-    SILU = 7
-    SIGMOID = 8
-    TANH = 9
-    GELU = 10
-    GELU_TANH = 11
+    RMS_NORM = 2
+    LSTM = 3
+    GRU = 4
+    RELU = 5
+    RELU6 = 6
+    LEAKY_RELU = 7
+    ELU = 8
+    CELU = 9
+    SELU = 10
+    SILU = 11
+    MISH = 12
+    SIGMOID = 13
+    HARDSIGMOID = 14
+    HARDSWISH = 15
+    TANH = 16
+    SOFTSIGN = 17
+    SOFTPLUS = 18
+    GELU = 19
+    GELU_TANH = 20
 
 
 class WeightType(IntEnum):
@@ -1050,6 +1059,18 @@ class SimulatorConfig(ctypes.Structure):
     )
 
 
+class Sampling(ctypes.Structure):
+    """ds_sampling"""
+
+    temperature: float
+    top_p: float
+
+    _fields_: ClassVar = (
+        ("temperature", ctypes.c_float),
+        ("top_p", ctypes.c_float),
+    )
+
+
 class SamplingConfig(ctypes.Structure):
     """ds_sampling_config"""
 
@@ -1466,20 +1487,6 @@ class PolicyInfo(ctypes.Structure):
     )
 
 
-class Sampling(ctypes.Structure):
-    """ds_sampling"""
-
-    temperature: float
-    top_p: float
-    greedy: int
-
-    _fields_: ClassVar = (
-        ("temperature", ctypes.c_float),
-        ("top_p", ctypes.c_float),
-        ("greedy", ctypes.c_int32),
-    )
-
-
 class SamplingKey(ctypes.Structure):
     """ds_sampling_key"""
 
@@ -1642,9 +1649,7 @@ class EpisodeRequest(ctypes.Structure):
     max_steps: int
     priority: int
     deadline_ns: int
-    temperature: float
-    top_p: float
-    greedy: int
+    sampling: Sampling
     record: int
     policies: ctypes.Array[ctypes.c_int32]
     replica: int
@@ -1658,9 +1663,7 @@ class EpisodeRequest(ctypes.Structure):
         ("max_steps", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("deadline_ns", ctypes.c_int64),
-        ("temperature", ctypes.c_float),
-        ("top_p", ctypes.c_float),
-        ("greedy", ctypes.c_int32),
+        ("sampling", Sampling),
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),
         ("replica", ctypes.c_int32),
@@ -2034,6 +2037,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_episode_start", EpisodeStart),
     ("ds_device", Device),
     ("ds_simulator_config", SimulatorConfig),
+    ("ds_sampling", Sampling),
     ("ds_sampling_config", SamplingConfig),
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
@@ -2049,7 +2053,6 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_operator", Operator),
     ("ds_layer_config", LayerConfig),
     ("ds_policy_info", PolicyInfo),
-    ("ds_sampling", Sampling),
     ("ds_sampling_key", SamplingKey),
     ("ds_policy_call", PolicyCall),
     ("ds_series_info", SeriesInfo),
@@ -2086,13 +2089,15 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_get_api", ctypes.c_int, (ctypes.c_uint32, ctypes.c_void_p)),
     ("ds_live_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
     ("ds_default_thread_count", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_config_default", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
-    ("ds_config_create", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
+    ("ds_simulator_config_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
+    ("ds_simulator_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorConfig))),
+    ("ds_sampling_config_default", ctypes.c_int, (ctypes.POINTER(SamplingConfig),)),
+    ("ds_sampling_config_create", ctypes.c_int, (ctypes.POINTER(SamplingConfig), ctypes.c_void_p)),
+    ("ds_sampling_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SamplingConfig))),
     ("ds_config_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_config_get_kind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_config_get_part", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
-    ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
     ("ds_simulator_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
     ("ds_simulator_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorInfo))),
@@ -2157,6 +2162,9 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_policy_freeze", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_policy_forward", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
     ("ds_policy_act", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
+    ("ds_metrics_config_default", ctypes.c_int, (ctypes.POINTER(MetricsConfig),)),
+    ("ds_metrics_config_create", ctypes.c_int, (ctypes.POINTER(MetricsConfig), ctypes.c_void_p)),
+    ("ds_metrics_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(MetricsConfig))),
     ("ds_metrics_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
     ("ds_metrics_release", ctypes.c_int, (ctypes.c_void_p,)),
     (
@@ -2182,6 +2190,15 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(TraceEvent), ctypes.c_void_p),
     ),
+    ("ds_scheduler_config_default", ctypes.c_int, (ctypes.POINTER(SchedulerConfig),)),
+    ("ds_scheduler_config_create", ctypes.c_int, (ctypes.POINTER(SchedulerConfig), ctypes.c_void_p)),
+    ("ds_scheduler_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SchedulerConfig))),
+    ("ds_controller_config_default", ctypes.c_int, (ctypes.POINTER(ControllerConfig),)),
+    ("ds_controller_config_create", ctypes.c_int, (ctypes.POINTER(ControllerConfig), ctypes.c_void_p)),
+    ("ds_controller_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ControllerConfig))),
+    ("ds_rollout_config_default", ctypes.c_int, (ctypes.POINTER(RolloutConfig),)),
+    ("ds_rollout_config_create", ctypes.c_int, (ctypes.POINTER(RolloutConfig), ctypes.c_void_p)),
+    ("ds_rollout_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RolloutConfig))),
     ("ds_monotonic_ns", ctypes.c_int64, ()),
     ("ds_shared_level_create", ctypes.c_int, (ctypes.POINTER(Level), ctypes.c_int64, ctypes.c_void_p)),
     ("ds_shared_level_release", ctypes.c_int, (ctypes.c_void_p,)),
@@ -2227,7 +2244,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_cuda_architectures", ctypes.c_char_p, ()),
     ("ds_resource_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ResourceInfo))),
     ("ds_resource_release", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_resource_find", ctypes.c_int, (ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_resource_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
     ("ds_context_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
     ("ds_context_synchronize", ctypes.c_int, (ctypes.c_void_p,)),
@@ -2252,15 +2268,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_cuda_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_cuda_event_elapsed", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_memory_pool_default", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_memory_pool_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_memory_pool_trim", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_device_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     (
         "ds_device_memory_borrow",
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     ),
-    ("ds_device_memory_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_pinned_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_copy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
     ("ds_copy_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RowCopy))),
@@ -2274,7 +2287,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_semaphore_import", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)),
     ("ds_semaphore_signal", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_semaphore_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
-    ("ds_module_load", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_module_load_builtin", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     ("ds_kernel_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     (
@@ -2282,10 +2294,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p),
     ),
-    ("ds_graph_begin_capture", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_graph_end_capture", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_graph_instantiate", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_graph_launch", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_event_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_save_size", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
@@ -2310,14 +2318,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_capsule_destructor", None, (ctypes.c_void_p,)),
     ("ds_python_release", None, (ctypes.c_void_p,)),
     ("ds_python_release_now", None, ()),
-    ("ds_python_is_tensor", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     (
         "ds_python_read_tensors",
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(PythonRules), ctypes.POINTER(PythonTensor)),
     ),
     ("ds_python_signature", ctypes.c_int, (ctypes.POINTER(PythonTensor), ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_python_current_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)),
     ("ds_python_copy_to_pointer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_python_copy_from_pointer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     (
@@ -2348,13 +2354,15 @@ class Functions:
     ds_get_api: Any
     ds_live_count: Any
     ds_default_thread_count: Any
-    ds_config_default: Any
-    ds_config_create: Any
+    ds_simulator_config_default: Any
+    ds_simulator_config_create: Any
+    ds_simulator_config_get: Any
+    ds_sampling_config_default: Any
+    ds_sampling_config_create: Any
+    ds_sampling_config_get: Any
     ds_config_release: Any
     ds_config_get_kind: Any
-    ds_config_get: Any
     ds_config_get_part: Any
-    ds_simulator_config_default: Any
     ds_simulator_create: Any
     ds_simulator_close: Any
     ds_simulator_get_info: Any
@@ -2411,6 +2419,9 @@ class Functions:
     ds_policy_freeze: Any
     ds_policy_forward: Any
     ds_policy_act: Any
+    ds_metrics_config_default: Any
+    ds_metrics_config_create: Any
+    ds_metrics_config_get: Any
     ds_metrics_create: Any
     ds_metrics_release: Any
     ds_metrics_open_series: Any
@@ -2424,6 +2435,15 @@ class Functions:
     ds_series_get_quantiles: Any
     ds_series_get_points: Any
     ds_metrics_get_trace: Any
+    ds_scheduler_config_default: Any
+    ds_scheduler_config_create: Any
+    ds_scheduler_config_get: Any
+    ds_controller_config_default: Any
+    ds_controller_config_create: Any
+    ds_controller_config_get: Any
+    ds_rollout_config_default: Any
+    ds_rollout_config_create: Any
+    ds_rollout_config_get: Any
     ds_monotonic_ns: Any
     ds_shared_level_create: Any
     ds_shared_level_release: Any
@@ -2450,7 +2470,6 @@ class Functions:
     ds_cuda_architectures: Any
     ds_resource_get_info: Any
     ds_resource_release: Any
-    ds_resource_find: Any
     ds_resource_count: Any
     ds_context_create: Any
     ds_context_synchronize: Any
@@ -2467,11 +2486,8 @@ class Functions:
     ds_cuda_event_wait: Any
     ds_cuda_event_elapsed: Any
     ds_memory_pool_default: Any
-    ds_memory_pool_create: Any
-    ds_memory_pool_trim: Any
     ds_device_memory_create: Any
     ds_device_memory_borrow: Any
-    ds_device_memory_set_stream: Any
     ds_pinned_memory_create: Any
     ds_copy: Any
     ds_copy_rows: Any
@@ -2481,14 +2497,9 @@ class Functions:
     ds_semaphore_import: Any
     ds_semaphore_signal: Any
     ds_semaphore_wait: Any
-    ds_module_load: Any
     ds_module_load_builtin: Any
     ds_kernel_get: Any
     ds_kernel_launch: Any
-    ds_graph_begin_capture: Any
-    ds_graph_end_capture: Any
-    ds_graph_instantiate: Any
-    ds_graph_launch: Any
     ds_event_wait: Any
     ds_event_close: Any
     ds_simulator_save_size: Any
@@ -2505,10 +2516,8 @@ class Functions:
     ds_capsule_destructor: Any
     ds_python_release: Any
     ds_python_release_now: Any
-    ds_python_is_tensor: Any
     ds_python_read_tensors: Any
     ds_python_signature: Any
-    ds_python_current_stream: Any
     ds_python_copy_to_pointer: Any
     ds_python_copy_from_pointer: Any
     ds_python_copy_out: Any

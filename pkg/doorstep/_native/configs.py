@@ -32,11 +32,11 @@ class ConfigHandle(Handle):
         """values: of the fields of its struct; others are ignored, absent ones have their defaults."""
         struct = _STRUCTS[kind]()
         struct.struct_size = ctypes.sizeof(struct)
-        check(load().ds_config_default(kind, ctypes.byref(struct)))
+        check(_function(kind, "default")(ctypes.byref(struct)))
         for name, *_ in struct._fields_:
             if name in values:
                 _set(struct, kind, name, values[name])
-        return cls(new_handle(load().ds_config_create, kind, ctypes.byref(struct)))
+        return cls(new_handle(_function(kind, "create"), ctypes.byref(struct)))
 
     def kind(self) -> native.ConfigKind:
         kind = ctypes.c_int32()
@@ -45,13 +45,19 @@ class ConfigHandle(Handle):
 
     def struct(self) -> Any:
         """Its fields, read back; parts are 0."""
-        struct = _STRUCTS[self.kind()]()
+        kind = self.kind()
+        struct = _STRUCTS[kind]()
         struct.struct_size = ctypes.sizeof(struct)
-        check(load().ds_config_get(self.value, ctypes.byref(struct)))
+        check(_function(kind, "get")(self.value, ctypes.byref(struct)))
         return struct
 
     def part(self, kind: int) -> ConfigHandle:
         return ConfigHandle(new_handle(load().ds_config_get_part, self.value, kind))
+
+
+def _function(kind: int, name: str) -> Any:
+    """That of the configurations of a kind."""
+    return getattr(load(), f"ds_{native.ConfigKind(kind).name.lower()}_config_{name}")
 
 
 def _set(struct: ctypes.Structure, kind: int, name: str, value: Any) -> None:

@@ -15,7 +15,7 @@ from doorstep._native.calls import check
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import PYTHON, load
 
-SAMPLING = np.dtype([("temperature", np.float32), ("top_p", np.float32), ("greedy", np.int32)])
+SAMPLING = np.dtype([("temperature", np.float32), ("top_p", np.float32)])
 SAMPLING_KEY = np.dtype([("key", np.uint32, 2), ("step", np.uint32), ("agent", np.uint32)])
 
 

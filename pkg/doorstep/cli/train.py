@@ -28,7 +28,13 @@ EXAMPLES = (
     "doorstep train --run-dir mine --levels mine.json --worlds 128 learning_rate=5e-4",
 )
 
-PRESETS = ("default", "general", "reference", "pixels")
+# What they are for.
+PRESETS = {
+    "default": "the reference's rooms, some 18 minutes of one CPU core",
+    "general": "rooms of all types and the curated levels",
+    "reference": "as the reference's authors train, on a GPU",
+    "pixels": "agents that see pixels alone",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="change a field of the config, such as learning_rate=1e-3 or widths=64,64",
     )
-    add("--preset", choices=PRESETS, help="the config to begin with (default)")
+    described = "; ".join(f"{name}: {use}" for name, use in PRESETS.items())
+    add("--preset", choices=PRESETS, help=f"the config to begin with (default). {described}")
     add(
         "--config",
         type=Path,
@@ -53,11 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="REWARD",
         help=f"{REWARDS}, or of a function of a step's tensors. Terms are short for reward=TERMS",
     )
-    add("--worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
-    add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
+    add("--worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N (the config's)")
+    add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N (the config's)")
     add("--minutes", type=float, metavar="X", help="write a checkpoint and end after so many minutes of the clock")
-    add("--device", metavar="DEVICE", help="short for simulator.device=DEVICE: cpu, cuda or cuda:K")
-    add("--seed", type=int, metavar="N", help="short for seed=N simulator.seed=N")
+    add("--device", metavar="DEVICE", help="short for simulator.device=DEVICE: cpu, cuda or cuda:K (the config's)")
+    add("--seed", type=int, metavar="N", help="short for seed=N simulator.seed=N (the config's)")
     add("--run-dir", type=Path, default=Path("run"), metavar="DIR", help="folder for the files of the run (run)")
     add("--resume", action="store_true", help="go on with the run in --run-dir, from its last checkpoint")
     add(

@@ -34,7 +34,7 @@ class PolicyLayer:
     """A layer of a policy. It keeps its weights alive, also after its policy has gone.
 
     Attributes:
-        kind: "linear", "layer_norm", "lstm", "gru", or the name of an activation: "tanh", "gelu_tanh", ...
+        kind: "linear", "layer_norm", "rms_norm", "lstm", "gru", or the name of an activation: "tanh", "gelu_tanh", ...
         num_inputs, num_outputs: sizes of a row; both are None for activations, which take any size.
     """
 
@@ -378,7 +378,7 @@ def _check_words(name: str, value: Any, num_worlds: int) -> NDArray[np.uint32]:
 
 
 def _sampling_rows(sampling: SamplingParams, count: int) -> NDArray[np.void]:
-    row = np.array((sampling.temperature, sampling.top_p, sampling.greedy), SAMPLING)
+    row = np.array(sampling.native_row(), SAMPLING)
     return np.full(count, row)
 
 

@@ -54,6 +54,10 @@ class SamplingParams(SamplerConfig):
     ] = None
     # end
 
+    def native_row(self) -> tuple[float, float]:
+        """Temperature and top_p of a ds_sampling, for which greedy is temperature 0."""
+        return (0.0 if self.greedy else self.temperature, self.top_p)
+
 
 def check_sampling(sampling: SamplingParams | None) -> SamplingParams | None:
     """Refuses what is neither.

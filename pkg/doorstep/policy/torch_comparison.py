@@ -144,17 +144,30 @@ def _layer_norm(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
     return functional.layer_norm(values, (layer.num_inputs,), weights, biases, layer.parameter)
 
 
+def _rms_norm(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
+    return functional.rms_norm(values, (layer.num_inputs,), layer.tensors.get("weights"), layer.parameter)
+
+
 FUNCTIONS: dict[LayerKind, Callable[[LayerSpec, torch.Tensor], torch.Tensor]] = {
     LayerKind.LINEAR: _linear,
     LayerKind.LAYER_NORM: _layer_norm,
+    LayerKind.RMS_NORM: _rms_norm,
     LayerKind.LSTM: _lstm,
     LayerKind.GRU: _gru,
     LayerKind.RELU: lambda _, values: functional.relu(values),
+    LayerKind.RELU6: lambda _, values: functional.relu6(values),
     LayerKind.LEAKY_RELU: lambda layer, values: functional.leaky_relu(values, layer.parameter),
     LayerKind.ELU: lambda layer, values: functional.elu(values, layer.parameter),
+    LayerKind.CELU: lambda layer, values: functional.celu(values, layer.parameter),
+    LayerKind.SELU: lambda _, values: functional.selu(values),
     LayerKind.SILU: lambda _, values: functional.silu(values),
+    LayerKind.MISH: lambda _, values: functional.mish(values),
     LayerKind.SIGMOID: lambda _, values: torch.sigmoid(values),
+    LayerKind.HARDSIGMOID: lambda _, values: functional.hardsigmoid(values),
+    LayerKind.HARDSWISH: lambda _, values: functional.hardswish(values),
     LayerKind.TANH: lambda _, values: torch.tanh(values),
+    LayerKind.SOFTSIGN: lambda _, values: functional.softsign(values),
+    LayerKind.SOFTPLUS: lambda layer, values: functional.softplus(values, layer.parameter),
     LayerKind.GELU: lambda _, values: functional.gelu(values),
     LayerKind.GELU_TANH: lambda _, values: functional.gelu(values, approximate="tanh"),
 }

@@ -132,6 +132,13 @@ def _read_layer_norm(path: str, module: nn.LayerNorm) -> Iterator[LayerSpec]:
     yield LayerSpec(path, module, LayerKind.LAYER_NORM, size, 0, module.eps, names)
 
 
+def _read_rms_norm(path: str, module: nn.RMSNorm) -> Iterator[LayerSpec]:
+    if len(module.normalized_shape) != 1:
+        _refuse_module(path, f"normalises over {len(module.normalized_shape)} dimensions, not one")
+    eps = torch.finfo(torch.float32).eps if module.eps is None else module.eps  # that of the arithmetic
+    yield LayerSpec(path, module, LayerKind.RMS_NORM, module.normalized_shape[0], 0, eps, ("weight",))
+
+
 def _read_recurrent(kind: LayerKind) -> Callable[[str, Any], Iterator[LayerSpec]]:
     def read(path: str, module: nn.RNNBase) -> Iterator[LayerSpec]:
         if module.bidirectional or module.proj_size:
@@ -165,24 +172,44 @@ def _read_gelu(path: str, module: nn.GELU) -> Iterator[LayerSpec]:
     yield LayerSpec(path, module, LayerKind.GELU_TANH if module.approximate == "tanh" else LayerKind.GELU)
 
 
+def _read_softplus(path: str, module: nn.Softplus) -> Iterator[LayerSpec]:
+    if module.threshold < _SOFTPLUS_IS_LINEAR:
+        _refuse_module(path, f"is linear from {module.threshold} on; a policy's is from {_SOFTPLUS_IS_LINEAR} on")
+    yield LayerSpec(path, module, LayerKind.SOFTPLUS, parameter=float(module.beta))
+
+
+_SOFTPLUS_IS_LINEAR = 20  # beta times the value: from here on single precision does not tell the function from a line
+
+
 # By the exact type: a derived class may compute something else.
 READERS: dict[type, Callable[[str, Any], Iterator[LayerSpec]]] = {
     nn.Sequential: _read_sequential,
     Heads: _read_heads,
     nn.Linear: _read_linear,
     nn.LayerNorm: _read_layer_norm,
+    nn.RMSNorm: _read_rms_norm,
     nn.LSTM: _read_recurrent(LayerKind.LSTM),
     nn.GRU: _read_recurrent(LayerKind.GRU),
     nn.LSTMCell: _read_cell(LayerKind.LSTM),
     nn.GRUCell: _read_cell(LayerKind.GRU),
     nn.ReLU: _read_activation(LayerKind.RELU),
+    nn.ReLU6: _read_activation(LayerKind.RELU6),
     nn.LeakyReLU: _read_activation(LayerKind.LEAKY_RELU, "negative_slope"),
     nn.ELU: _read_activation(LayerKind.ELU, "alpha"),
+    nn.CELU: _read_activation(LayerKind.CELU, "alpha"),
+    nn.SELU: _read_activation(LayerKind.SELU),
     nn.SiLU: _read_activation(LayerKind.SILU),
+    nn.Mish: _read_activation(LayerKind.MISH),
     nn.Sigmoid: _read_activation(LayerKind.SIGMOID),
+    nn.Hardsigmoid: _read_activation(LayerKind.HARDSIGMOID),
+    nn.Hardswish: _read_activation(LayerKind.HARDSWISH),
     nn.Tanh: _read_activation(LayerKind.TANH),
+    nn.Softsign: _read_activation(LayerKind.SOFTSIGN),
+    nn.Softplus: _read_softplus,
     nn.GELU: _read_gelu,
     nn.Identity: _read_identity,
+    nn.Dropout: _read_identity,  # in evaluation
+    nn.Flatten: _read_identity,  # of rows; what it does to other dimensions is compared
 }
 
 

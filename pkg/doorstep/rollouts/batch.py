@@ -165,10 +165,7 @@ class RequestWriter:
             request.seed if sampling.seed is None else sampling.seed
             for request, sampling in zip(requests, params, strict=True)
         ]
-        array["temperature"] = [sampling.temperature for sampling in params]
-        array["top_p"] = [sampling.top_p for sampling in params]
-        array["greedy"] = [sampling.greedy for sampling in params]
-        array["greedy"] |= array["temperature"] == 0  # which is the default in a request of the library
+        array["sampling"] = [sampling.native_row() for sampling in params]
 
     def _chosen_sampling(self, requests: Sequence[EpisodeRequest], array: NDArray[Any]) -> list[SamplingParams]:
         """How the policies of each request choose, whose numbers are written."""

@@ -1,10 +1,12 @@
-"""doorstep's PPO beside that of other libraries: what agents learn from the same number of steps, and how fast.
+"""doorstep's PPO beside that of other libraries: what agents learn in the same CPU time, and how fast they step.
 
-    python -m tests.benchmarks.trainers [--seeds 5] [--world-steps 2e6] [--rounds 3] [--worlds 64 256 1024]
+    python -m tests.benchmarks.trainers [--seeds 1] [--cpu-seconds 300] [--episodes 2048] [--rounds 3]
+                                        [--worlds 64 256 1024]
 
-All train the default preset's agents with its hyperparameters, as far as they have them, in the same network (CleanRL's
-script has its own). Every run is a process with one thread; trainers take turns, because machines are shared and noisy:
-read the ratios. What comes before the end of the first update is not counted. The last line has the figures alone.
+All train in the levels of the default preset, with its rewards and its hyperparameters, as far as they have them, in
+the same network (CleanRL's script has its own). Every run is a process with one thread; trainers take turns, because
+machines are shared and noisy: of speeds read the ratios. These do not count what comes before the end of the first
+update. The last line has the figures alone.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tests.benchmarks.trainers.meter import Point, make_config
+from tests.benchmarks.trainers.meter import Point
+from tests.benchmarks.trainers.run import Order
+from tests.benchmarks.trainers.task import make_config
 
 NAMES = {
     "doorstep": "doorstep",
@@ -26,54 +31,40 @@ NAMES = {
     "torchrl": "TorchRL",
     "cleanrl": "CleanRL",
 }
-LEARNERS = ("doorstep", "stable_baselines3", "skrl")
-LEARNING_WORLDS = 256
-LAST = 0.1  # share of a run whose returns are called final
+DOORS = ("first door", "second", "third")
 SPEED_STEPS, LEAST_UPDATES = 100_000, 6  # of runs that measure speed alone
-# Student's t for a confidence of 95%, by degrees of freedom, beginning with 1.
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
-def points_of(trainer: str, worlds: int, world_steps: int, seed: int) -> list[Point]:
-    """A run in a process of its own."""
-    command = [sys.executable, "-m", "tests.benchmarks.trainers.run", trainer, *map(str, (worlds, world_steps, seed))]
+def run(trainer: str, order: Order) -> tuple[list[Point], list[dict[str, Any]]]:
+    """A run in a process of its own: its points, and its scores at the three doors."""
+    command = [sys.executable, "-m", "tests.benchmarks.trainers.run", trainer, json.dumps(order)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("[["))  # among what trainers print
-    return [Point(*point) for point in json.loads(line)]
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith('{"points"'))  # among what trainers print
+    result = json.loads(line)
+    return [Point(*point) for point in result["points"]], result["rooms"]
 
 
-# ---- Learning
+# ---- Success
 
 
-def final_return(points: Sequence[Point]) -> float:
-    """Mean over the last part of a run."""
-    first = (1 - LAST) * points[-1].world_steps
-    return statistics.fmean(point.mean_return for point in points if point.world_steps > first)
+def success_head() -> str:
+    columns = ("trainer", "seed", *DOORS, "CPU time", "world-steps", "per CPU-second")
+    return f"both agents / at least one:\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
 
 
-def mean_return(points: Sequence[Point]) -> float:
-    """Mean over the whole run: how soon something was learned."""
-    return statistics.fmean(point.mean_return for point in points)
+def success_row(trainer: str, seed: int, last: Point, rooms: Sequence[Mapping[str, Any]]) -> str:
+    shares = (f"{share(**room['all'])} / {share(**room['one'])}" for room in rooms)
+    steps = f"{last.world_steps / 1e6:.1f} million | {last.world_steps / last.cpu_seconds:,.0f}"
+    return f"| {NAMES[trainer]} | {seed} | {' | '.join(shares)} | {last.cpu_seconds:.0f} s | {steps} |"
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean, and how far the confidence interval of the mean reaches to both sides."""
-    if len(values) < 2:
-        return values[0], float("inf")
-    half = STUDENT[len(values) - 2] * statistics.stdev(values) / len(values) ** 0.5
-    return statistics.fmean(values), half
-
-
-def learning_table(runs: dict[str, list[list[Point]]]) -> str:
-    lines = ["| trainer | return at the end | mean return of the run |", "|---|---|---|"]
-    for trainer, by_seed in runs.items():
-        figures = (interval([measure(points) for points in by_seed]) for measure in (final_return, mean_return))
-        cells = (f"{mean:+.2f} ± {half:.2f}" for mean, half in figures)
-        lines.append(f"| {NAMES[trainer]} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def share(value: float, low: float, high: float) -> str:
+    """With its interval, unless that is rounded to it."""
+    shown = f"{value:.0%}"
+    return shown if f"{low:.0%}" == f"{high:.0%}" else f"{shown} ({low:.0%} to {high:.0%})"
 
 
 # ---- Speed
@@ -84,6 +75,16 @@ def speeds(points: Sequence[Point]) -> tuple[float, float]:
     first, last = points[0], points[-1]
     steps = last.world_steps - first.world_steps
     return steps / (last.cpu_seconds - first.cpu_seconds), steps / (last.seconds - first.seconds)
+
+
+def median_speeds(measured: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return statistics.median(by_cpu for by_cpu, _ in measured), statistics.median(by_clock for _, by_clock in measured)
+
+
+def speed_order(worlds: int, seed: int) -> Order:
+    """One update more than are measured: most trainers are seen only before a step."""
+    updates = max(LEAST_UPDATES, SPEED_STEPS // make_config(worlds, seed).steps_per_update) + 1
+    return Order(worlds=worlds, updates=updates, seed=seed, cpu_seconds=float("inf"), episodes=0)
 
 
 def speed_table(medians: dict[tuple[str, int], tuple[float, float]]) -> str:
@@ -104,34 +105,40 @@ def last_line(medians: dict[tuple[str, int], tuple[float, float]], worlds: int) 
 # ---- Report
 
 
+def report_success(seeds: int, cpu_seconds: float, episodes: int) -> None:
+    print(success_head())
+    for seed in range(seeds):
+        for trainer in NAMES:
+            order = Order(worlds=None, updates=None, seed=seed, cpu_seconds=cpu_seconds, episodes=episodes)
+            points, rooms = run(trainer, order)
+            print(success_row(trainer, seed, points[-1], rooms), flush=True)
+    print()
+
+
+def report_speed(rounds: int, numbers_of_worlds: Sequence[int]) -> None:
+    measured: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for seed in range(rounds):
+        for worlds in numbers_of_worlds:
+            for trainer in NAMES:
+                points, _ = run(trainer, speed_order(worlds, seed))
+                measured.setdefault((trainer, worlds), []).append(speeds(points))
+    medians = {key: median_speeds(figures) for key, figures in measured.items()}
+    print(speed_table(medians) + "\n")
+    print(last_line(medians, numbers_of_worlds[len(numbers_of_worlds) // 2]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seeds", type=int, choices=range(len(STUDENT) + 2), default=5, help="0: speed alone")
-    parser.add_argument("--world-steps", type=float, default=2e6, help="of each run that learns")
-    parser.add_argument("--rounds", type=int, default=3, help="in which speed is measured")
+    parser.add_argument("--seeds", type=int, default=1, help="with which each trainer trains; 0: speed alone")
+    parser.add_argument("--cpu-seconds", type=float, default=300, help="of training with one seed")
+    parser.add_argument("--episodes", type=int, default=2048, help="that agents then play in levels new to them")
+    parser.add_argument("--rounds", type=int, default=3, help="in which speed is measured; 0: success alone")
     parser.add_argument("--worlds", type=int, nargs="+", default=[64, 256, 1024], help="in runs that measure speed")
     options = parser.parse_args()
-
     if options.seeds:
-        runs: dict[str, list[list[Point]]] = {trainer: [] for trainer in LEARNERS}
-        for seed in range(options.seeds):
-            for trainer in LEARNERS:
-                runs[trainer].append(points_of(trainer, LEARNING_WORLDS, int(options.world_steps), seed))
-        print(f"{options.world_steps:,.0f} steps of {LEARNING_WORLDS} worlds, {options.seeds} seeds; 95% intervals\n")
-        print(learning_table(runs) + "\n", flush=True)
-
-    measured: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    for seed in range(options.rounds):
-        for worlds in options.worlds:
-            steps = max(SPEED_STEPS, LEAST_UPDATES * make_config(worlds, 1, seed).steps_per_update)
-            for trainer in NAMES:
-                measured.setdefault((trainer, worlds), []).append(speeds(points_of(trainer, worlds, steps, seed)))
-    medians = {
-        key: (statistics.median(by_cpu for by_cpu, _ in rounds), statistics.median(by_clock for _, by_clock in rounds))
-        for key, rounds in measured.items()
-    }
-    print(speed_table(medians) + "\n")
-    print(last_line(medians, options.worlds[len(options.worlds) // 2]))
+        report_success(options.seeds, options.cpu_seconds, options.episodes)
+    if options.rounds:
+        report_speed(options.rounds, options.worlds)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 The script is of 2020. It asks gym for environments, and puts them into a vector environment of Stable-Baselines3: here
 both are replaced by all rooms at once. It knows actions that are one choice: here one of all 320 combinations.
+It normalises nothing: `VecNormalize` does, as wrappers do in the scripts of CleanRL for continuous actions.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ import os
 import runpy
 import sys
 import tempfile
+from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 from unittest import mock
 
 import gymnasium
 import numpy as np
+import torch
 from gymnasium.spaces import Discrete
 from stable_baselines3.common import vec_env
-from tests.benchmarks.trainers.meter import Meter, num_rows, rules
+from stable_baselines3.common.vec_env import VecNormalize
+from tests.benchmarks.trainers.meter import Meter, TimeIsUpError
+from tests.benchmarks.trainers.task import num_rows, policy_of_rows, rules
 
 from doorstep import ACTIONS
 from doorstep.envs import EscapeRoomVecEnv
@@ -34,8 +40,8 @@ class Rooms(EscapeRoomVecEnv):
         self._meter = meter
 
     def step_async(self, actions: Any) -> None:
-        self._meter.before_step(self._rooms)
-        super().step_async(np.stack(np.unravel_index(actions, tuple(ACTIONS)), -1))
+        self._meter.before_step()
+        super().step_async(as_actions(actions))
 
 
 def stand_in_for_gym() -> dict[str, ModuleType]:
@@ -58,7 +64,7 @@ def arguments(config: TrainingConfig) -> list[str]:
         "n-minibatch": ppo.num_minibatches,
         "update-epochs": ppo.num_epochs,
         "learning-rate": ppo.learning_rate,
-        "anneal-lr": False,
+        "anneal-lr": ppo.final_learning_rate is not None,
         "gamma": ppo.gamma,
         "gae-lambda": ppo.gae_lambda,
         "clip-coef": ppo.clip_range,
@@ -72,12 +78,36 @@ def arguments(config: TrainingConfig) -> list[str]:
     return [f"--{name}={value}" for name, value in values.items()]
 
 
-def train(config: TrainingConfig, meter: Meter) -> None:
+def train(config: TrainingConfig, meter: Meter) -> Any:
+    sys.modules.update(stand_in_for_gym())
+    env = VecNormalize(Rooms(config, meter), gamma=config.ppo.gamma)
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.dict(sys.modules, stand_in_for_gym()),
         mock.patch.object(sys, "argv", ["ppo.py", *arguments(config)]),
-        mock.patch.object(vec_env, "DummyVecEnv", return_value=Rooms(config, meter)),
+        mock.patch.object(vec_env, "DummyVecEnv", return_value=env),
     ):
-        os.chdir(folder)  # the script writes into the folder "runs"
-        runpy.run_module("cleanrl.ppo", run_name="__main__")
+        agent = run_script(folder)["agent"]
+    return policy_of_rows(lambda observations: act(agent, torch.from_numpy(env.normalize_obs(observations))))
+
+
+def run_script(folder: str) -> dict[str, Any]:
+    """Its names. It writes into the folder "runs" in this one."""
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        return runpy.run_module("cleanrl.ppo", run_name="__main__")
+    except TimeIsUpError as end:
+        return next(frame.f_globals for frame, _ in walk_tb(end.__traceback__) if "agent" in frame.f_globals)
+    finally:
+        os.chdir(here)
+
+
+@torch.no_grad()
+def act(agent: Any, observations: torch.Tensor) -> Any:
+    choices, _, _ = agent.get_action(observations)
+    return as_actions(choices.numpy())
+
+
+def as_actions(choices: Any) -> Any:
+    """Of numbers of combinations."""
+    return np.stack(np.unravel_index(choices, tuple(ACTIONS)), -1)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+from typing import Any
 
 from tests.benchmarks.trainers.meter import Meter
 
-from doorstep.training import Trainer, TrainingConfig
-from doorstep.training import train as train_in
-from doorstep.training.logs import Record
+import doorstep
+from doorstep.training import TrainingConfig
 
 
-def train(config: TrainingConfig, meter: Meter) -> None:
-    trainers: list[Trainer] = []
-
-    def on_update(record: Record) -> None:
-        meter.add(record.world_steps, trainers[0].worlds.sim.episode_returns.to_numpy())
-
+def train(config: TrainingConfig, meter: Meter) -> Any:
     with tempfile.TemporaryDirectory() as folder:
-        train_in(folder, config=config, on_begin=trainers.append, on_update=on_update)
+        doorstep.train(
+            folder,
+            config=config,
+            on_update=lambda record: meter.add(record.world_steps),
+            should_stop=meter.is_time_up,
+        )
+        return doorstep.load_policy(folder)

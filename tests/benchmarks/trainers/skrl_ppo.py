@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -11,7 +12,9 @@ from skrl.models.torch import DeterministicMixin, Model, MultiCategoricalMixin
 from skrl.resources.preprocessors.torch import RunningStandardScaler
 from skrl.trainers.torch import SequentialTrainer
 from skrl.utils import set_seed
-from tests.benchmarks.trainers.meter import Meter, num_rows, rules
+from tests.benchmarks.trainers.meter import Meter, TimeIsUpError
+from tests.benchmarks.trainers.task import learning_rate_factor, num_rows, policy_of_rows, rules
+from torch.optim.lr_scheduler import LambdaLR
 
 from doorstep.envs import EscapeRoomSkrlEnv
 from doorstep.training import TrainingConfig
@@ -26,7 +29,7 @@ class Rooms(EscapeRoomSkrlEnv):
         self._meter = meter
 
     def step(self, actions: torch.Tensor) -> Any:
-        self._meter.before_step(self._rooms)
+        self._meter.before_step()
         observations, rewards, terminations, truncations, infos = super().step(actions)
         return observations, rewards, terminations | truncations, torch.zeros_like(truncations), infos
 
@@ -56,7 +59,7 @@ class Shared(MultiCategoricalMixin, DeterministicMixin, Model):  # type: ignore[
         return self.critic(features), {}
 
 
-def train(config: TrainingConfig, meter: Meter) -> None:
+def train(config: TrainingConfig, meter: Meter) -> Any:
     set_seed(config.seed)
     ppo, steps = config.ppo, config.experience.num_steps
     env = Rooms(config, meter)
@@ -68,6 +71,8 @@ def train(config: TrainingConfig, meter: Meter) -> None:
         discount_factor=ppo.gamma,
         gae_lambda=ppo.gae_lambda,
         learning_rate=ppo.learning_rate,
+        learning_rate_scheduler=LambdaLR,
+        learning_rate_scheduler_kwargs={"lr_lambda": learning_rate_factor(config)},
         ratio_clip=ppo.clip_range,
         value_clip=0,
         entropy_loss_scale=ppo.entropy_coefficient,
@@ -88,4 +93,13 @@ def train(config: TrainingConfig, meter: Meter) -> None:
     )
     timesteps = config.num_updates * steps
     trainer = SequentialTrainer(cfg={"timesteps": timesteps, "disable_progressbar": True}, env=env, agents=agent)
-    trainer.train()
+    with suppress(TimeIsUpError):
+        trainer.train()
+    agent.enable_training_mode(False)
+    return policy_of_rows(lambda observations: act(agent, torch.from_numpy(observations)))
+
+
+@torch.no_grad()
+def act(agent: PPO, observations: torch.Tensor) -> Any:
+    actions, _ = agent.act(observations, None, timestep=0, timesteps=0)
+    return actions.numpy()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecNormalize
-from tests.benchmarks.trainers.meter import Meter, num_rows, rules
+from tests.benchmarks.trainers.meter import Meter, TimeIsUpError
+from tests.benchmarks.trainers.task import learning_rate, num_rows, policy_of_rows, rules
 
 from doorstep.envs import EscapeRoomVecEnv
 from doorstep.training import TrainingConfig
@@ -24,7 +26,7 @@ class Rooms(EscapeRoomVecEnv):
         self._meter = meter
 
     def step_async(self, actions: Any) -> None:
-        self._meter.before_step(self._rooms)
+        self._meter.before_step()
         super().step_async(actions)
 
     def step_wait(self) -> Any:
@@ -45,7 +47,7 @@ class Encoder(BaseFeaturesExtractor):  # type: ignore[misc]
         return self.layers(observations)
 
 
-def train(config: TrainingConfig, meter: Meter) -> None:
+def train(config: TrainingConfig, meter: Meter) -> Any:
     ppo, experience = config.ppo, config.experience
     env = VecNormalize(Rooms(config, meter), gamma=ppo.gamma)
     network = {"features_extractor_class": Encoder, "features_extractor_kwargs": {"config": config.network}}
@@ -56,7 +58,7 @@ def train(config: TrainingConfig, meter: Meter) -> None:
         n_steps=experience.num_steps,
         batch_size=steps // ppo.num_minibatches,
         n_epochs=ppo.num_epochs,
-        learning_rate=ppo.learning_rate,
+        learning_rate=lambda remaining: learning_rate(config, 1 - remaining),
         gamma=ppo.gamma,
         gae_lambda=ppo.gae_lambda,
         clip_range=ppo.clip_range,
@@ -67,5 +69,6 @@ def train(config: TrainingConfig, meter: Meter) -> None:
         seed=config.seed,
         device="cpu",
     )
-    model.learn(config.num_updates * steps)
-    env.close()
+    with suppress(TimeIsUpError):
+        model.learn(config.num_updates * steps)
+    return policy_of_rows(lambda observations: model.predict(env.normalize_obs(observations))[0])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import torch
+from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
-from tests.benchmarks.trainers.meter import Meter, rules
+from tests.benchmarks.trainers.meter import Meter, TimeIsUpError
+from tests.benchmarks.trainers.task import learning_rate_factor, rules
+from torch.optim.lr_scheduler import LambdaLR
 from torchrl.collectors import Collector
-from torchrl.envs import TransformedEnv, VecNormV2
+from torchrl.envs import ExplorationType, TransformedEnv, VecNormV2, set_exploration_type
 from torchrl.modules import ActorValueOperator, ProbabilisticActor
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
@@ -30,7 +34,7 @@ class Rooms(EscapeRoomTorchRLEnv):
         self._meter = meter
 
     def _step(self, tensordict: Any) -> Any:
-        self._meter.before_step(self._rooms)
+        self._meter.before_step()
         stepped = super()._step(tensordict)
         stepped["agents", "terminated"] = stepped["agents", "done"]
         return stepped
@@ -54,7 +58,7 @@ def make_model(config: TrainingConfig, env: Any) -> ActorValueOperator:
     )
 
 
-def train(config: TrainingConfig, meter: Meter) -> None:
+def train(config: TrainingConfig, meter: Meter) -> Any:
     torch.manual_seed(config.seed)
     ppo, frames = config.ppo, config.steps_per_update
     env = TransformedEnv(Rooms(config, meter), VecNormV2([OBSERVATION], decay=0.9999, reduce_batch_dims=True))
@@ -73,16 +77,31 @@ def train(config: TrainingConfig, meter: Meter) -> None:
     )
     loss.set_keys(**KEYS, action=ACTION, sample_log_prob=LOG_PROBABILITY)
     optimizer = torch.optim.Adam(loss.parameters(), lr=ppo.learning_rate, eps=1e-5, fused=True)
+    schedule = LambdaLR(optimizer, learning_rate_factor(config))
     collector = Collector(env, policy, frames_per_batch=frames, total_frames=config.num_updates * frames)
-    for data in collector:
-        with torch.no_grad():
-            estimate(data)
-        steps = data.reshape(-1)
-        for _ in range(ppo.num_epochs):
-            for rows in torch.randperm(len(steps)).chunk(ppo.num_minibatches):
-                losses = loss(steps[rows])
-                optimizer.zero_grad()
-                (losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]).backward()
-                torch.nn.utils.clip_grad_norm_(loss.parameters(), ppo.max_gradient_norm)
-                optimizer.step()
-    collector.shutdown()
+    with suppress(TimeIsUpError):
+        for data in collector:
+            with torch.no_grad():
+                estimate(data)
+            update(config, loss, optimizer, data.reshape(-1))
+            schedule.step()
+    normalize = env.transform.to_observation_norm()
+    return lambda observations: act(policy, normalize, torch.from_numpy(observations))
+
+
+def update(config: TrainingConfig, loss: ClipPPOLoss, optimizer: torch.optim.Optimizer, steps: Any) -> None:
+    ppo = config.ppo
+    for _ in range(ppo.num_epochs):
+        for rows in torch.randperm(len(steps)).chunk(ppo.num_minibatches):
+            losses = loss(steps[rows])
+            optimizer.zero_grad()
+            (losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]).backward()
+            torch.nn.utils.clip_grad_norm_(loss.parameters(), ppo.max_gradient_norm)
+            optimizer.step()
+
+
+@torch.no_grad()
+def act(policy: Any, normalize: Any, observations: torch.Tensor) -> Any:
+    data = normalize(TensorDict({"agents": {"observation": observations}}))
+    with set_exploration_type(ExplorationType.RANDOM):
+        return policy(data)[ACTION].numpy()

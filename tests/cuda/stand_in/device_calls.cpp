@@ -223,6 +223,14 @@ int cuCtxGetCurrent(uint64_t* context) {
     });
 }
 
+int cuCtxGetDevice(int* device) {
+    return call("cuCtxGetDevice", [&]() -> int {
+        if (context_stack().empty()) return kInvalidContext;
+        *device = find_context(context_stack().back())->device;
+        return kSuccess;
+    });
+}
+
 int cuCtxPushCurrent_v2(uint64_t context) {
     return call("cuCtxPushCurrent", [&] { return push("cuCtxPushCurrent", context); });
 }

@@ -31,8 +31,8 @@ Settings settings_of_environment() {
 }
 
 bool needs_context(const std::string& function) {
-    for (const char* free : {"cuInit", "cuDriverGet", "cuDevice", "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxPush",
-                             "cuCtxPop", "cuGetError", "cuGetProcAddress"})
+    for (const char* free : {"cuInit", "cuDriverGet", "cuDevice", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSetCurrent",
+                             "cuCtxPush", "cuCtxPop", "cuGetError", "cuGetProcAddress"})
         if (function.starts_with(free)) return false;
     return true;
 }

@@ -29,6 +29,7 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
     X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (uint64_t*, int))                                   \
     X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (int))                                        \
     X(cuCtxGetCurrent, 4000, cuCtxGetCurrent, (uint64_t*))                                                          \
+    X(cuCtxGetDevice, 2000, cuCtxGetDevice, (int*))                                                                 \
     X(cuCtxPushCurrent, 4000, cuCtxPushCurrent_v2, (uint64_t))                                                      \
     X(cuCtxPopCurrent, 4000, cuCtxPopCurrent_v2, (uint64_t*))                                                       \
     X(cuCtxSynchronize, 2000, cuCtxSynchronize, ())                                                                 \
@@ -50,7 +51,6 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
     X(cuEventElapsedTime, 2000, cuEventElapsedTime, (float*, uint64_t, uint64_t))                                   \
     X(cuMemPoolCreate, 11020, cuMemPoolCreate, (uint64_t*, const CUmemPoolProps*))                                  \
     X(cuMemPoolDestroy, 11020, cuMemPoolDestroy, (uint64_t))                                                        \
-    X(cuMemPoolTrimTo, 11020, cuMemPoolTrimTo, (uint64_t, size_t))                                                  \
     X(cuMemAllocFromPoolAsync, 11020, cuMemAllocFromPoolAsync, (uint64_t*, size_t, uint64_t, uint64_t))             \
     X(cuMemFreeAsync, 11020, cuMemFreeAsync, (uint64_t, uint64_t))                                                  \
     X(cuMemAlloc, 3020, cuMemAlloc_v2, (uint64_t*, size_t))                                                         \

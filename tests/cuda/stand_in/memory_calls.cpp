@@ -112,11 +112,6 @@ int cuMemPoolDestroy(uint64_t handle) {
     });
 }
 
-int cuMemPoolTrimTo(uint64_t handle, size_t) {
-    return call("cuMemPoolTrimTo",
-                [&] { return find("cuMemPoolTrimTo", driver().pools, handle) ? kSuccess : kInvalidHandle; });
-}
-
 int cuMemAllocFromPoolAsync(uint64_t* address, size_t bytes, uint64_t pool_handle, uint64_t stream_handle) {
     return call("cuMemAllocFromPoolAsync", [&]() -> int {
         Stream* stream = find_stream("cuMemAllocFromPoolAsync", stream_handle);

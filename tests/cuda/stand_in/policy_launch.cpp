@@ -36,7 +36,7 @@ private:
 void add_weights(const doorstep::Network& network, FoundAccesses& accesses) {
     for (int64_t i = 0; i < network.num_layers; ++i) {
         const ds_layer_config& layer = network.layers[i];
-        const bool is_norm = layer.kind == DS_LAYER_LAYER_NORM;
+        const bool is_norm = doorstep::is_norm(layer.kind);
         const int64_t element = layer.weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
         const int64_t outputs = is_norm ? layer.num_inputs : doorstep::num_gates(layer.kind) * layer.num_outputs;
         accesses.add("weights", layer.weights, element * outputs * (is_norm ? 1 : layer.num_inputs), false);

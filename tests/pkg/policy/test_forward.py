@@ -40,15 +40,27 @@ def test_logits_are_those_of_pytorch(widths: tuple[int, ...], shape: tuple[int, 
     [
         nn.ReLU(),
         nn.ReLU(inplace=True),
+        nn.ReLU6(),
         nn.LeakyReLU(0.2),
         nn.ELU(),
         nn.ELU(1.3),
+        nn.CELU(),
+        nn.CELU(0.4),
+        nn.SELU(),
         nn.SiLU(),
+        nn.Mish(),
         nn.Sigmoid(),
+        nn.Hardsigmoid(),
+        nn.Hardswish(),
         nn.Tanh(),
+        nn.Softsign(),
+        nn.Softplus(),
+        nn.Softplus(beta=3, threshold=30),
         nn.GELU(),
         nn.GELU("tanh"),
         nn.Identity(),
+        nn.Dropout(0.5).eval(),
+        nn.Flatten(-1),
     ],
     ids=str,
 )
@@ -72,6 +84,25 @@ def test_layer_norm_is_that_of_pytorch(options: dict[str, Any]) -> None:
     observations = observe(20, 2)
     found = doorstep.load_policy(net).forward(observations)
     np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("options", [{}, {"eps": 0.1}, {"elementwise_affine": False}], ids=str)
+def test_rms_norm_is_that_of_pytorch(options: dict[str, Any]) -> None:
+    norm = nn.RMSNorm(33, **options)
+    for parameter in norm.parameters():
+        nn.init.normal_(parameter)
+    net = nn.Sequential(nn.Linear(NUM_INPUTS, 33), norm, nn.Linear(33, NUM_LOGITS))
+    observations = observe(20, 2)
+    found = doorstep.load_policy(net).forward(observations)
+    np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
+
+
+def test_dropout_of_a_network_in_training_is_that_of_evaluation() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(NUM_INPUTS, 33), nn.Dropout(0.9), nn.Linear(33, NUM_LOGITS)).train()
+    policy, observations = doorstep.load_policy(net), observe(20)
+    assert net.training
+    assert net[2].training
+    np.testing.assert_allclose(policy.forward(observations), logits_of(net.eval(), observations), atol=TOLERANCE)
 
 
 def test_modules_may_be_nested_and_without_biases() -> None:

@@ -90,9 +90,11 @@ LAST = nn.Linear(8, NUM_LOGITS)
 IS = "a tensor of module is"
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "convolution": (lambda: nn.Sequential(mlp(8), nn.Conv1d(1, 1, 1)), r"module\.1 is a Conv1d; .*: Sequential, H"),
-    "nested": (lambda: nn.Sequential(nn.Sequential(nn.Softplus()), LAST), r"module\.0\.0 is a Softplus"),
-    "dropout": (lambda: [nn.Linear(NUM_INPUTS, 8), nn.Dropout(), LAST], r"module\[1\] is a Dropout"),
-    "list": (lambda: nn.ModuleList([nn.Linear(NUM_INPUTS, 8), nn.ReLU6(), LAST]), r"module\[1\] is a ReLU6"),
+    "nested": (lambda: nn.Sequential(nn.Sequential(nn.Softmax(-1)), LAST), r"module\.0\.0 is a Softmax"),
+    "list": (lambda: nn.ModuleList([nn.Linear(NUM_INPUTS, 8), nn.PReLU(), LAST]), r"module\[1\] is a PReLU"),
+    "flattened rows": (lambda: nn.Sequential(nn.Flatten(0), mlp()), r"module\.0 computes something else than a Fl"),
+    "early line": (lambda: nn.Sequential(mlp(), nn.Softplus(threshold=2)), r"module\.1 is linear from 2 on"),
+    "mean square of a plane": (lambda: nn.Sequential(nn.RMSNorm((2, 47)), mlp()), r"module\.0 normalises over 2"),
     "derived": (lambda: Scaled(NUM_INPUTS, NUM_LOGITS), r"module is a Scaled"),
     "hook": (with_hook, r"module\.1 has hooks"),
     "bidirectional": (lambda: [nn.LSTM(NUM_INPUTS, 4, bidirectional=True), LAST], r"module\[0\] has two directions"),

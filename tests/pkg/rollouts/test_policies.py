@@ -82,6 +82,20 @@ def test_a_policy_chooses_in_an_engine_as_it_does_alone() -> None:
         assert_equal_results(sorted(engine, key=lambda result: ids.index(result.id)), expected)
 
 
+def test_policies_that_act_in_one_step_act_as_each_does_alone() -> None:
+    """With few rows and with many; with memory, before and after a callable that the replica waits for."""
+    torch.manual_seed(5)
+    recurrent = [[torch.nn.GRU(NUM_INPUTS, size), torch.nn.Linear(size, NUM_LOGITS)] for size in (3, 7)]
+    others = [_network(seed) for seed in range(9)]
+    policies = [_network(1), recurrent[0], _network(2, 5, 9), walk, recurrent[1], *others]
+    chosen = [policies[0] if index % 2 else policies[index // 2 % len(policies)] for index in range(110)]
+    requests = [EpisodeRequest(seed=seed, policy=one, max_steps=4) for seed, one in enumerate(chosen)]
+    with RolloutEngine(SimulatorConfig(len(requests), num_threads=2)) as together:
+        found = together.run(requests)
+    with RolloutEngine(SimulatorConfig(1)) as alone:
+        assert_equal_results(found, alone.run(requests))
+
+
 def test_policies_of_a_tuple_that_choose_differently_need_a_sampling() -> None:
     one, other = (doorstep.load_policy(_network(), sampling=SamplingParams(seed=seed)) for seed in (1, 2))
     requests = [EpisodeRequest(policy=(one, other), sampling=SamplingParams()), EpisodeRequest(policy=(one, one))]

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "exec/cpu/threads.h"
+#include "exec/prepared_models.h"
 #include "math/float_environment.h"
 #include "runtime/futex.h"
 #include "runtime/reference.h"
@@ -83,7 +84,7 @@ ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
 
 ds_status create_on_cpu(const ds_batch& batch, uint32_t seed, uint64_t world_offset) {
     const DefaultFloatEnvironment environment;
-    const WorldModel& model = find_world_model(kind_of(batch));
+    const WorldModel& model = prepared_model(kind_of(batch));
     const Simulation simulation = simulation_of(batch);
     return run(batch.num_worlds, [&](int64_t first, int64_t count) {
         model.create(simulation, first, count, seed, world_offset);
@@ -92,7 +93,7 @@ ds_status create_on_cpu(const ds_batch& batch, uint32_t seed, uint64_t world_off
 
 ds_status step_on_cpu(const ds_batch& batch) {
     const DefaultFloatEnvironment environment;
-    const WorldModel& model = find_world_model(kind_of(batch));
+    const WorldModel& model = prepared_model(kind_of(batch));
     if (const ds_status status = check_blocks(batch, model)) return status;
     const Simulation simulation = simulation_of(batch);
     std::atomic<uint32_t> trouble{kTroubleNone};

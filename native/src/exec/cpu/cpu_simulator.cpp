@@ -63,20 +63,20 @@ ds_status fail_threads(int count) {
 
 // ---- Memory ----
 
-Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<StepProgress>& progress, const char* argument) {
+Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<WorkProgress>& progress, const char* argument) {
     Pages pages = map_pages(bytes, argument);
     if (!pages) return {};
     return check_allocated(new (std::nothrow) CpuMemory(std::move(pages), progress), argument);
 }
 
-Ref<Memory> CpuMemory::borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress) {
+Ref<Memory> CpuMemory::borrow(char* data, int64_t bytes, const Ref<WorkProgress>& progress) {
     return check_allocated(new (std::nothrow) CpuMemory(data, bytes, progress), "bindings");
 }
 
-CpuMemory::CpuMemory(Pages pages, const Ref<StepProgress>& progress)
+CpuMemory::CpuMemory(Pages pages, const Ref<WorkProgress>& progress)
     : Memory(pages.data(), pages.bytes(), DS_DEVICE_CPU, 0), pages_(std::move(pages)), progress_(progress) {}
 
-CpuMemory::CpuMemory(char* data, int64_t bytes, const Ref<StepProgress>& progress)
+CpuMemory::CpuMemory(char* data, int64_t bytes, const Ref<WorkProgress>& progress)
     : Memory(data, bytes, DS_DEVICE_CPU, 0), progress_(progress) {}
 
 ds_status CpuMemory::read(const void* start, int64_t bytes, void* host) {
@@ -116,7 +116,7 @@ ds_status CpuSimulator::create(const ds_simulator_config& config, Ref<Simulator>
 }
 
 CpuSimulator::CpuSimulator(const ds_simulator_config& config)
-    : Simulator(config, DS_DEVICE_CPU), progress_(Ref<StepProgress>::adopt(new (std::nothrow) StepProgress)) {
+    : Simulator(config, DS_DEVICE_CPU), progress_(Ref<WorkProgress>::adopt(new (std::nothrow) WorkProgress)) {
     if (config_.num_threads == 0) config_.num_threads = default_thread_count();
 }
 
@@ -141,7 +141,7 @@ bool CpuSimulator::take_own_memory() {
 
 int64_t CpuSimulator::own_bytes() const {
     return memory()->bytes() + pool_.allocated_bytes() +
-           static_cast<int64_t>(sizeof(CpuSimulator) + sizeof(CpuMemory) + sizeof(StepProgress));
+           static_cast<int64_t>(sizeof(CpuSimulator) + sizeof(CpuMemory) + sizeof(WorkProgress));
 }
 
 char* CpuSimulator::block(int64_t world) const {
@@ -166,7 +166,12 @@ void CpuSimulator::enter_forked_child() {
     pool_.forget_threads();
 }
 
-ds_status CpuSimulator::find_end(Ref<StepEvent>* event) { return make_event(progress_->latest(), event); }
+ds_status CpuSimulator::find_end(Ref<StepEvent>* event) {
+    *event = Ref<StepEvent>::adopt(new (std::nothrow) CpuStepEvent(progress_, progress_->latest()));
+    if (*event) return DS_STATUS_OK;
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "close events that are no longer needed",
+                "no memory is left for an event");
+}
 
 // ---- Stepping ----
 
@@ -206,24 +211,16 @@ ds_status CpuSimulator::make_event(Ref<StepEvent>* event) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "step synchronously, or raise the limit of processes (ulimit -u)",
                     "the operating system refuses to start the thread for asynchronous steps");
     }
-    return make_event(progress_->latest() + 1, event);
-}
-
-ds_status CpuSimulator::make_event(uint32_t step, Ref<StepEvent>* event) {
-    *event = Ref<StepEvent>::adopt(new (std::nothrow) CpuStepEvent(progress_, step));
-    if (*event) return DS_STATUS_OK;
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "close events that are no longer needed",
-                "no memory is left for an event");
+    return find_end(event);
 }
 
 ds_status CpuSimulator::step_async(StepEvent&) {
-    progress_->begin();
     background_.post(
         [](void* context) {
             CpuSimulator* self = static_cast<CpuSimulator*>(context);
             self->step();
             if (self->update()) self->attachment.keep_failure();
-            self->progress_->end();
+            self->end_work();
             self->turn.unlock();
         },
         this);

@@ -13,51 +13,63 @@
 
 namespace doorstep {
 
-// Counts the asynchronous steps that a simulator began and ended. Events and ds_simulator_wait() wait on it; it
-// outlives the simulator as long as an event refers to it.
-class StepProgress : public RefCounted {
+// Counts the steps, resets and the like that a simulator began and ended. Events, copies of memory and
+// ds_simulator_wait() wait on it; it outlives the simulator as long as an event refers to it.
+class WorkProgress : public RefCounted {
 public:
-    // The count of ended steps once the step that begins now has ended.
-    uint32_t begin() { return begun_.fetch_add(1) + 1; }
+    void begin() { begun_.fetch_add(1); }
     void end() {
         DS_ASSERT(ended_.load() != begun_.load());
         ended_.fetch_add(1);
-        futex_wake(ended_, INT_MAX);
+        if (waiting_.load() > 0) futex_wake(ended_, INT_MAX);
     }
+    // The number of the work that was begun last.
     uint32_t latest() const { return begun_.load(); }
 
-    // False if the step has not ended after timeout_ns (negative: without limit).
-    bool wait(uint32_t step, int64_t timeout_ns) {
-        const int64_t start = timeout_ns > 0 ? monotonic_ns() : 0;
+    // False if it has not ended after timeout_ns (negative: without limit).
+    bool wait(uint32_t work, int64_t timeout_ns) {
+        if (has_ended(work)) return true;
+        if (timeout_ns == 0) return false;
+        waiting_.fetch_add(1);  // before the next look at ended_
+        const bool ended = sleep(work, timeout_ns);
+        waiting_.fetch_sub(1);
+        return ended;
+    }
+
+private:
+    bool has_ended(uint32_t work) const { return static_cast<int32_t>(ended_.load() - work) >= 0; }
+
+    bool sleep(uint32_t work, int64_t timeout_ns) {
+        const int64_t start = monotonic_ns();
         for (;;) {
             const uint32_t ended = ended_.load();
-            if (static_cast<int32_t>(ended - step) >= 0) return true;
+            if (has_ended(work)) return true;
             if (timeout_ns < 0) {
                 wait_for_change(ended_, ended);
                 continue;
             }
-            const int64_t left = timeout_ns > 0 ? timeout_ns - (monotonic_ns() - start) : 0;
+            const int64_t left = timeout_ns - (monotonic_ns() - start);
             if (left <= 0) return false;
             futex_wait(ended_, ended, left);
         }
     }
 
-private:
     std::atomic<uint32_t> begun_{0};
     std::atomic<uint32_t> ended_{0};
+    std::atomic<uint32_t> waiting_{0};  // threads in sleep()
 };
 
 class CpuStepEvent final : public StepEvent {
 public:
-    CpuStepEvent(const Ref<StepProgress>& progress, uint32_t step) : progress_(progress), step_(step) {}
+    CpuStepEvent(const Ref<WorkProgress>& progress, uint32_t work) : progress_(progress), work_(work) {}
 
     ds_status wait(int64_t timeout_ns) override {
-        return progress_->wait(step_, timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
+        return progress_->wait(work_, timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
     }
 
 private:
-    Ref<StepProgress> progress_;
-    uint32_t step_;
+    Ref<WorkProgress> progress_;
+    uint32_t work_;
 };
 
 // Memory of a simulator on the CPU: its own, or the caller's.
@@ -65,19 +77,19 @@ class CpuMemory final : public Memory {
 public:
     // Null, with the thread's error set, if `bytes` cannot be allocated.
     // argument: the name in the message.
-    static Ref<Memory> take(int64_t bytes, const Ref<StepProgress>& progress, const char* argument);
-    static Ref<Memory> borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress);
+    static Ref<Memory> take(int64_t bytes, const Ref<WorkProgress>& progress, const char* argument);
+    static Ref<Memory> borrow(char* data, int64_t bytes, const Ref<WorkProgress>& progress);
 
     ds_status read(const void* start, int64_t bytes, void* host) override;
     ds_status write(void* start, int64_t bytes, const void* host) override;
     ds_status order(uint64_t stream) override;
 
 private:
-    CpuMemory(Pages pages, const Ref<StepProgress>& progress);
-    CpuMemory(char* data, int64_t bytes, const Ref<StepProgress>& progress);
+    CpuMemory(Pages pages, const Ref<WorkProgress>& progress);
+    CpuMemory(char* data, int64_t bytes, const Ref<WorkProgress>& progress);
 
     Pages pages_;  // empty if the memory is the caller's
-    Ref<StepProgress> progress_;
+    Ref<WorkProgress> progress_;
 };
 
 class CpuSimulator final : public Simulator {
@@ -93,6 +105,8 @@ public:
     bool close() override;
     void enter_forked_child() override;
 
+    void begin_work() override { progress_->begin(); }
+    void end_work() override { progress_->end(); }
     ds_status step() override;
     // Steps the worlds of the mask alone, one byte for each world.
     ds_status step_some(const uint8_t* mask);
@@ -125,7 +139,6 @@ public:
 private:
     template <class FindRuns>
     ds_status step_runs(const FindRuns& find_runs);
-    ds_status make_event(uint32_t step, Ref<StepEvent>* event);
     explicit CpuSimulator(const ds_simulator_config& config);
 
     int64_t own_bytes() const override;
@@ -141,7 +154,7 @@ private:
 
     static constexpr int64_t kTickStride = (kNumStages + 7) / 8 * 8;  // so that workers do not share cache lines
 
-    Ref<StepProgress> progress_;
+    Ref<WorkProgress> progress_;
     uint8_t* mask_ = nullptr;
     uint64_t* ticks_ = nullptr;  // kNumStages per worker
     ThreadPool pool_;

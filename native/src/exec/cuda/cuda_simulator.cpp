@@ -204,7 +204,7 @@ CudaSimulator::~CudaSimulator() {
 }
 
 int64_t CudaSimulator::own_bytes() const {
-    const uint64_t levels = given_levels_ ? given_levels_->bytes() : 0;
+    const uint64_t levels = given_level_bytes_.load(std::memory_order_relaxed);
     return memory()->bytes() + static_cast<int64_t>(scratch_->bytes() + pinned_->bytes() + levels) + mask_.bytes() +
            static_cast<int64_t>(sizeof(CudaSimulator) + sizeof(CudaMemory) + sizeof(WorkOrder));
 }
@@ -307,6 +307,7 @@ ds_status CudaSimulator::upload_level(int64_t world, EpisodeStart* start) {
     const uint64_t all = static_cast<uint64_t>(config_.num_worlds) * sizeof(ds_level);
     if (!given_levels_) given_levels_ = DeviceMemory::create_on(order_->stream(), all);
     if (!given_levels_) return last_status();
+    given_level_bytes_.store(given_levels_->bytes(), std::memory_order_relaxed);
     const uint64_t place = given_levels_->address() + static_cast<uint64_t>(world) * sizeof(ds_level);
     const uint64_t from = reinterpret_cast<uint64_t>(start->level);
     start->level = reinterpret_cast<const ds_level*>(place);

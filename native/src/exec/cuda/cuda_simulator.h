@@ -115,6 +115,7 @@ private:
     uint8_t* device_mask_ = nullptr;
     EpisodeStart* device_starts_ = nullptr;
     Ref<DeviceMemory> given_levels_;  // one per world, of the episodes of begin(); null before the first
+    std::atomic<uint64_t> given_level_bytes_{0};  // read without the turn
     Ref<PinnedMemory> pinned_;   // contains the following
     uint32_t* trouble_ = nullptr;
     uint8_t* mask_staging_ = nullptr;

@@ -27,7 +27,7 @@ Ref<Module> load_module(const Ref<Context>& context, int module);
 
 class KernelModule final : public RefCounted {
 public:
-    KernelModule* next_listed = nullptr;  // in the list of loaded modules
+    KernelModule *next_listed = nullptr, *previous_listed = nullptr;  // in the list of loaded modules
 
     // Loads the kernels for a kind of worlds, or shares them if they are in use already. Null, with the thread's
     // error set, on failure.
@@ -63,7 +63,7 @@ struct Prepared : RefCounted {
     Ref<Context> context;
     int64_t module = 0;
     int64_t users = 0;  // prepares minus releases
-    Kernels* next_listed = nullptr;
+    Kernels *next_listed = nullptr, *previous_listed = nullptr;
 };
 
 // Kernels: a Prepared<Kernels>. fail_unprepared: sets the error for kernels that are not prepared.

@@ -465,14 +465,6 @@ ds_status check_rules(const ds_python_rules* given, ReadRules* rules) {
 
 using namespace doorstep;
 
-ds_status ds_python_is_tensor(void* object, int32_t* is_tensor) {
-    if (const ds_status status = check_call(object, "object", is_tensor, "is_tensor")) return status;
-    const TensorType* type = find_tensor_type(static_cast<PyObject*>(object));
-    if (!type) return last_status();
-    *is_tensor = type->kind != TensorKind::kNone;
-    return DS_STATUS_OK;
-}
-
 ds_status ds_python_read_tensors(void* const* objects, uint64_t count, const ds_python_rules* given,
                                  ds_python_tensor* tensors) {
     if (const ds_status status = check_call(objects, "objects", tensors, "tensors")) return status;
@@ -489,8 +481,3 @@ ds_status ds_python_read_tensors(void* const* objects, uint64_t count, const ds_
     return DS_STATUS_OK;
 }
 
-ds_status ds_python_current_stream(void* object, int32_t device_type, int64_t device_index, uint64_t* stream) {
-    if (const ds_status status = check_call(object, "object", stream, "stream")) return status;
-    if (const ds_status status = check_range("device_index", "count from 0", device_index, 0, INT32_MAX)) return status;
-    return current_stream(static_cast<PyObject*>(object), device_type, device_index, stream);
-}

@@ -63,11 +63,6 @@ ds_status check_config(const ds_cameras_config& config) {
     return check_material(config);
 }
 
-ds_status fail_closed() {
-    return fail(DS_STATUS_CLOSED, "cameras", "create a new simulator; a closed one cannot be used again",
-                "these cameras were closed, with their simulator or without, or never existed");
-}
-
 }  // namespace
 }  // namespace doorstep
 
@@ -86,7 +81,7 @@ ds_status ds_cameras_create(ds_simulator simulator, const ds_cameras_config* con
                     "no memory is left for a handle");
     }
     if (const ds_status status = made->attach(simulator)) {
-        cameras_registry.remove(handle);
+        cameras_registry.remove(handle, "cameras");
         return status;
     }
     *cameras = handle;
@@ -101,13 +96,13 @@ ds_status ds_cameras_get_tensor(ds_cameras cameras, int32_t tensor, ds_tensor_in
             check_range("tensor", "pass a ds_camera_tensor_id", tensor, 0, DS_CAMERA_TENSOR_COUNT - 1)) {
         return status;
     }
-    const Ref<Cameras> found = cameras_registry.find(cameras);
-    if (!found) return fail_closed();
+    const Ref<Cameras> found = cameras_registry.find(cameras, "cameras");
+    if (!found) return last_status();
     if (!found->has_tensor(tensor)) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "add it to the outputs when you create the cameras",
                     "these cameras have no %s", kTensorNames[tensor]);
     }
-    if (core().memory_share(found->memory(), memory)) return fail_closed();
+    if (core().memory_share(found->memory(), memory)) return fail_closed("cameras");
     *info = found->tensor(tensor);
     return DS_STATUS_OK;
 }
@@ -115,15 +110,15 @@ ds_status ds_cameras_get_tensor(ds_cameras cameras, int32_t tensor, ds_tensor_in
 ds_status ds_cameras_get_info(ds_cameras cameras, ds_cameras_info* info) {
     if (const ds_status status = check_open()) return status;
     if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<Cameras> found = cameras_registry.find(cameras);
-    if (!found) return fail_closed();
+    const Ref<Cameras> found = cameras_registry.find(cameras, "cameras");
+    if (!found) return last_status();
     *info = found->info();
     return DS_STATUS_OK;
 }
 
 ds_status ds_cameras_close(ds_cameras cameras) {
     if (const ds_status status = check_open()) return status;
-    return cameras_registry.remove(cameras) ? DS_STATUS_OK : fail_closed();
+    return cameras_registry.release(cameras, "cameras");
 }
 
 ds_status ds_cameras_count(int64_t* count) {

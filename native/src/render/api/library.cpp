@@ -58,6 +58,13 @@ ds_status fail(ds_status status, const char* argument, const char* hint, const c
     return status;
 }
 
+ds_status last_status() {
+    ds_error error = {};
+    error.struct_size = sizeof error;
+    core().last_error(&error);
+    return static_cast<ds_status>(error.status);
+}
+
 }  // namespace doorstep
 
 using namespace doorstep;

@@ -38,7 +38,7 @@ private:
 };
 
 // Their handles. Never destroyed: threads may still use it while the process exits.
-inline constinit HandleRegistry<Cameras> cameras_registry;
+inline constinit HandleRegistry<Cameras> cameras_registry{HandleKind::CAMERAS};
 
 // Sets of cameras alive in this process.
 extern std::atomic<int64_t> live_cameras;

@@ -31,6 +31,21 @@ ds_status find_device(int64_t index, CUdevice* device) {
     return result ? fail_driver(result, "cuDeviceGet", "device_index") : DS_STATUS_OK;
 }
 
+ds_status find_current_device(int64_t* index) {
+    int count;
+    if (const ds_status status = count_devices(&count)) return status;
+    *index = 0;
+    CUdevice current, device;
+    const CUresult result = driver().cuCtxGetDevice(&current);
+    if (result == CUDA_ERROR_INVALID_CONTEXT) return DS_STATUS_OK;
+    if (result) return fail_driver(result, "cuCtxGetDevice");
+    for (int64_t i = 0; i < count; ++i) {
+        if (const ds_status status = find_device(i, &device)) return status;
+        if (device == current) *index = i;
+    }
+    return DS_STATUS_OK;
+}
+
 ds_status device_attribute(CUdevice device, CUdevice_attribute attribute, int* value) {
     const CUresult result = driver().cuDeviceGetAttribute(value, attribute, device);
     return result ? fail_driver(result, "cuDeviceGetAttribute") : DS_STATUS_OK;

@@ -17,6 +17,9 @@ ds_status count_devices(int* count);
 // NO_DEVICE if no device has this index.
 ds_status find_device(int64_t index, CUdevice* device);
 
+// The index of the device of this thread's current context; 0 without one.
+ds_status find_current_device(int64_t* index);
+
 ds_status device_attribute(CUdevice device, CUdevice_attribute attribute, int* value);
 
 // The device's UUID, the same in every API.

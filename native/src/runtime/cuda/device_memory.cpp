@@ -58,11 +58,6 @@ MemoryPool::~MemoryPool() {
     if (scope.entered()) driver().cuMemPoolDestroy(handle());
 }
 
-ds_status MemoryPool::trim(uint64_t keep_bytes) const {
-    return context()->call("cuMemPoolTrimTo", "pool",
-                           [&](const Driver& driver) { return driver.cuMemPoolTrimTo(handle(), keep_bytes); });
-}
-
 // ---- Device memory ----
 
 namespace {

@@ -23,8 +23,6 @@ public:
 
     CUmemoryPool handle() const { return reinterpret_cast<CUmemoryPool>(raw()); }
 
-    // Returns the pool's free memory beyond keep_bytes to the device.
-    ds_status trim(uint64_t keep_bytes) const;
 
 private:
     explicit MemoryPool(Ref<Context> context);

@@ -19,6 +19,7 @@
     X(cuDevicePrimaryCtxRetain, 7000, (CUcontext * context, CUdevice device))                                       \
     X(cuDevicePrimaryCtxRelease, 11000, (CUdevice device))                                                          \
     X(cuCtxGetCurrent, 4000, (CUcontext * context))                                                                 \
+    X(cuCtxGetDevice, 2000, (CUdevice * device))                                                                    \
     X(cuCtxPushCurrent, 4000, (CUcontext context))                                                                  \
     X(cuCtxPopCurrent, 4000, (CUcontext * context))                                                                 \
     X(cuCtxSynchronize, 2000, (void))                                                                               \
@@ -40,7 +41,6 @@
     X(cuEventElapsedTime, 2000, (float* milliseconds, CUevent start, CUevent end))                                  \
     X(cuMemPoolCreate, 11020, (CUmemoryPool * pool, const CUmemPoolProps* properties))                              \
     X(cuMemPoolDestroy, 11020, (CUmemoryPool pool))                                                                 \
-    X(cuMemPoolTrimTo, 11020, (CUmemoryPool pool, size_t keep_bytes))                                               \
     X(cuMemAllocFromPoolAsync, 11020, (CUdeviceptr * memory, size_t bytes, CUmemoryPool pool, CUstream stream))     \
     X(cuMemFreeAsync, 11020, (CUdeviceptr memory, CUstream stream))                                                 \
     X(cuMemAlloc, 3020, (CUdeviceptr * memory, size_t bytes))                                                       \

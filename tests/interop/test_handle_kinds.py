@@ -1,0 +1,168 @@
+"""A handle carries its kind: every function of the headers that takes one refuses those of all other kinds."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import doorstep
+from doorstep._native import _generated as native
+from doorstep._native import _render_generated as render
+from doorstep._native import stage_names
+from doorstep._native.calls import check
+from doorstep._native.handle import new_handle
+from doorstep._native.library import load
+from doorstep._native.render import load_render
+from doorstep.errors import Status
+from header_parser import RENDER_HEADER_PATH, Field, Function, parse_header
+
+# What handles refer to, by their types in the headers.
+NAMES = {
+    "ds_simulator": "a simulator",
+    "ds_memory": "a memory",
+    "ds_event": "an event",
+    "ds_resource": "a CUDA resource",
+    "ds_layer": "a layer",
+    "ds_policy": "a policy",
+    "ds_metrics": "a metrics store",
+    "ds_series": "a series",
+    "ds_config": "a configuration",
+    "ds_shared_level": "a level",
+    "ds_request_queue": "a request queue",
+    "ds_output_queue": "an output queue",
+    "ds_replica": "a replica",
+    "ds_engine": "an engine",
+    "ds_cameras": "cameras",
+}
+# Of which the fixture has handles of its own.
+RELEASED = (
+    *("ds_memory", "ds_metrics", "ds_series", "ds_shared_level"),
+    *("ds_replica", "ds_request_queue", "ds_output_queue", "ds_engine"),
+)
+HEADERS = (parse_header(), parse_header(RENDER_HEADER_PATH))
+STRUCTS = dict(native.STRUCTURES + render.STRUCTURES)
+# What is checked before the handle: numbers where 1 is out of range, and fields that may not be 0.
+NUMBERS = {
+    ("ds_request_queue_answer", "reason"): native.EpisodeReason.CANCELLED,
+    ("ds_simulator_get_profile", "count"): len(stage_names()),
+    ("ds_replica_set_policy", "kind"): native.PolicyKind.NATIVE,
+}
+FIELDS: dict[str, dict[str, Any]] = {
+    "ds_attachment": {"update": 1},
+    "ds_row_copy": {"destination": 1, "source": 1},
+    "ds_cameras_config": {"width": 1, "height": 1, "vertical_fov": 90, "outputs": 1, "rotation": (1, 0, 0, 0)},
+}
+TEXTS = {"name": b"views"}
+
+
+def handle_type(field: Field) -> str:
+    """The type of the handle that a parameter takes, by value or in an array; "" if it takes none."""
+    name = re.sub(r"^const (\w+)\*$", r"\1", field.type)
+    return name if name in NAMES else ""
+
+
+def taking_handles() -> list[Any]:
+    """Functions, and each of their parameters that takes a handle."""
+    return [
+        pytest.param(function, parameter, id=f"{function.name}-{parameter.name}")
+        for header in HEADERS
+        for function in header.functions
+        for parameter in function.parameters
+        if handle_type(parameter)
+    ]
+
+
+@pytest.fixture(scope="module")
+def handles() -> Iterator[dict[str, int]]:
+    """An open handle of each kind that exists without a GPU, by its type."""
+    functions = load()
+    policy = doorstep.load_policy("general")
+    config = doorstep.RolloutConfig(simulator=doorstep.SimulatorConfig(num_worlds=1))
+    level = native.Level(struct_size=ctypes.sizeof(native.Level))
+    check(functions.ds_level_default(ctypes.byref(level)))
+    with doorstep.Simulator(1) as sim:
+        made = {
+            "ds_simulator": sim.handle,
+            "ds_memory": new_handle(functions.ds_simulator_get_memory, sim.handle),
+            "ds_event": new_handle(functions.ds_simulator_get_end, sim.handle),
+            "ds_policy": policy.native_handle,
+            "ds_layer": policy.layers[0].native_handle,
+            "ds_config": config.native_handle,
+            "ds_config simulator": config.simulator.native_handle,  # for the parameter of this name
+            "ds_metrics": new_handle(functions.ds_metrics_create, 0),
+            "ds_shared_level": new_handle(functions.ds_shared_level_create, ctypes.byref(level), 2),
+            "ds_engine": new_handle(functions.ds_engine_create, config.native_handle, 0),
+        }
+        made["ds_series"] = new_handle(
+            functions.ds_metrics_open_series, made["ds_metrics"], native.SeriesKind.SKETCH, b"waits", b"", b""
+        )
+        made["ds_request_queue"] = new_handle(functions.ds_engine_get_waiting_queue, made["ds_engine"])
+        made["ds_output_queue"] = new_handle(functions.ds_engine_get_output_queue, made["ds_engine"])
+        made["ds_replica"] = new_handle(
+            functions.ds_replica_create,
+            config.simulator.native_handle,
+            made["ds_request_queue"],
+            made["ds_output_queue"],
+            0,
+        )
+        yield made
+        for name in RELEASED:
+            check(getattr(functions, f"{name}_release")(made[name]))
+        check(functions.ds_event_close(made["ds_event"]))
+
+
+def argument(function: Function, parameter: Field) -> Any:
+    """Something that the checks before that of the handle accept."""
+    if parameter.type == "const char*":
+        return TEXTS.get(parameter.name, b"text")
+    if not parameter.type.endswith("*"):
+        return NUMBERS.get((function.name, parameter.name), 1)
+    name = parameter.type.removeprefix("const ").rstrip("*")
+    pointee = STRUCTS.get(name, ctypes.c_char * 65536)(**FIELDS.get(name, {}))
+    if hasattr(pointee, "struct_size"):
+        pointee.struct_size = ctypes.sizeof(pointee)
+    return ctypes.byref(pointee)
+
+
+def call(function: Function, tested: Field, handle: int, handles: dict[str, int]) -> str:
+    """The message with which a function refuses a handle as one of its parameters; the others are of their kinds."""
+
+    def value(parameter: Field) -> Any:
+        kind = handle_type(parameter)
+        if not kind:
+            return argument(function, parameter)
+        # No resources exist without a GPU: the first of several is refused.
+        is_tested = parameter is tested or kind == "ds_resource"
+        own = handle if is_tested else handles.get(f"{kind} {parameter.name}", handles[kind])
+        return ctypes.byref(ctypes.c_uint64(own)) if parameter.type.endswith("*") else own
+
+    library = load_render() if function.name.startswith(("ds_cameras", "ds_picture")) else load()
+    arguments = [value(parameter) for parameter in function.parameters]
+    assert getattr(library, function.name)(*arguments) == Status.INVALID_ARGUMENT
+    error = native.Error(struct_size=ctypes.sizeof(native.Error))
+    check(load().ds_last_error(ctypes.byref(error)))
+    return (error.message or b"").decode()
+
+
+@pytest.mark.parametrize(("function", "parameter"), taking_handles())
+def test_a_handle_of_another_kind_is_refused_and_both_kinds_are_named(
+    function: Function, parameter: Field, handles: dict[str, int]
+) -> None:
+    expected = handle_type(parameter)
+    for kind in (handles.keys() & NAMES.keys()) - {expected}:
+        message = call(function, parameter, handles[kind], handles)
+        assert message.endswith(f" is the handle of {NAMES[kind]}; it must be that of {NAMES[expected]}")
+
+
+def test_every_type_of_handle_of_the_headers_has_a_kind() -> None:
+    assert {name for header in HEADERS for name in header.handles} == NAMES.keys()
+
+
+def test_a_policy_in_place_of_a_simulator_is_an_argument_error(handles: dict[str, int]) -> None:
+    message = "simulator is the handle of a policy; it must be that of a simulator"
+    with pytest.raises(doorstep.ArgumentError, match=message):
+        check(load().ds_simulator_step(handles["ds_policy"]))
