@@ -11,6 +11,9 @@
 // released its handle. Engine -> replicas -> queues, table, policies, desk; nothing below refers to the engine or to a
 // replica. Rows that a caller has, and data of outputs, have memory of their own, which outlives all of it.
 //
+// Callers. A pass steps the worlds whose actions are all there, begins episodes, and lets the others act. Rows of a caller's
+// policy are asked for together, one time at a time. On the CPU their worlds sit out until they are returned.
+//
 // The end. close() sets a flag in each replica and wakes it: no lock, no wait. A replica gives its requests back, whatever
 // ended it; where others play on, its branch closes and they get what was there. The last one closes the queue, answers
 // what waits, and then closes outputs and desk, at which all waiting callers notice.
