@@ -10,16 +10,14 @@
 #include "api/configs.h"
 #include "api/rollouts.h"
 #include "exec/batch.h"
+#include "exec/open_simulators.h"
 #include "exec/prepared_models.h"
 #include "runtime/fork_mutex.h"
-#include "runtime/list.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
 namespace {
 
-constinit Mutex list_mutex;
-constinit List<Simulator> open_simulators;  // guarded by list_mutex
 
 template <class Function>
 void for_each_registry(const Function& function) {
@@ -30,9 +28,6 @@ void for_each_registry(const Function& function) {
     function(layers);
     function(policies);
     function(shared_levels);
-    function(request_queues);
-    function(output_queues);
-    function(replicas);
     function(engines);
     function(configs);
     function(metrics_stores);
@@ -40,8 +35,7 @@ void for_each_registry(const Function& function) {
 }
 
 void before_fork() {
-    list_mutex.lock();
-    open_simulators.for_each([](Simulator& simulator) { simulator.turn.lock(); });
+    lock_open_simulators();
     lock_batch_threads();
     lock_models();
     lock_fork_mutexes();
@@ -53,8 +47,7 @@ void after_fork_in_parent() {
     unlock_fork_mutexes();
     unlock_models();
     unlock_batch_threads();
-    open_simulators.for_each([](Simulator& simulator) { simulator.turn.unlock(); });
-    list_mutex.unlock();
+    unlock_open_simulators();
 }
 
 void after_fork_in_child() {
@@ -63,11 +56,7 @@ void after_fork_in_child() {
     reset_fork_mutexes();
     reset_models();
     forget_batch_threads();
-    open_simulators.for_each([](Simulator& simulator) {
-        simulator.enter_forked_child();
-        simulator.turn.reset();
-    });
-    list_mutex.reset();
+    enter_forked_child_with_simulators();
 }
 
 // When the library is loaded: a fork beside the first call would find the handlers half installed.
@@ -82,14 +71,10 @@ bool has_fork_handlers() { return handlers_installed; }
 
 bool watch_forks(Simulator* simulator) {
     if (!has_fork_handlers()) return false;
-    MutexGuard guard(list_mutex);
-    open_simulators.insert(simulator);
+    list_open(simulator);
     return true;
 }
 
-void unwatch_forks(Simulator* simulator) {
-    MutexGuard guard(list_mutex);
-    open_simulators.remove(simulator);
-}
+void unwatch_forks(Simulator* simulator) { unlist_open(simulator); }
 
 }  // namespace doorstep

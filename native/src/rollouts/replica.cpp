@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "exec/cpu/cpu_simulator.h"
+#include "exec/open_simulators.h"
 #include "runtime/status.h"
 #include "sim/constants.h"
 
@@ -34,8 +36,8 @@ ds_status fail_memory(const char* what) {
 }
 
 template <class Value>
-bool take_array(Value** array, int64_t count) {
-    *array = new (std::nothrow) Value[static_cast<size_t>(count)]();
+bool take_array(std::unique_ptr<Value[]>* array, int64_t count) {
+    array->reset(new (std::nothrow) Value[static_cast<size_t>(count)]());
     return *array != nullptr;
 }
 
@@ -43,11 +45,12 @@ bool take_array(Value** array, int64_t count) {
 
 // ---- Creation and end ----
 
-Replica::Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests, const Ref<OutputQueue>& outputs,
-                 int32_t number)
+Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number)
     : simulator_(simulator),
-      requests_(requests),
-      outputs_(outputs),
+      requests_(parts.requests),
+      outputs_(parts.outputs),
+      given_(parts.policies),
+      desk_(parts.desk),
       number_(number),
       num_worlds_(simulator->config().num_worlds),
       num_agents_(simulator->config().num_agents),
@@ -59,15 +62,16 @@ Replica::Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& reque
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
-ds_status Replica::create(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests,
-                          const Ref<OutputQueue>& outputs, int32_t number, Ref<Replica>* replica) {
-    const Ref<Replica> made = Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, requests, outputs, number));
+ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
+                          Ref<Replica>* replica) {
+    const Ref<Replica> made = Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, parts, number));
     if (!made || !made->take_memory()) return fail_memory("the replica's records");
     if (const ds_status status = made->open_recorder()) return status;
     if (!made->on_host_) {
         made->device_ = DeviceRows::create(simulator, made->num_policies());
         if (!made->device_) return last_status();
     }
+    list_open(simulator.get());
     *replica = made;
     return DS_STATUS_OK;
 }
@@ -77,8 +81,8 @@ bool Replica::take_memory() {
         !take_array(&starts_, num_worlds_) || !take_array(&ended_, num_worlds_) ||
         !take_array(&nonfinite_, num_rows()) ||
         !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
-        !take_array(&row_steps_, num_rows()) || !take_array(&row_keys_, 2 * num_rows()) ||
-        !take_array(&row_tags_, num_rows()) || !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
+        !take_array(&ready_, num_worlds_) || !take_array(&waits_, num_rows()) ||
+        !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
         !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_) ||
         !take_array(&native_calls_, num_policies())) {
         return false;
@@ -116,22 +120,6 @@ bool Replica::take_staging() {
 
 Replica::~Replica() {
     end();
-    delete[] played_;
-    delete[] records_;
-    delete[] free_worlds_;
-    delete[] starts_;
-    delete[] ended_;
-    delete[] nonfinite_;
-    delete[] summaries_;
-    delete[] rows_;
-    delete[] row_steps_;
-    delete[] row_keys_;
-    delete[] row_tags_;
-    delete[] sampling_;
-    delete[] keys_;
-    delete[] new_outputs_;
-    delete[] native_calls_;
-    delete[] finished_;
     free(scratch_);
     live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -142,14 +130,18 @@ void Replica::close() {
 }
 
 void Replica::end() {
-    closed_ = true;
-    if (played_) give_back_all();
+    if (!simulator_) return;
+    simulator_->turn.lock();
+    device_ = {};
     if (!simulator_->closed) simulator_->close();
     simulator_->closed = true;
+    simulator_->turn.unlock();
+    unlist_open(simulator_.get());
+    simulator_ = {};
+    for (PolicySlot& slot : policies_) slot = {};
 }
 
 void Replica::read(ds_replica_info* info) const {
-    info->number = number_;
     info->num_worlds = num_worlds_;
     info->steps = steps_.load(std::memory_order_relaxed);
     info->world_steps = world_steps_.load(std::memory_order_relaxed);
@@ -158,38 +150,46 @@ void Replica::read(ds_replica_info* info) const {
 
 // ---- Policies ----
 
-ds_status Replica::set_policy(int64_t index, ds_policy_kind kind, const Ref<Policy>& policy) {
-    DS_ASSERT(index >= 0 && index < num_policies() && (kind == DS_POLICY_NATIVE) == static_cast<bool>(policy));
+void Replica::adopt_policies() {
+    const uint32_t version = given_->version();
+    if (version == policies_version_) return;
+    for (int64_t index = 0; index < num_policies(); ++index) {
+        GivenPolicy given;
+        if (!given_->was_given_since(policies_version_, index, &given)) continue;
+        const ds_failure_cause cause = adopt(index, given);
+        if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause});
+    }
+    policies_version_ = version;
+    rows_changed_ = true;
+}
+
+// NONE, or why the policy cannot act here.
+ds_failure_cause Replica::adopt(int64_t index, const GivenPolicy& given) {
+    const Ref<Policy>& policy = given.native;
     const ds_simulator_config& config = simulator_->config();
     const bool needs_device = policy && policy->device_kind() == DS_DEVICE_CUDA;
-    if (needs_device && (on_host_ || policy->device_index() != config.device_index)) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "policy", "copy its module to the replica's device, or to the CPU",
-                    "the policy is on CUDA device %lld, where the replica is not",
-                    static_cast<long long>(policy->device_index()));
-    }
+    if (needs_device && (on_host_ || policy->device_index() != config.device_index)) return DS_CAUSE_DEVICE;
     PolicySlot& before = policies_[index];
-    PolicySlot slot = {kind, policy, {}, 0, false};
+    PolicySlot slot = {given.kind, policy, given.cause, {}, 0, false, before.asked, before.asked_ns, before.num_to_ask};
     if (policy && !needs_device) {
         const int64_t size = policy->state_size();
         if (size > 0 && size != before.state_size) {
             slot.states = map_pages(num_rows() * size * 4, "policy");
-            if (!slot.states) return last_status();
+            if (!slot.states) return DS_CAUSE_MEMORY;
             slot.state_size = size;
         }
-        if (!take_scratch(*policy)) return fail_memory("the policy");
+        if (!take_scratch(*policy)) return DS_CAUSE_MEMORY;
     }
     if (device_) {
-        slot.on_device = needs_device || kind == DS_POLICY_RANDOM || kind == DS_POLICY_IDLE;
-        if (const ds_status status = device_->set_policy(index, needs_device ? policy : Ref<Policy>())) return status;
+        slot.on_device = needs_device || given.kind == DS_POLICY_RANDOM || given.kind == DS_POLICY_IDLE;
+        if (device_->set_policy(index, needs_device ? policy : Ref<Policy>())) return DS_CAUSE_MEMORY;
     }
-    if (!slot.states && before.states) {  // the caller may renew a policy: its episodes go on
+    if (!slot.states && before.states) {  // a policy may be renewed: its episodes go on
         slot.states = std::move(before.states);
         slot.state_size = before.state_size;
     }
     before = std::move(slot);
-    rows_changed_ = true;
-    if (stage_ == Stage::WAIT_FOR_ACTIONS && index == policy_ && kind != DS_POLICY_CALLER) stage_ = Stage::ACT;
-    return DS_STATUS_OK;
+    return DS_CAUSE_NONE;
 }
 
 bool Replica::take_scratch(const Policy& policy) {
@@ -205,74 +205,48 @@ bool Replica::take_scratch(const Policy& policy) {
     return true;
 }
 
-// ---- Run ----
+// ---- Play ----
 
-ds_status Replica::run(int64_t timeout_ns, ds_replica_work* work) {
-    work->need = DS_REPLICA_NEEDS_NOTHING;
-    const ds_status status = closed_ ? DS_STATUS_OK : play(timeout_ns, work);
-    if (status) closed_ = true;
-    if (closed_) {
-        give_back_all();
-        stage_ = Stage::BEGIN;
-        work->need = DS_REPLICA_NEEDS_END;
-    }
+ds_status Replica::play() {
+    simulator_->turn.lock();
+    const ds_status status = play_on();
+    withdraw_questions();
+    give_back_all();
+    simulator_->turn.unlock();
     return status;
 }
 
-// Until the replica is closed, the time is over, or work->need is not NOTHING.
-ds_status Replica::play(int64_t timeout_ns, ds_replica_work* work) {
-    const TimeLimit limit(timeout_ns);
+ds_status Replica::play_on() {
     if (const ds_status status = simulator_->prepare()) return status;
-    if (stage_ == Stage::WAIT_FOR_ACTIONS) {
-        if (recorder_) {
-            const int64_t rows = first_row_[policy_ + 1] - first_row_[policy_];
-            const int64_t now = monotonic_ns();
-            if (const ds_status status = recorder_->acted(policy_, DS_POLICY_CALLER, asked_ns_, now, rows)) {
-                return status;
-            }
-        }
-        stage_ = Stage::ACT;
-        ++policy_;
-    }
     while (!closed_) {
-        if (stage_ == Stage::BEGIN) {
-            if (const ds_status status = begin()) return status;
-            if (active_ == 0) {
-                if (requests_->is_closed_and_empty()) {
-                    work->need = DS_REPLICA_NEEDS_END;
-                    return DS_STATUS_OK;
-                }
-                if (!wait_for_requests(limit)) return DS_STATUS_OK;
-                continue;
-            }
-            stage_ = Stage::ACT;
-            policy_ = 0;
-        }
-        if (stage_ == Stage::ACT) {
-            if (const ds_status status = act(work)) return status;
-            if (stage_ == Stage::WAIT_FOR_ACTIONS) return DS_STATUS_OK;
-        }
+        if (const ds_status status = take_answers()) return status;
         if (const ds_status status = step()) return status;
-        stage_ = Stage::BEGIN;
-        if (limit.left_ns() == 0) return DS_STATUS_OK;
-        give_up_turn();
+        if (const ds_status status = begin()) return status;
+        if (active_ == 0) {
+            const int64_t start = recorder_ ? monotonic_ns() : 0;
+            sleep_until([this] { return requests_->has_some(); });
+            if (recorder_) recorder_->waited(start);
+            continue;
+        }
+        if (const ds_status status = act()) return status;
+        if (num_ready_ > 0 || num_ended_ > 0) give_up_turn();
+        else sleep_until([this] { return some_have_returned() || (active_ < num_worlds_ && requests_->has_some()); });
     }
     return DS_STATUS_OK;
 }
 
-// False if the time is over.
-bool Replica::wait_for_requests(const TimeLimit& limit) {
-    const int64_t left = limit.left_ns();
-    if (left == 0) return false;
-    const int64_t start = recorder_ ? monotonic_ns() : 0;
+// Without the turn, until something may be done, the replica is closed, or kLongestSleep is over.
+template <class IsDone>
+void Replica::sleep_until(const IsDone& is_done) {
+    Signal& arrivals = requests_->arrivals();
+    const uint32_t before = arrivals.now();
+    if (closed_ || is_done()) return;
     simulator_->turn.unlock();
-    requests_->wait(left < 0 ? kLongestSleep : std::min(left, kLongestSleep));
+    arrivals.wait(before, kLongestSleep);
     simulator_->turn.lock();
-    if (recorder_) recorder_->waited(start);
-    return true;
 }
 
-// For those who wait for it: a fork, or set_policy().
+// For a fork, which waits for it.
 void Replica::give_up_turn() {
     simulator_->turn.unlock();
     simulator_->turn.lock();
@@ -282,11 +256,12 @@ void Replica::give_up_turn() {
 
 ds_status Replica::begin() {
     const int64_t now = monotonic_ns();
-    if (mark_over(now)) {
+    if (mark_over(now) || num_ended_ > 0) {
         if (const ds_status status = end_marked()) return status;
     }
     Request *to_play, *over;
     const int64_t taken = requests_->take(std::min(num_worlds_ - active_, chunk()), now, &to_play, &over);
+    adopt_policies();  // that were given before these requests were submitted
     if (recorder_) recorder_->took(now, taken);
     // First of all the episodes get worlds: from there they are taken back if anything fails
     const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
@@ -327,9 +302,9 @@ ds_status Replica::upload_rows() {
             device_->rows()[world * num_agents_ + agent] = {chooser, played.policies[agent], played.shown_steps};
         }
     }
-    std::copy_n(rows_, first_row_[num_policies()], device_->order());
+    std::copy_n(rows_.get(), first_row_[num_policies()], device_->order());
     rows_changed_ = false;
-    return device_->upload(sampling_, keys_, first_row_);
+    return device_->upload(sampling_.get(), keys_.get(), first_row_);
 }
 
 int64_t Replica::chunk() const {
@@ -372,7 +347,7 @@ ds_status Replica::start(Request* first) {
         start_in(world, request, now);
         request = next;
     }
-    const ds_status status = simulator_->begin(mask, starts_);
+    const ds_status status = simulator_->begin(mask, starts_.get());
     memset(mask, 0, static_cast<size_t>(num_worlds_));
     smooth(&begin_ns_, static_cast<double>(monotonic_ns() - now) / static_cast<double>(begun));
     add_to(&episodes_, begun);
@@ -389,6 +364,8 @@ void Replica::start_in(int64_t world, Request* request, int64_t now_ns) {
     played.length = 0;
     played.shown_steps = steps_to_show(asked);
     played.recorded = asked.record & ~DS_RECORD_TRACE;
+    played.has_acted = false;
+    played.num_awaited = 0;
     std::copy_n(asked.policies, num_agents_, played.policies);
     records_[world].clear();
     rows_changed_ = true;
@@ -426,25 +403,24 @@ void Replica::reset_states(int64_t world) {
     }
 }
 
-// Rows in the order of their policies: a counting sort.
+// Rows of worlds that have not acted, in the order of their policies: a counting sort.
 void Replica::list_rows() {
     int64_t places[DS_MAX_POLICIES + 1];
     const int64_t used = num_policies();
     std::fill_n(places, used + 1, 0);
     for (int64_t world = 0; world < num_worlds_; ++world) {
-        if (!played_[world].request) continue;
+        if (!played_[world].request || played_[world].has_acted) continue;
         for (int64_t agent = 0; agent < num_agents_; ++agent) ++places[played_[world].policies[agent] + 1];
     }
     for (int64_t p = 0; p < used; ++p) places[p + 1] += places[p];
     std::copy_n(places, used + 1, first_row_);
     for (int64_t world = 0; world < num_worlds_; ++world) {
         const PlayedEpisode& played = played_[world];
-        if (!played.request) continue;
+        if (!played.request || played.has_acted) continue;
         for (int64_t agent = 0; agent < num_agents_; ++agent) {
             const int64_t place = places[played.policies[agent]]++;
             const int64_t row = world * num_agents_ + agent;
             rows_[place] = static_cast<int32_t>(row);
-            row_steps_[place] = played.length;
             keys_[row].step = static_cast<uint32_t>(played.length);
         }
     }
@@ -468,43 +444,47 @@ void Replica::show_time_left(int64_t world) {
 
 // ---- Act ----
 
-ds_status Replica::act(ds_replica_work* work) {
-    for (; policy_ < num_policies(); ++policy_) {
-        const int64_t first = first_row_[policy_], rows = first_row_[policy_ + 1] - first;
-        if (rows == 0) continue;
-        PolicySlot& slot = policies_[policy_];
-        if (slot.on_device) continue;
-        if (slot.kind == DS_POLICY_CALLER) {
-            if (const ds_status status = act_natively()) return status;
-            ask_caller(first, rows, work);
-            return DS_STATUS_OK;
-        }
-        if (slot.kind == DS_POLICY_NATIVE) {
-            native_calls_[num_native_calls_++] = {policy_, slot.native.get(), native_call(slot, first, rows), 0};
-            continue;
-        }
+ds_status Replica::act() {
+    for (int64_t policy = 0; policy < num_policies(); ++policy) {
+        const int64_t first = first_row_[policy], rows = first_row_[policy + 1] - first;
+        PolicySlot& slot = policies_[policy];
+        if (rows == 0 || slot.on_device) continue;
         const int64_t start = recorder_ ? monotonic_ns() : 0;
-        slot.kind == DS_POLICY_RANDOM ? act_randomly(first, rows) : act_idly(first, rows);
+        switch (slot.kind) {
+        case DS_POLICY_CALLER: note_to_ask(first, rows); continue;
+        case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); continue;
+        case DS_POLICY_NATIVE:
+            native_calls_[num_native_calls_++] = {policy, slot.native.get(), native_call(slot, first, rows), 0};
+            continue;
+        case DS_POLICY_RANDOM: act_randomly(first, rows); break;
+        case DS_POLICY_IDLE: act_idly(first, rows); break;
+        }
         if (!recorder_) continue;
-        if (const ds_status status = recorder_->acted(policy_, slot.kind, start, monotonic_ns(), rows)) return status;
+        if (const ds_status status = recorder_->acted(policy, slot.kind, start, monotonic_ns(), rows)) return status;
     }
     if (const ds_status status = act_natively()) return status;
-    stage_ = Stage::STEP;
+    for (int64_t world = 0; world < num_worlds_; ++world) played_[world].has_acted = true;
+    if (const ds_status status = ask_callers()) return status;
+    while (device_ && num_asked_ > 0 && !closed_) {  // there all worlds step together
+        sleep_until([this] { return some_have_returned(); });
+        if (const ds_status status = take_answers()) return status;
+    }
+    find_ready();
     return DS_STATUS_OK;
 }
 
 ActCall Replica::native_call(const PolicySlot& slot, int64_t first, int64_t rows) const {
     ActCall call = {};
     call.num_rows = rows;
-    call.rows = rows_ + first;
+    call.rows = rows_.get() + first;
     call.observations = observations_;
     call.observation_stride = num_inputs_;
     call.states = reinterpret_cast<float*>(slot.states.data());
     call.state_stride = slot.native->state_size();
-    call.sampling = sampling_;
-    call.keys = keys_;
+    call.sampling = sampling_.get();
+    call.keys = keys_.get();
     call.actions = actions_;
-    call.nonfinite = nonfinite_;
+    call.nonfinite = nonfinite_.get();
     return call;
 }
 
@@ -513,7 +493,7 @@ ds_status Replica::act_natively() {
     const int64_t count = std::exchange(num_native_calls_, 0);
     if (count == 0) return DS_STATUS_OK;
     const int64_t start = recorder_ ? monotonic_ns() : 0;
-    PolicyCall* const calls = native_calls_;
+    PolicyCall* const calls = native_calls_.get();
     some_nonfinite_ |= act_together(*simulator_, calls, count, scratch_, scratch_bytes_) != kPolicyTroubleNone;
     if (!recorder_) return DS_STATUS_OK;
     int64_t rows = 0, done = 0;
@@ -541,7 +521,7 @@ void Replica::act_randomly(int64_t first, int64_t rows) {
     struct Job {
         Replica* self;
         const int32_t* rows;
-    } job = {this, rows_ + first};
+    } job = {this, rows_.get() + first};
     simulator_->run_on_host(
         rows, kRandomRows,
         [](void* context, int64_t begin, int64_t count, int32_t) {
@@ -565,57 +545,134 @@ ds_status Replica::act_on_device() {
     if (some_act_on_host_) {
         if (const ds_status status = write_actions()) return status;
     }
-    const bool knew_rows = !rows_changed_;
-    if (!knew_rows) {  // the caller has set a policy instead of choosing actions
-        if (const ds_status status = upload_rows()) return status;
-    }
     if (!some_act_on_host_ && !some_record_) return DS_STATUS_OK;
-    if (!knew_rows) {
-        if (const ds_status status = device_->prepare()) return status;
-    }
     if (const ds_status status = device_->act()) return status;
     return some_record_ ? read_tensor(DS_TENSOR_actions, actions_) : DS_STATUS_OK;
 }
 
-void Replica::ask_caller(int64_t first, int64_t rows, ds_replica_work* work) {
-    for (int64_t place = first; place < first + rows; ++place) {
-        const RandomKey key = key_of(rows_[place]);
-        row_keys_[2 * place] = key.a;
-        row_keys_[2 * place + 1] = key.b;
-        row_tags_[place] = played_[rows_[place] / num_agents_].request->asked.tag;
+// ---- Callers ----
+
+void Replica::note_to_ask(int64_t first, int64_t count) {
+    for (int64_t place = first; place < first + count; ++place) {
+        const int64_t row = rows_[place];
+        PlayedEpisode& played = played_[row / num_agents_];
+        waits_[row] = RowWait::kAsking;
+        ++played.num_awaited;
+        ++policies_[played.policies[row % num_agents_]].num_to_ask;
     }
-    work->need = DS_REPLICA_NEEDS_ACTIONS;
-    work->policy = static_cast<int32_t>(policy_);
-    work->num_rows = static_cast<uint64_t>(rows);
-    work->num_agent_rows = num_rows();
-    work->num_inputs = num_inputs_;
-    work->rows = rows_ + first;
-    work->steps = row_steps_ + first;
-    work->keys = row_keys_ + 2 * first;
-    work->observations = observations_;
-    work->actions = actions_;
-    work->tags = row_tags_ + first;
-    work->rewards = rewards_;
-    stage_ = Stage::WAIT_FOR_ACTIONS;
-    if (recorder_) asked_ns_ = monotonic_ns();
 }
 
-ds_status Replica::fail_rows(int64_t cause) {
-    if (stage_ != Stage::WAIT_FOR_ACTIONS) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "replica", "call it when ds_replica_run() asked for actions",
-                    "the replica needs no actions");
+// A policy is asked for the actions of all its rows together; those that come while it is asked wait.
+ds_status Replica::ask_callers() {
+    int64_t unasked = 0;
+    for (int64_t policy = 0; policy < num_policies(); ++policy) {
+        PolicySlot& slot = policies_[policy];
+        if (slot.num_to_ask == 0) continue;
+        if (slot.asked) {
+            unasked += slot.num_to_ask;
+            continue;
+        }
+        slot.asked = rows_to_ask(policy);
+        if (!slot.asked) return fail_memory("rows that await actions");
+        slot.asked_ns = recorder_ ? monotonic_ns() : 0;
+        slot.num_to_ask = 0;
+        ++num_asked_;
+        desk_->ask(slot.asked);
     }
-    for (int64_t place = first_row_[policy_]; place < first_row_[policy_ + 1]; ++place) {
-        const int64_t world = rows_[place] / num_agents_;
-        choose_neutrally(actions_ + rows_[place] * kActionComponents);
-        mark(world, DS_EPISODE_FAILED, cause);
+    unasked_.store(unasked, std::memory_order_relaxed);
+    return DS_STATUS_OK;
+}
+
+Ref<AskedRows> Replica::rows_to_ask(int64_t policy) {
+    const Ref<AskedRows> asked = AskedRows::create(requests_, policies_[policy].num_to_ask, num_inputs_);
+    if (!asked) return {};
+    asked->replica = number_;
+    asked->policy = static_cast<int32_t>(policy);
+    asked->num_replica_rows = num_rows();
+    int64_t i = 0;
+    for (int64_t row = 0; row < num_rows(); ++row) {
+        const PlayedEpisode& played = played_[row / num_agents_];
+        if (waits_[row] != RowWait::kAsking || played.policies[row % num_agents_] != policy) continue;
+        const RandomKey key = key_of(row);
+        waits_[row] = RowWait::kCaller;
+        asked->rows[i] = static_cast<int32_t>(row);
+        asked->steps[i] = played.length;
+        asked->keys[2 * i] = key.a;
+        asked->keys[2 * i + 1] = key.b;
+        asked->tags[i] = played.request->asked.tag;
+        asked->rewards[i] = rewards_[row];
+        memcpy(asked->observations + i * num_inputs_, observations_ + row * num_inputs_,
+               static_cast<size_t>(num_inputs_) * sizeof(float));
+        ++i;
+    }
+    DS_ASSERT(i == asked->num_rows);
+    return asked;
+}
+
+bool Replica::some_have_returned() const {
+    return std::any_of(policies_, policies_ + num_policies(),
+                       [](const PolicySlot& slot) { return slot.asked && slot.asked->have_returned(); });
+}
+
+ds_status Replica::take_answers() {
+    for (int64_t policy = 0; num_asked_ > 0 && policy < num_policies(); ++policy) {
+        if (!policies_[policy].asked || !policies_[policy].asked->have_returned()) continue;
+        if (const ds_status status = take_answer(policy)) return status;
     }
     return DS_STATUS_OK;
 }
 
+// Rows of episodes that have ended meanwhile do not wait for it any more.
+ds_status Replica::take_answer(int64_t policy) {
+    PolicySlot& slot = policies_[policy];
+    const Ref<AskedRows> asked = std::move(slot.asked);
+    --num_asked_;
+    for (int64_t i = 0; i < asked->num_rows; ++i) {
+        const int64_t row = asked->rows[i];
+        if (row < 0 || row >= num_rows() || waits_[row] != RowWait::kCaller) continue;
+        PlayedEpisode& played = played_[row / num_agents_];
+        if (played.policies[row % num_agents_] != policy) continue;
+        waits_[row] = RowWait::kNothing;
+        --played.num_awaited;
+        if (asked->cause()) mark(row / num_agents_, DS_EPISODE_FAILED, asked->cause());
+        else memcpy(actions_ + row * kActionComponents, asked->actions() + i * kActionComponents, kActionBytes);
+    }
+    return recorder_ ? recorder_->acted(policy, DS_POLICY_CALLER, slot.asked_ns, monotonic_ns(), asked->num_rows)
+                     : DS_STATUS_OK;
+}
+
+void Replica::fail_rows(int64_t first, int64_t count, int64_t cause) {
+    for (int64_t place = first; place < first + count; ++place) {
+        choose_neutrally(actions_ + rows_[place] * kActionComponents);
+        mark(rows_[place] / num_agents_, DS_EPISODE_FAILED, cause);
+    }
+}
+
+void Replica::withdraw_questions() {
+    for (int64_t policy = 0; num_asked_ > 0 && policy < num_policies(); ++policy) {
+        if (!policies_[policy].asked) continue;
+        desk_->withdraw(policies_[policy].asked);
+        policies_[policy].asked = {};
+        --num_asked_;
+    }
+}
+
 // ---- Step ----
 
+// The worlds whose actions are all there.
+void Replica::find_ready() {
+    num_ready_ = 0;
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const PlayedEpisode& played = played_[world];
+        ready_[world] = played.request && played.has_acted && played.num_awaited == 0;
+        num_ready_ += ready_[world];
+    }
+}
+
+// Of the worlds that are ready. On the CPU the others wait, and what is there stays as it is.
 ds_status Replica::step() {
+    find_ready();
+    if (num_ready_ == 0) return DS_STATUS_OK;
     const int64_t start = monotonic_ns();
     if (device_) {
         if (const ds_status status = act_on_device()) return status;
@@ -624,13 +681,13 @@ ds_status Replica::step() {
     if (num_ended_ > 0) {  // their policies failed: they do not take part
         if (const ds_status status = end_marked()) return status;
     }
-    if (active_ == 0) return DS_STATUS_OK;
+    if (num_ready_ == 0) return DS_STATUS_OK;
     if (const ds_status status = step_worlds()) return status;
     if (const ds_status status = read_ends()) return status;
     smooth(&step_ns_, static_cast<double>(monotonic_ns() - start));
     add_to(&steps_, 1);
-    add_to(&world_steps_, active_);
-    if (recorder_) recorder_->stepped(start, active_);
+    add_to(&world_steps_, num_ready_);
+    if (recorder_) recorder_->stepped(start, num_ready_);
     mark_ends();
     if (const ds_status status = mark_nonfinite()) return status;
     if (recorder_ && recorder_->awaits_first_steps()) record_first_steps();
@@ -640,7 +697,7 @@ ds_status Replica::step() {
 
 void Replica::record_steps() {
     for (int64_t world = 0; world < num_worlds_; ++world) {
-        if (played_[world].request && !ended_[world] && played_[world].recorded) record_step(world);
+        if (ready_[world] && !ended_[world] && played_[world].recorded) record_step(world);
     }
 }
 
@@ -670,9 +727,10 @@ void Replica::record_rewards(int64_t world) {
 void Replica::mark_ends() {
     for (int64_t world = 0; world < num_worlds_; ++world) {
         PlayedEpisode& played = played_[world];
-        if (!played.request) continue;
+        if (!ready_[world]) continue;
         const int64_t row = world * num_agents_;
         ++played.length;
+        played.has_acted = false;
         record_rewards(world);
         if (terminations_[row]) mark(world, DS_EPISODE_GOAL);
         else if (truncations_[row]) mark(world, DS_EPISODE_TIME);
@@ -686,13 +744,15 @@ ds_status Replica::mark_nonfinite() {
     if (device_) {
         if (const ds_status status = device_->read_nonfinite(&on_device)) return status;
     }
-    if (!std::exchange(some_nonfinite_, false) && !on_device) return DS_STATUS_OK;
+    const bool some_wait = num_ready_ < active_;  // who may have flags
+    if (!std::exchange(some_nonfinite_, some_nonfinite_ && some_wait) && !on_device) return DS_STATUS_OK;
     for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (!ready_[world]) continue;
         const PlayedEpisode& played = played_[world];
         // Backwards, so that the cause names the first of several agents.
         for (int64_t agent = num_agents_ - 1; played.request && agent >= 0; --agent) {
             const PolicySlot& slot = policies_[played.policies[agent]];
-            const uint8_t* const flags = slot.on_device ? on_device : nonfinite_;
+            const uint8_t* const flags = slot.on_device ? on_device : nonfinite_.get();
             if (slot.kind != DS_POLICY_NATIVE || !flags || !flags[world * num_agents_ + agent]) continue;
             mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (played.length - 1) + agent));
         }
@@ -702,11 +762,13 @@ ds_status Replica::mark_nonfinite() {
 
 void Replica::record_first_steps() {
     const int64_t now = monotonic_ns();
+    bool others_wait = false;
     for (int64_t world = 0; world < num_worlds_; ++world) {
         const PlayedEpisode& played = played_[world];
-        if (played.request && played.length == 1) recorder_->made_first_step(*played.request, now);
+        others_wait |= played.request && played.length == 0;
+        if (ready_[world] && played.length == 1) recorder_->made_first_step(*played.request, now);
     }
-    recorder_->made_first_steps();
+    if (!others_wait) recorder_->made_first_steps();
 }
 
 // An episode that is played again, because another replica gave it back, does not tell its steps again.
@@ -749,7 +811,7 @@ void Replica::mark(int64_t world, ds_episode_reason reason, int64_t cause) {
 // Requests end when their results are in the output queue: until then they can be taken back.
 ds_status Replica::end_marked() {
     const int64_t start = recorder_ ? monotonic_ns() : 0;
-    if (const ds_status status = simulator_->summarise(ended_, summaries_)) return status;
+    if (const ds_status status = simulator_->summarise(ended_.get(), summaries_.get())) return status;
     if (const ds_status status = record_ends()) return status;
     for (int64_t world = 0; world < num_worlds_; ++world) {
         if (!ended_[world]) continue;
@@ -758,7 +820,7 @@ ds_status Replica::end_marked() {
     }
     const int64_t results = num_new_outputs_;
     if (const ds_status status = push_results(start)) return status;
-    requests_->finish(finished_, results);
+    requests_->finish(finished_.get(), results);
     for (int64_t world = 0; world < num_worlds_; ++world) {
         if (ended_[world]) free_world(world);
     }
@@ -777,8 +839,8 @@ ds_status Replica::push_results(int64_t start_ns) {
         }
         recorder_->ended(start_ns, num_new_outputs_);
     }
-    requests_->begin_answers(finished_, num_new_outputs_);
-    outputs_->push_reserved(new_outputs_, num_new_outputs_);
+    requests_->begin_answers(finished_.get(), num_new_outputs_);
+    outputs_->push_reserved(new_outputs_.get(), num_new_outputs_);
     drop_outputs();
     return DS_STATUS_OK;
 }
@@ -834,7 +896,7 @@ Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
 }
 
 ds_status Replica::push_outputs() {
-    const bool pushed = outputs_->push(new_outputs_, num_new_outputs_);
+    const bool pushed = outputs_->push(new_outputs_.get(), num_new_outputs_);
     drop_outputs();
     return pushed ? DS_STATUS_OK : fail_memory("results that wait");
 }
@@ -848,6 +910,12 @@ void Replica::free_world(int64_t world) {
     rows_changed_ = true;
     num_ended_ -= ended_[world] != 0;
     ended_[world] = 0;
+    for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
+        if (waits_[row] == RowWait::kAsking) --policies_[played_[world].policies[row % num_agents_]].num_to_ask;
+        waits_[row] = RowWait::kNothing;
+    }
+    num_ready_ -= ready_[world];
+    ready_[world] = 0;
     played_[world].request = nullptr;
     free_worlds_[num_worlds_ - active_--] = world;
 }
@@ -871,7 +939,10 @@ ds_status Replica::read_tensor(int tensor, Value* host) {
 }
 
 ds_status Replica::step_worlds() {
-    if (!device_) return simulator_->step();
+    if (!device_) {
+        const bool all_step = num_ready_ == num_worlds_;
+        return all_step ? simulator_->step() : static_cast<CpuSimulator&>(*simulator_).step_some(ready_.get());
+    }
     return some_act_on_host_ || some_record_ ? device_->step() : device_->play();
 }
 

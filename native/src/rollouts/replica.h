@@ -6,7 +6,9 @@
 #include "policy/policy_batch.h"
 #include "rollouts/answers.h"
 #include "rollouts/device_rows.h"
+#include "rollouts/policy_table.h"
 #include "rollouts/replica_recorder.h"
+#include "rollouts/row_desk.h"
 #include "rollouts/step_record.h"
 #include "sim/observation_layout.h"
 
@@ -20,59 +22,77 @@ struct PlayedEpisode {
     int32_t length;       // steps so far
     int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
     int32_t recorded;     // bits of ds_episode_record
+    bool has_acted;       // in this step: its native policies; callers are asked for the other ones
+    int16_t num_awaited;  // its rows whose actions callers have not returned
     int16_t policies[DS_MAX_AGENTS];
 
     bool records(int32_t bits) const { return (recorded & bits) != 0; }
 };
 
-// How the rows with one of the replica's policies get their actions.
+// How the rows with one of the policies get their actions here.
 struct PolicySlot {
     ds_policy_kind kind;
     Ref<Policy> native;
-    Pages states;    // of a recurrent policy on the host: a row of state_size floats per agent of all worlds
+    int64_t cause;         // of the kind FAILING
+    Pages states;          // of a recurrent policy on the host: a row of state_size floats per agent of all worlds
     int64_t state_size;
-    bool on_device;  // in DeviceRows
+    bool on_device;        // in DeviceRows
+    Ref<AskedRows> asked;  // that a caller has; others wait until they are back
+    int64_t asked_ns;      // when that was
+    int64_t num_to_ask;    // rows
 };
 
-// Callers of an operation hold the simulator's turn, unless documented otherwise; run() gives it up now and then.
+// What a replica shares with the engine and its other replicas.
+struct ReplicaParts {
+    Ref<RequestQueue> requests;  // that it takes from
+    Ref<OutputQueue> outputs;
+    Ref<PolicyTable> policies;
+    Ref<RowDesk> desk;
+};
+
 class Replica : public RefCounted {
 public:
     // OUT_OF_MEMORY. The simulator has flat observations and no automatic reset, and no other object uses it.
-    static ds_status create(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests,
-                            const Ref<OutputQueue>& outputs, int32_t number, Ref<Replica>* replica);
+    static ds_status create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
+                            Ref<Replica>* replica);
     ~Replica();
 
-    Simulator& simulator() const { return *simulator_; }
-    int64_t num_policies() const { return requests_->rules().num_policies; }
-    int64_t num_inputs() const { return num_inputs_; }
+    RequestQueue& requests() const { return *requests_; }
 
-    // As the functions of the C API.
-    ds_status set_policy(int64_t index, ds_policy_kind kind, const Ref<Policy>& policy);
-    ds_status run(int64_t timeout_ns, ds_replica_work* work);
-    ds_status fail_rows(int64_t cause);
-    // What release does beside.
-    void end();
-    // These need no turn.
+    // Plays requests on the calling thread and the simulator's, until it is closed or fails. Holds the simulator's turn
+    // but for short times between two passes and while it sleeps. Its episodes wait in the queue again in the end.
+    ds_status play();
+    // play() returns soon. Takes no lock.
     void close();
+    // Frees what is large, once play() has returned or was never called.
+    void end();
     void read(ds_replica_info* info) const;
+    // Rows of policies that callers are asked for already.
+    int64_t num_unasked() const { return unasked_.load(std::memory_order_relaxed); }
 
 private:
-    enum class Stage { BEGIN, ACT, WAIT_FOR_ACTIONS, STEP };
+    // What a row's actions wait for.
+    enum class RowWait : uint8_t { kNothing, kAsking, kCaller };
 
-    Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests, const Ref<OutputQueue>& outputs,
-            int32_t number);
+    Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number);
     bool take_memory();
     ds_status open_recorder();
     bool take_staging();
     bool take_scratch(const Policy& policy);
 
-    // ---- One pass: begin, act, step
-    ds_status play(int64_t timeout_ns, ds_replica_work* work);
-    ds_status begin();
-    bool wait_for_requests(const TimeLimit& limit);
-    void give_up_turn();
-    ds_status act(ds_replica_work* work);
+    // ---- Policies
+    int64_t num_policies() const { return given_->size(); }
+    void adopt_policies();
+    ds_failure_cause adopt(int64_t index, const GivenPolicy& given);
+
+    // ---- One pass: step the worlds that have acted, begin, act
+    ds_status play_on();
     ds_status step();
+    ds_status begin();
+    ds_status act();
+    template <class IsDone>
+    void sleep_until(const IsDone& is_done);
+    void give_up_turn();
 
     // ---- Begin
     bool mark_over(int64_t now_ns);
@@ -94,10 +114,18 @@ private:
     void act_randomly(int64_t first, int64_t count);
     void act_idly(int64_t first, int64_t count);
     ds_status act_on_device();
-    void ask_caller(int64_t first, int64_t count, ds_replica_work* work);
+    void note_to_ask(int64_t first, int64_t count);
+    ds_status ask_callers();
+    Ref<AskedRows> rows_to_ask(int64_t policy);
+    bool some_have_returned() const;
+    ds_status take_answers();
+    ds_status take_answer(int64_t policy);
+    void fail_rows(int64_t first, int64_t count, int64_t cause);
+    void withdraw_questions();
     RandomKey key_of(int64_t row) const;
 
     // ---- Step
+    void find_ready();
     void record_steps();
     void record_step(int64_t world);
     void record_rewards(int64_t world);
@@ -128,36 +156,40 @@ private:
     int64_t row_bytes(const PlayedEpisode& played) const;
     int64_t observation_bytes() const { return num_agents_ * num_inputs_ * static_cast<int64_t>(sizeof(float)); }
 
-    const Ref<Simulator> simulator_;
+    Ref<Simulator> simulator_;  // null: it has ended
     const Ref<RequestQueue> requests_;
     const Ref<OutputQueue> outputs_;
+    const Ref<PolicyTable> given_;
+    const Ref<RowDesk> desk_;
     const int32_t number_;
     const int64_t num_worlds_, num_agents_, num_inputs_;
     const PartPlace time_left_;  // of a request with a length of its own, which policies see
     const bool on_host_;
 
     PolicySlot policies_[DS_MAX_POLICIES] = {};
-    PlayedEpisode* played_ = nullptr;      // per world
-    StepRecord* records_ = nullptr;        // likewise
+    uint32_t policies_version_ = 0;        // of given_, that was adopted
+    int64_t num_asked_ = 0;                // policies_ that callers are asked for
+    std::unique_ptr<PlayedEpisode[]> played_;  // per world
+    std::unique_ptr<StepRecord[]> records_;  // likewise
     int64_t active_ = 0;                   // worlds that play
-    int64_t* free_worlds_ = nullptr;       // a stack of num_worlds_ - active_
-    EpisodeStart* starts_ = nullptr;       // per world
-    uint8_t* ended_ = nullptr;             // per world: 1 + ds_episode_reason; 0: plays on
-    uint8_t* nonfinite_ = nullptr;         // by row: its native policy on the host could choose no action
+    std::unique_ptr<int64_t[]> free_worlds_;  // a stack of num_worlds_ - active_
+    std::unique_ptr<EpisodeStart[]> starts_;  // per world
+    std::unique_ptr<uint8_t[]> ended_;  // per world: 1 + ds_episode_reason; 0: plays on
+    std::unique_ptr<uint8_t[]> nonfinite_;  // by row: its native policy on the host could choose no action
     bool some_nonfinite_ = false;          // in this step
     int64_t num_ended_ = 0;                // that are marked in ended_
-    EpisodeSummary* summaries_ = nullptr;  // per world
-    int32_t* rows_ = nullptr;              // by policy, ascending in each
+    std::unique_ptr<EpisodeSummary[]> summaries_;  // per world
+    std::unique_ptr<uint8_t[]> ready_;     // per world: it has all actions of its next step, or has just made it
+    int64_t num_ready_ = 0;
+    std::unique_ptr<int32_t[]> rows_;  // of worlds that have not acted, by policy, ascending in each
+    std::unique_ptr<RowWait[]> waits_;  // by row
     int64_t first_row_[DS_MAX_POLICIES + 1] = {};
-    int64_t* row_steps_ = nullptr;         // by place in rows_
-    uint32_t* row_keys_ = nullptr;         // likewise, two each
-    uint64_t* row_tags_ = nullptr;         // likewise
-    ds_sampling* sampling_ = nullptr;      // by row
-    ds_sampling_key* keys_ = nullptr;      // by row
-    Output* new_outputs_ = nullptr;        // of num_worlds_
+    std::unique_ptr<ds_sampling[]> sampling_;  // by row
+    std::unique_ptr<ds_sampling_key[]> keys_;  // by row
+    std::unique_ptr<Output[]> new_outputs_;  // of num_worlds_
     int64_t num_new_outputs_ = 0;
-    PlayedRequest* finished_ = nullptr;    // of num_worlds_
-    PolicyCall* native_calls_ = nullptr;   // of num_policies()
+    std::unique_ptr<PlayedRequest[]> finished_;  // of num_worlds_
+    std::unique_ptr<PolicyCall[]> native_calls_;  // of num_policies()
     int64_t num_native_calls_ = 0;         // that are to be made
     char* scratch_ = nullptr;              // of native policies, per worker
     int64_t scratch_bytes_ = 0;            // of each worker
@@ -174,15 +206,12 @@ private:
     bool some_act_on_host_ = false;        // rows of a replica on CUDA
 
     std::unique_ptr<ReplicaRecorder> recorder_;  // null: nothing is recorded
-    int64_t asked_ns_ = 0;                 // when the caller was asked for actions
 
-    Stage stage_ = Stage::BEGIN;
-    int64_t policy_ = 0;                   // in the stages ACT and WAIT_FOR_ACTIONS
     uint32_t cancellations_ = 0;           // of the table, when they were last looked at
     int64_t next_deadline_ns_ = INT64_MAX; // no episode that is played has an earlier one
     double step_ns_ = 0, begin_ns_ = 0;    // smoothed: of a step, of the begin of one episode
     std::atomic<bool> closed_{false};
-    std::atomic<int64_t> steps_{0}, world_steps_{0}, episodes_{0};
+    std::atomic<int64_t> steps_{0}, world_steps_{0}, episodes_{0}, unasked_{0};
 };
 
 }  // namespace doorstep

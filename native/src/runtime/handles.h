@@ -27,9 +27,6 @@ namespace doorstep {
     X(SERIES, "a series")                       \
     X(CONFIG, "a configuration")                \
     X(SHARED_LEVEL, "a level")                  \
-    X(REQUEST_QUEUE, "a request queue")         \
-    X(OUTPUT_QUEUE, "an output queue")          \
-    X(REPLICA, "a replica")                     \
     X(ENGINE, "an engine")                      \
     X(CAMERAS, "cameras") /* of the library that draws */
 

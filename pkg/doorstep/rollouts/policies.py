@@ -13,7 +13,7 @@ from doorstep._native._generated import PolicyKind
 from doorstep._observations import or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.policy import load_policy
+from doorstep.policy import Policy, load_policy
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 from doorstep.policy.loading import check_observations
 from doorstep.rollouts.request import check_policy
@@ -32,7 +32,7 @@ class PolicyTable:
         most: how many there may be.
         simulator: the rules of the engine's simulators.
         in_use: the numbers that unanswered requests have.
-        passed_on: told a number that its policy has no longer.
+        tell: told a number and the policy that gets it, or None when its policy has it no longer.
         load: makes a policy of what requests have; None: `load_policy()`.
     """
 
@@ -41,10 +41,10 @@ class PolicyTable:
         most: int,
         simulator: SimulatorConfig,
         in_use: Callable[[], AbstractSet[int]],
-        passed_on: Callable[[int], None],
+        tell: Callable[[int, Any], None],
         load: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._num_agents, self._in_use, self._passed_on = simulator.num_agents, in_use, passed_on
+        self._num_agents, self._in_use, self._tell = simulator.num_agents, in_use, tell
         self._observations = or_default(simulator.observations)
         self._load = load or _load
         self._policies: list[Any] = [_UNUSED] * most
@@ -75,20 +75,25 @@ class PolicyTable:
     def _give_number(self, key: Any, given: Any, policy: Any, held: set[int]) -> int:
         """Ctrl-C may end it anywhere: then the policy has no number, or this one."""
         number = self._find_free(held)
-        others = {other: its for other, its in self._numbers.items() if its != number}
-        if len(others) < len(self._numbers):
-            self._passed_on(number)
-        self._given[number], self._policies[number], self._numbers = given, policy, {**others, key: number}
+        for other, its in list(self._numbers.items()):
+            if its == number:
+                self._drop(other, number)
+        self._tell(number, policy)
+        numbers = {**self._numbers, key: number}
+        self._given[number], self._policies[number], self._numbers = given, policy, numbers
         return number
+
+    def _drop(self, key: Any, number: int) -> None:
+        numbers = {other: its for other, its in self._numbers.items() if other != key}
+        self._numbers, self._given[number], self._policies[number] = numbers, _UNUSED, _UNUSED
+        self._tell(number, None)
 
     def drop_unused(self) -> None:
         """Refers no longer to policies that no unanswered request has, but for names."""
         in_use = self._in_use()
         for key, number in list(self._numbers.items()):
             if number not in in_use and not isinstance(key, str):
-                del self._numbers[key]
-                self._policies[number] = self._given[number] = _UNUSED
-                self._passed_on(number)
+                self._drop(key, number)
 
     def _find_free(self, held: set[int]) -> int:
         for number, policy in enumerate(self._policies):
@@ -103,6 +108,11 @@ class PolicyTable:
             argument="policy",
             hint="create the engine with a larger max_policies, or give requests one object instead of equal ones",
         )
+
+
+def is_callable(policy: Any) -> bool:
+    """Whether a loaded policy acts in Python."""
+    return not isinstance(policy, Policy) and type(policy) not in BUILT_IN
 
 
 def _load(given: Any) -> Any:

@@ -65,7 +65,7 @@ def test_every_request_is_accounted_for(controller: Any, replicas: int) -> None:
         assert engine.drain(10)
         assert_accounted_for(engine, results, 560)
         assert count(engine, "requests_answered", reason="failed", cause="caller") == 60
-        played = [replica.info() for replica in engine._core.replicas]
+        played = [engine._core.handle.replica(number) for number in range(replicas)]
         for name in ("steps", "step_seconds", "batch_fill"):
             assert count(engine, name) == sum(info.steps for info in played), name
         assert count(engine, "episodes_begun") == sum(info.episodes for info in played)
@@ -95,14 +95,15 @@ def test_requests_of_an_engine_that_is_closed_are_accounted_for() -> None:
     assert engine.metrics.total("active_worlds").last == 0
 
 
-@pytest.mark.filterwarnings("ignore:a replica has ended")
-def test_a_replica_that_dies_leaves_no_request_uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replica_that_dies_leaves_no_request_uncounted() -> None:
     config = RolloutConfig(SimulatorConfig(8, num_threads=1), devices=("cpu", "cpu"))
     with RolloutEngine(config) as engine:
-        died = engine._parts.replicas[0]
-        monkeypatch.setattr(died._handle, "run", lambda timeout: 1 / 0)
-        results = results_of(engine, some_requests(200))
-        died.join(5)
+        ids = engine.submit(some_requests(200))
+        while not count(engine, "steps"):
+            pass
+        engine._core.handle.end_replica(0)
+        results = list(engine)
+        assert len(ids) == 200
         assert engine.drain(10)
         assert count(engine, "requests_answered") == count(engine, "requests_submitted") == len(results) == 200
         assert count(engine, "episodes_begun") >= 200  # given back, and begun again

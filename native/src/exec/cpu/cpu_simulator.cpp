@@ -175,15 +175,35 @@ ds_status CpuSimulator::find_end(Ref<StepEvent>* event) {
 
 // ---- Stepping ----
 
-ds_status CpuSimulator::step() {
+// find_runs(first, count, step_run) calls step_run(first, count) for the runs of worlds that step.
+template <class FindRuns>
+ds_status CpuSimulator::step_runs(const FindRuns& find_runs) {
     std::atomic<uint32_t> trouble{0};
     pool_.run(config_.num_worlds, [&](int64_t first, int64_t count, int worker) {
-        const uint32_t met = model_->step(simulation_, first, count, profiling_ ? ticks_of(worker) : nullptr);
+        uint32_t met = 0;
+        find_runs(first, count, [&](int64_t start, int64_t length) {
+            met |= model_->step(simulation_, start, length, profiling_ ? ticks_of(worker) : nullptr);
+        });
         if (met) trouble.fetch_or(met, std::memory_order_relaxed);
     });
     trouble_ |= trouble.load(std::memory_order_relaxed);
     step_count_.fetch_add(1, std::memory_order_relaxed);
     return DS_STATUS_OK;
+}
+
+ds_status CpuSimulator::step() {
+    return step_runs([](int64_t first, int64_t count, const auto& step_run) { step_run(first, count); });
+}
+
+ds_status CpuSimulator::step_some(const uint8_t* mask) {
+    return step_runs([mask](int64_t first, int64_t count, const auto& step_run) {
+        for (int64_t world = first; world < first + count;) {
+            const int64_t start = world;
+            while (world < first + count && mask[world]) ++world;
+            if (world > start) step_run(start, world - start);
+            else ++world;
+        }
+    });
 }
 
 ds_status CpuSimulator::make_event(Ref<StepEvent>* event) {

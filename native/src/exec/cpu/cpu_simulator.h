@@ -108,6 +108,8 @@ public:
     void begin_work() override { progress_->begin(); }
     void end_work() override { progress_->end(); }
     ds_status step() override;
+    // Steps the worlds of the mask alone, one byte for each world.
+    ds_status step_some(const uint8_t* mask);
     ds_status make_event(Ref<StepEvent>* event) override;
     // Steps on the background thread, which releases the turn at the end.
     ds_status step_async(StepEvent& event) override;
@@ -135,6 +137,8 @@ public:
     ds_status read_profile(uint64_t* ticks) override;
 
 private:
+    template <class FindRuns>
+    ds_status step_runs(const FindRuns& find_runs);
     explicit CpuSimulator(const ds_simulator_config& config);
 
     int64_t own_bytes() const override;
