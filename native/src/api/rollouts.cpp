@@ -8,6 +8,7 @@
 #include "api/configs.h"
 #include "api/levels.h"
 #include "api/rollouts.h"
+#include "metrics/labels.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {
@@ -381,6 +382,16 @@ ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind,
         }
     }
     return call->set_policy(index, static_cast<ds_policy_kind>(kind), native);
+}
+
+ds_status ds_replica_label_policy(ds_replica replica, int64_t index, const char* labels) {
+    if (!labels) return fail_null("labels");
+    if (const ds_status status = check_labels(labels)) return status;
+    const ReplicaCall call(replica);
+    if (call.status()) return call.status();
+    if (const ds_status status = check_range("index", "", index, 0, call->num_policies() - 1)) return status;
+    call->label_policy(index, labels);
+    return DS_STATUS_OK;
 }
 
 ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards) {

@@ -190,6 +190,10 @@ ds_status Replica::set_policy(int64_t index, ds_policy_kind kind, const Ref<Poli
     return DS_STATUS_OK;
 }
 
+void Replica::label_policy(int64_t index, const char* labels) {
+    if (recorder_) recorder_->label_policy(index, labels);
+}
+
 bool Replica::take_scratch(const Policy& policy) {
     const int64_t alignment = Policy::kScratchAlignment;
     const int64_t bytes = (policy.scratch_bytes() + alignment - 1) / alignment * alignment;
@@ -224,7 +228,7 @@ ds_status Replica::play(int64_t timeout_ns, ds_replica_work* work) {
     if (stage_ == Stage::WAIT_FOR_ACTIONS) {
         if (recorder_) {
             const int64_t rows = first_row_[policy_ + 1] - first_row_[policy_];
-            if (const ds_status status = recorder_->acted(policy_, DS_POLICY_CALLER, asked_ns_, rows)) return status;
+            recorder_->acted(policy_, DS_POLICY_CALLER, asked_ns_, rows);
         }
         stage_ = Stage::ACT;
         ++policy_;
@@ -479,8 +483,7 @@ ds_status Replica::act(ds_replica_work* work) {
         if (slot.kind == DS_POLICY_NATIVE) act_natively(slot, first, rows);
         else if (slot.kind == DS_POLICY_RANDOM) act_randomly(first, rows);
         else act_idly(first, rows);
-        if (!recorder_) continue;
-        if (const ds_status status = recorder_->acted(policy_, slot.kind, start, rows)) return status;
+        if (recorder_) recorder_->acted(policy_, slot.kind, start, rows);
     }
     stage_ = Stage::STEP;
     return DS_STATUS_OK;
@@ -678,6 +681,7 @@ ds_status Replica::mark_nonfinite() {
             const PolicySlot& slot = policies_[played.policies[agent]];
             const uint8_t* const flags = slot.on_device ? on_device : nonfinite_;
             if (slot.kind != DS_POLICY_NATIVE || !flags || !flags[world * num_agents_ + agent]) continue;
+            if (recorder_) recorder_->met_nonfinite(1);
             mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (played.length - 1) + agent));
         }
     }

@@ -48,6 +48,7 @@ public:
 
     // As the functions of the C API.
     ds_status set_policy(int64_t index, ds_policy_kind kind, const Ref<Policy>& policy);
+    void label_policy(int64_t index, const char* labels);
     ds_status run(int64_t timeout_ns, ds_replica_work* work);
     ds_status fail_rows(int64_t cause);
     // What release does beside.

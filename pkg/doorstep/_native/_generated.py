@@ -39,6 +39,7 @@ MAX_TRACE_EVENTS = 16777216
 MAX_TRACE_TRACKS = 256
 TIME_SERIES_POINTS = 512
 SKETCH_RELATIVE_ERROR_PERCENT = 1
+SKETCH_WINDOW_SECONDS = 60
 MAX_POLICIES = 1024
 MAX_QUEUE_CAPACITY = 16777216
 PYTHON_SIGNATURE_BYTES = 512
@@ -2152,6 +2153,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_policy_forward", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
     ("ds_policy_act", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
     ("ds_metrics_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
+    ("ds_metrics_label", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     ("ds_metrics_release", ctypes.c_int, (ctypes.c_void_p,)),
     (
         "ds_metrics_open_series",
@@ -2165,7 +2167,11 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_series_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesInfo))),
     ("ds_series_get_totals", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesTotals))),
     ("ds_series_record", ctypes.c_int, (ctypes.c_void_p, ctypes.c_double, ctypes.c_int64)),
-    ("ds_series_get_quantiles", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    (
+        "ds_series_get_quantiles",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p),
+    ),
     (
         "ds_series_get_points",
         ctypes.c_int,
@@ -2227,6 +2233,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
     ),
     ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_replica_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
     ("ds_replica_set_rewards", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LevelRewards))),
     ("ds_replica_run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaWork))),
     ("ds_replica_fail", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
@@ -2430,6 +2437,7 @@ class Functions:
     ds_policy_forward: Any
     ds_policy_act: Any
     ds_metrics_create: Any
+    ds_metrics_label: Any
     ds_metrics_release: Any
     ds_metrics_open_series: Any
     ds_metrics_num_series: Any
@@ -2462,6 +2470,7 @@ class Functions:
     ds_output_queue_release: Any
     ds_replica_create: Any
     ds_replica_set_policy: Any
+    ds_replica_label_policy: Any
     ds_replica_set_rewards: Any
     ds_replica_run: Any
     ds_replica_fail: Any

@@ -248,6 +248,10 @@ class ReplicaHandle(Handle):
     def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
         check(load().ds_replica_set_policy(self.value, index, kind, policy))
 
+    def label_policy(self, index: int, labels: str) -> None:
+        """Labels of the policy's series in metrics, as the library writes them."""
+        check(load().ds_replica_label_policy(self.value, index, labels.encode()))
+
     def run(self, timeout: float) -> int:
         """Plays for some seconds, or until the caller is needed: a ReplicaNeed, with the details in `work`."""
         check(load().ds_replica_run(self.value, int(timeout * 1e9), ctypes.byref(self.work)))

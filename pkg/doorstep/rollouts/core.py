@@ -89,7 +89,7 @@ class Core:
     def start(self) -> None:
         """The caller ends the parts if it raises."""
         for replica in self.replicas:
-            replica.start(self._policies.__getitem__, self._native, self._renew_policies, self._replica_ended)
+            replica.start(self._policies, self._native, self._renew_policies, self._replica_ended)
         self.answers.start()
 
     def _make_replica(self, number: int) -> Replica:

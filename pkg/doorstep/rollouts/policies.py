@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, final
 
 from doorstep._arguments import refuse
+from doorstep._files import printable
 from doorstep._native._generated import PolicyKind
 from doorstep._observations import or_default
 from doorstep.config import SimulatorConfig
@@ -21,6 +22,7 @@ from doorstep.rollouts.request import check_policy
 BUILT_IN = {RandomPolicy: PolicyKind.RANDOM, IdlePolicy: PolicyKind.IDLE}
 
 _UNUSED = object()
+_NAME_LETTERS = 60
 
 
 @final
@@ -53,6 +55,11 @@ class PolicyTable:
 
     def __getitem__(self, number: int) -> Any:
         return self._policies[number]
+
+    def name_of(self, number: int) -> str:
+        """What its policy is called in metrics: the text that requests have, the policy's `name`, or that of the
+        function or class. At most 60 letters, the last ones."""
+        return printable(_name_of(self._given[number])).replace("\0", "\\0")[-_NAME_LETTERS:]
 
     def numbers_of(self, policy: Any, held: set[int]) -> list[int]:
         """The number of each agent's policy. held: gets them; the numbers in it pass to no other policy."""
@@ -109,6 +116,13 @@ def _load(given: Any) -> Any:
     policy = load_policy(given)
     check_policy(policy)
     return policy
+
+
+def _name_of(policy: Any) -> str:
+    if isinstance(policy, (str, os.PathLike)):
+        return os.fspath(policy)
+    names = (getattr(policy, "name", None), getattr(policy, "__name__", None))
+    return next((name for name in names if isinstance(name, str) and name), type(policy).__name__)
 
 
 def _identity(policy: Any) -> Any:

@@ -17,16 +17,16 @@ from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.levels.native import to_native_rewards
 from doorstep.levels.rules import Rewards
+from doorstep.metrics.labels import labels_text
 from doorstep.policy import Policy
 from doorstep.rollouts.exchange import AskedRows, Exchange
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads
-from doorstep.rollouts.policies import BUILT_IN
+from doorstep.rollouts.policies import BUILT_IN, PolicyTable
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.row_states import RowStates, on_host
 
-FindPolicy: TypeAlias = Callable[[int], Any]
 Ended: TypeAlias = Callable[[int, "BaseException | None"], None]
 
 _SLICE_SECONDS = 0.05  # of a run, after which the thread looks whether it shall end
@@ -60,21 +60,22 @@ class Replica:
             self._handle.set_rewards(to_native_rewards(reward))
         self._failures, self._threads = failures, threads
         self._states = RowStates()
+        self._labelled: set[int] = set()  # policies whose series have their names
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._last_info = self._handle.info()
         self._thread: threading.Thread | None = None
 
-    def start(self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended) -> None:
+    def start(self, policies: PolicyTable, native: NativePolicies, renew: Callable[[], None], ended: Ended) -> None:
         """Only the thread refers to these, so that the parts of an engine are no cycle, and go when it does.
 
         Args:
-            find_policy: the policy of a number of requests.
+            policies: those of the requests' numbers.
             native: what it reads of native policies.
             renew: called between passes.
             ended: told the replica's number, and what ended it, or None.
         """
         name = f"doorstep-replica-{self.number}"
-        arguments = find_policy, native, renew, ended
+        arguments = policies, native, renew, ended
         self._thread = threading.Thread(target=self._run, args=arguments, name=name, daemon=True)
         self._thread.start()
 
@@ -87,6 +88,7 @@ class Replica:
     def forget_policy(self, number: int) -> None:
         """It asks for the policy again: the number belongs to another one, or the weights have changed."""
         self._states.forget(number)
+        self._labelled.discard(number)
         with contextlib.suppress(ClosedError):
             self._handle.set_policy(number, PolicyKind.CALLER)
 
@@ -105,13 +107,13 @@ class Replica:
 
     # ---- The thread
 
-    def _run(self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended) -> None:
+    def _run(self, policies: PolicyTable, native: NativePolicies, renew: Callable[[], None], ended: Ended) -> None:
         self._threads.enter("a policy")
         cause: BaseException | None = None
         try:
             while (need := self._handle.run(_SLICE_SECONDS)) != ReplicaNeed.END:
                 if need == ReplicaNeed.ACTIONS:
-                    self._act(find_policy, native)
+                    self._act(policies, native)
                 renew()
         except BaseException as error:  # whatever it is, the engine must know that this replica plays no more
             cause = error
@@ -119,19 +121,25 @@ class Replica:
         self._handle.release()
         ended(self.number, cause)
 
-    def _act(self, find_policy: FindPolicy, native: NativePolicies) -> None:
+    def _act(self, policies: PolicyTable, native: NativePolicies) -> None:
         number = self._handle.work.policy
-        policy = find_policy(number)
-        if type(policy) in BUILT_IN:
-            self._handle.set_policy(number, BUILT_IN[type(policy)])
-            return
+        policy = policies[number]
         try:
-            if isinstance(policy, Policy):
+            self._label(number, policies)
+            if type(policy) in BUILT_IN:
+                self._handle.set_policy(number, BUILT_IN[type(policy)])
+            elif isinstance(policy, Policy):
                 native.give(number, policy, lambda handle: self._handle.set_policy(number, PolicyKind.NATIVE, handle))
             else:
                 self._call(number, policy)
         except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
             self._handle.fail(self._failures.number_of(error))
+
+    def _label(self, number: int, policies: PolicyTable) -> None:
+        """The policy's series in metrics get its name."""
+        if number not in self._labelled:
+            self._handle.label_policy(number, labels_text({"policy": policies.name_of(number)}))
+            self._labelled.add(number)
 
     def _call(self, number: int, policy: Callable[..., Any]) -> None:
         asked = self._handle.rows_to_act()
