@@ -249,7 +249,7 @@ void writers_lose_nothing_while_others_read() {
             CHECK_EQUAL(values.open(series), DS_STATUS_OK);
             for (int64_t i = 0; i < kValues; ++i) {
                 count->add(1);
-                quantiles->add(thread + 1);
+                quantiles->add(thread + 1, 0);
                 values->add(1, (i + thread) << 30);  // of another layout now and then
             }
             counter->record(1, 0);

@@ -11,7 +11,6 @@ from doorstep.errors import ArgumentError
 
 # Short options, and the fields of RolloutConfig that they are.
 _SHORT = {
-    "worlds": "simulator.num_worlds",
     "agents": "simulator.num_agents",
     "device": "simulator.device",
     "threads": "simulator.num_threads",
@@ -61,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from doorstep.serve import serve
 
     given = {path: value for name, path in _SHORT.items() if (value := getattr(arguments, name)) is not None}
-    config = apply_changes(RolloutConfig(SimulatorConfig()), {**given, **split_changes(arguments.changes)})
+    config = apply_changes(RolloutConfig(SimulatorConfig(arguments.worlds)), {**given, **split_changes(arguments.changes)})
     policies = {text: text for text in arguments.policies or ["random"]}
     token = _token_of(arguments.token_file)
     with RolloutEngine(config, levels=arguments.levels) as engine:

@@ -8,16 +8,18 @@ from typing import Any, final
 from urllib.parse import urlsplit
 
 from doorstep._arguments import refuse
+from doorstep.errors import ArgumentError
 
 _SHORTEST_TOKEN = 16
+_ASKS = {"WWW-Authenticate": "Bearer"}
 
 
 class Refused(Exception):
-    """A call that is not let in, with the status of its answer."""
+    """A call that is not let in, with the status of its answer and more headers."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, **headers: str) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.headers = status, headers
 
 
 @final
@@ -35,7 +37,8 @@ class Guard:
         if not isinstance(host, str) or not host:
             refuse("host", "an address or a name of this machine", host)
         if token is not None and not _is_token(token):
-            refuse("token", f"at least {_SHORTEST_TOKEN} printable characters of ASCII, without spaces", "a text that is not")
+            must = f"token must be at least {_SHORTEST_TOKEN} printable characters of ASCII, without spaces"
+            raise ArgumentError(must, argument="token")  # without the value, which is secret
         self._is_local, self._token = _is_loopback(host), token
         if not self._is_local and token is None:
             hint = "pass a token: --token-file FILE, or token= in Python; or listen on 127.0.0.1"
@@ -59,7 +62,7 @@ class Guard:
         if self._token is not None:
             given = headers.get("Authorization", "").encode(errors="replace")
             if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                raise Refused(401, "the request must have the header 'Authorization: Bearer TOKEN'")
+                raise Refused(401, "the request must have the header 'Authorization: Bearer TOKEN'", **_ASKS)
 
 
 def _is_token(token: Any) -> bool:

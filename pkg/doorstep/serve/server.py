@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Any, TypeAlias, final
 
 from doorstep._arguments import check_integer, check_text, refuse
+from doorstep._configs.checked import within
 from doorstep._native import VERSION_STRING
 from doorstep._optional import missing
 from doorstep.errors import ArgumentError, ClosedError, OutOfMemoryError, StateError
@@ -31,7 +32,7 @@ MOST_EPISODES = 4096  # of all requests that are being answered
 BODY_SECONDS = 30.0  # until a request's body is there
 WRITE_SECONDS = 30.0  # until a client has read a result
 _END_SECONDS = 5.0  # for answers that are being sent at the end
-_RETRY_SECONDS = "1"
+_RETRY = {"Retry-After": "1"}  # seconds
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 _STATUSES = ((ArgumentError, 400), (ClosedError, 503), (OutOfMemoryError, 503), (StateError, 409))
@@ -92,12 +93,8 @@ async def run_server(
         refuse("engine", "a doorstep.RolloutEngine", engine)
     guard, offer = Guard(host, token), _Offer(engine, _checked(policies))
     check_integer("port", port, 0, 65535)
-    application = web.Application(middlewares=[_answering(guard)], client_max_size=MOST_BYTES)
-    application.add_routes([
-        web.post("/episodes", offer.play),
-        web.get("/metrics", offer.metrics),
-        web.get("/info", offer.info),
-    ])
+    application = web.Application(client_max_size=MOST_BYTES)
+    application.router.add_route("*", "/{path:.*}", _answering(guard, offer))
     runner = web.AppRunner(
         application,
         handle_signals=False,
@@ -123,7 +120,8 @@ def _checked(policies: Any) -> Policies:
         refuse("policies", "a mapping of names to policies, at least one", policies)
     for name, policy in policies.items():
         check_text("policies", name)
-        check_policy(policy)
+        with within(f"policies[{name!r}]"):
+            check_policy(policy)
     return dict(policies)
 
 
@@ -143,19 +141,22 @@ async def _until_signal(stop: asyncio.Event) -> AsyncIterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _answering(guard: Guard) -> Any:
-    """Lets calls in, and makes answers of errors."""
+def _answering(guard: Guard, offer: _Offer) -> _Handler:
+    """Lets calls in, and makes answers of errors. aiohttp's own table of handlers would keep those of ended servers."""
+    handlers = {"/episodes": ("POST", offer.play), "/metrics": ("GET", offer.metrics), "/info": ("GET", offer.info)}
 
-    @web.middleware
-    async def answer(request: web.Request, handler: _Handler) -> Any:
+    async def answer(request: web.Request) -> Any:
         try:
             guard.check(request.headers)
+            if request.path not in handlers:
+                raise Refused(404, f"there are {', '.join(handlers)}")
+            method, handler = handlers[request.path]
+            if request.method != method:
+                raise Refused(405, f"{request.path} takes {method}", Allow=method)
             return await handler(request)
         except Refused as refused:
-            headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
-            headers |= {"Retry-After": _RETRY_SECONDS} if refused.status == 429 else {}
-            return web.json_response(error_of(refused), status=refused.status, headers=headers)
-        except web.HTTPException as error:  # of the library: no such page, a body that is too large
+            return web.json_response(error_of(refused), status=refused.status, headers=refused.headers)
+        except web.HTTPException as error:  # of the library: a body that is too large
             return web.json_response(error_of(error), status=error.status)
         except (ArgumentError, ClosedError, OutOfMemoryError, StateError) as error:
             status = next(status for kind, status in _STATUSES if isinstance(error, kind))
@@ -208,7 +209,7 @@ class _Offer:
         if self._is_ending:
             raise ClosedError("this server is ending", hint="send the requests to another one")
         if self._in_flight + len(asked) > self._most:
-            raise Refused(429, f"{self._in_flight} episodes are being answered, and at most {self._most} may be")
+            raise Refused(429, f"{self._in_flight} episodes are being answered, and at most {self._most} may be", **_RETRY)
         self._in_flight += len(asked)
         stream = _Stream()
         self._streams.add(stream)
