@@ -15,7 +15,7 @@ from tests.cli.conftest import Refused
 
 pytest.importorskip("aiohttp")
 
-from tests.pkg.serve.serving import Served
+from tests.pkg.serve.serving import Served, head_of
 
 TOKEN = "0123456789abcdef"
 
@@ -43,17 +43,17 @@ def still(observations):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly_in_the_middle_of_a_stream(started: subprocess.Popen[str], number: int) -> None:
-    assert started.stderr is not None
-    at = Served(started.stderr.readline().split()[1].removesuffix("/episodes,"))
+    assert started.stdout is not None
+    at = Served(started.stdout.readline().split()[0])
     allowed = {"Authorization": f"Bearer {TOKEN}"}
     info = json.loads(at.call("GET", "/info", **allowed)[2])
     assert info["policies"] == ["random", "slow:still"]
     assert info["config"]["scheduler"]["type"] == "priority"
     assert at.refusal("GET", "/info")[0] == 401
     body = json.dumps([{"max_steps": 1, "policy": "random"}, {"policy": "slow:still"}])
-    head = f"POST /episodes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+    head = head_of(f"Authorization: Bearer {TOKEN}", f"Content-Length: {len(body)}")
     with socket.create_connection(("127.0.0.1", at.port), 20) as client, client.makefile("rb") as answer:
-        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        client.sendall(head + body.encode())
         while b'"index": 0' not in answer.readline():
             pass
         started.send_signal(number)

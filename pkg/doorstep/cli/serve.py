@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from doorstep.cli.argument_types import LEVELS, POLICIES, add_device_argument, add_threads_argument, positive_integer
@@ -21,7 +20,6 @@ SUMMARY = "Offer a rollout engine over HTTP: play episodes that clients ask for,
 EXAMPLES = (
     "doorstep serve --policy trained --worlds 256",
     "doorstep serve --policy runs/7 --host 0.0.0.0 --token-file token.txt devices=cpu,cpu",
-    """curl -N http://127.0.0.1:8000/episodes --json '[{"seed": 1}, {"seed": 2}]'""",
 )
 
 
@@ -32,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "changes",
         nargs="*",
         metavar="KEY=VALUE",
-        help="change a field of the engine, such as scheduler.type=priority or devices=cpu,cpu; the fields are those of "
-        "a RolloutConfig",
+        help="change a field of the engine, such as scheduler.type=priority or devices=cpu,cpu; the fields are those "
+        "of a RolloutConfig",
     )
     add(
         "--policy",
@@ -60,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     from doorstep.serve import serve
 
     given = {path: value for name, path in _SHORT.items() if (value := getattr(arguments, name)) is not None}
-    config = apply_changes(RolloutConfig(SimulatorConfig(arguments.worlds)), {**given, **split_changes(arguments.changes)})
+    given |= split_changes(arguments.changes)
+    config = apply_changes(RolloutConfig(SimulatorConfig(arguments.worlds)), given)
     policies = {text: text for text in arguments.policies or ["random"]}
     token = _token_of(arguments.token_file)
     with RolloutEngine(config, levels=arguments.levels) as engine:
@@ -76,4 +75,4 @@ def _token_of(path: Path | None) -> str | None:
 
 
 def _say(url: str) -> None:
-    print(f"doorstep: {url}/episodes, {url}/metrics, {url}/info; Ctrl-C ends it", file=sys.stderr, flush=True)
+    print(f"{url} (POST /episodes, GET /metrics, GET /info; Ctrl-C ends it)", flush=True)

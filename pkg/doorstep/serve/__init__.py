@@ -1,9 +1,7 @@
 """A `RolloutEngine` and its metrics over HTTP.
 
->>> import doorstep
->>> from doorstep.serve import serve
->>> with doorstep.RolloutEngine(num_worlds=64) as engine:  # doctest: +SKIP
-...     serve(engine, {"random": "random"}, port=8000)  # until Ctrl-C
+with doorstep.RolloutEngine(num_worlds=64) as engine:
+    serve(engine, {"random": "random"}, port=8000)  # until Ctrl-C
 """
 
 from __future__ import annotations

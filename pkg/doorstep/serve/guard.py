@@ -14,7 +14,7 @@ _SHORTEST_TOKEN = 16
 _ASKS = {"WWW-Authenticate": "Bearer"}
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A call that is not let in, with the status of its answer and more headers."""
 
     def __init__(self, status: int, message: str, **headers: str) -> None:
@@ -47,22 +47,22 @@ class Guard:
     def check(self, headers: Any) -> None:
         """
         Raises:
-            Refused: the call is not let in.
+            RefusedError: the call is not let in.
         """
         hosts = headers.getall("Host", [])
         if len(hosts) != 1:
-            raise Refused(400, "the request must have one Host header")
+            raise RefusedError(400, "the request must have one Host header")
         # A page of another site may have its name resolve to 127.0.0.1: then Host is that name. Beyond this machine the
         # token, which such a page does not know, keeps it out
         if self._is_local and not _is_loopback(_name_in(f"//{hosts[0]}")):
-            raise Refused(403, f"Host is {hosts[0]!r}; it must be localhost or 127.0.0.1")
+            raise RefusedError(403, f"Host is {hosts[0]!r}; it must be localhost or 127.0.0.1")
         origins = headers.getall("Origin", [])
         if origins and any(urlsplit(origin).netloc != hosts[0] for origin in origins):
-            raise Refused(403, "requests of pages of other sites are refused")
+            raise RefusedError(403, "requests of pages of other sites are refused")
         if self._token is not None:
             given = headers.get("Authorization", "").encode(errors="replace")
             if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                raise Refused(401, "the request must have the header 'Authorization: Bearer TOKEN'", **_ASKS)
+                raise RefusedError(401, "the request must have the header 'Authorization: Bearer TOKEN'", **_ASKS)
 
 
 def _is_token(token: Any) -> bool:

@@ -19,7 +19,7 @@ from doorstep.errors import ArgumentError, ClosedError, OutOfMemoryError, StateE
 from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutEngine
 from doorstep.rollouts.request import check_policy
-from doorstep.serve.guard import Guard, Refused
+from doorstep.serve.guard import Guard, RefusedError
 from doorstep.serve.messages import Policies, error_line, error_of, requests_of, result_line
 
 try:
@@ -149,12 +149,12 @@ def _answering(guard: Guard, offer: _Offer) -> _Handler:
         try:
             guard.check(request.headers)
             if request.path not in handlers:
-                raise Refused(404, f"there are {', '.join(handlers)}")
+                raise RefusedError(404, f"there are {', '.join(handlers)}")
             method, handler = handlers[request.path]
             if request.method != method:
-                raise Refused(405, f"{request.path} takes {method}", Allow=method)
+                raise RefusedError(405, f"{request.path} takes {method}", Allow=method)
             return await handler(request)
-        except Refused as refused:
+        except RefusedError as refused:
             return web.json_response(error_of(refused), status=refused.status, headers=refused.headers)
         except web.HTTPException as error:  # of the library: a body that is too large
             return web.json_response(error_of(error), status=error.status)
@@ -191,7 +191,7 @@ class _Offer:
     async def metrics(self, request: web.Request) -> Any:
         metrics = self._engine.metrics
         if metrics is None:
-            raise Refused(404, "this engine measures nothing")
+            raise RefusedError(404, "this engine measures nothing")
         text = await asyncio.to_thread(metrics.to_prometheus)
         return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
 
@@ -209,7 +209,8 @@ class _Offer:
         if self._is_ending:
             raise ClosedError("this server is ending", hint="send the requests to another one")
         if self._in_flight + len(asked) > self._most:
-            raise Refused(429, f"{self._in_flight} episodes are being answered, and at most {self._most} may be", **_RETRY)
+            busy = f"{self._in_flight} episodes are being answered, and at most {self._most} may be"
+            raise RefusedError(429, busy, **_RETRY)
         self._in_flight += len(asked)
         stream = _Stream()
         self._streams.add(stream)
@@ -224,11 +225,11 @@ class _Offer:
 
 async def _body_of(request: web.Request) -> bytes:
     if request.content_type != "application/json":  # which forms of pages cannot send
-        raise Refused(415, "Content-Type must be application/json")
+        raise RefusedError(415, "Content-Type must be application/json")
     try:
         body: bytes = await asyncio.wait_for(request.read(), BODY_SECONDS)
     except asyncio.TimeoutError:
-        raise Refused(408, f"the body must be there within {BODY_SECONDS:g} seconds") from None
+        raise RefusedError(408, f"the body must be there within {BODY_SECONDS:g} seconds") from None
     return body
 
 
@@ -242,7 +243,7 @@ class _Stream:
 
     async def submit(self, engine: RolloutEngine, requests: list[EpisodeRequest]) -> None:
         """All or, with an error, none. The engine may have no room for a while, and is waited for in a thread."""
-        submitting = asyncio.ensure_future(asyncio.to_thread(_submit, engine, requests))
+        submitting = asyncio.ensure_future(asyncio.to_thread(engine._core.submit_futures, requests, None))
         try:
             self._futures = await asyncio.shield(submitting)
         except asyncio.CancelledError:
@@ -282,17 +283,6 @@ class _Stream:
 
     def cancel(self) -> None:
         _cancel(self._futures)
-
-
-def _submit(engine: RolloutEngine, requests: list[EpisodeRequest]) -> list[Future[EpisodeResult]]:
-    futures: list[Future[EpisodeResult]] = []
-    try:
-        for request in requests:
-            futures.append(engine.future(request))
-    except BaseException:
-        _cancel(futures)
-        raise
-    return futures
 
 
 def _cancel(futures: list[Future[EpisodeResult]]) -> None:

@@ -39,6 +39,12 @@ def failing(observations: Any) -> Any:
     raise ValueError("a policy that fails")
 
 
+def head_of(*headers: str) -> bytes:
+    """What comes before the body of a call, with these headers too."""
+    lines = ("POST /episodes HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers, "", "")
+    return "\r\n".join(lines).encode()
+
+
 class Served:
     """Where the server is."""
 
@@ -70,9 +76,8 @@ class Served:
     def begin(self, requests: Any) -> socket.socket:
         """A call of which nothing is read."""
         body = json.dumps(requests).encode()
-        head = f"POST /episodes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         connection = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
-        connection.sendall(head.encode() + body)
+        connection.sendall(head_of(f"Content-Length: {len(body)}") + body)
         return connection
 
 
