@@ -215,8 +215,8 @@ def run_until_ctrl_c(arguments: list[str]) -> None:
     """A server prints its address and ends with Ctrl-C; it gets a port that is free."""
     reader, writer = os.pipe()
     with open(reader) as printed, open(writer, "w") as stdout:
-        streams = {"stdout": stdout, "stderr": sys.stderr}
-        started = server().start(COMMAND, *arguments, "--port", "0", folder=Path.cwd(), **streams)
+        words = (*arguments, "--port", "0")
+        started = server().start(COMMAND, *words, folder=Path.cwd(), stdout=stdout, stderr=sys.stderr)
         stdout.close()
         line = printed.readline()
         started.send_signal(signal.SIGINT)

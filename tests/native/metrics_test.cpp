@@ -67,7 +67,7 @@ std::map<std::string, std::vector<double>> hard_values() {
 
 void quantiles_are_within_one_percent() {
     for (auto& [name, values] : hard_values()) {
-        Sketch sketch(nullptr);
+        Sketch sketch;
         for (const double value : values) sketch.add(value, 0);
         std::sort(values.begin(), values.end());
         CHECK_EQUAL(sketch.count(), values.size());
@@ -82,7 +82,7 @@ void quantiles_are_within_one_percent() {
 }
 
 void values_outside_the_range_count_at_its_ends() {
-    Sketch sketch(nullptr);
+    Sketch sketch;
     for (const double value : {0.0, 1e-13, 1.0, 1e30}) sketch.add(value, 0);
     CHECK_EQUAL(sketch.count(), 4);
     CHECK(sketch.quantile(0.4) == 0);
@@ -91,12 +91,12 @@ void values_outside_the_range_count_at_its_ends() {
     ds_series_totals totals = {};
     sketch.read(&totals);
     CHECK(totals.maximum == 1e30 && totals.minimum == 0);
-    CHECK(Sketch(nullptr).quantile(0.5) == 0);
+    CHECK(Sketch().quantile(0.5) == 0);
 }
 
 void merged_sketches_are_the_sketch_of_all_values() {
     for (const auto& [name, values] : hard_values()) {
-        Sketch all(nullptr), parts[3] = {Sketch(nullptr), Sketch(nullptr), Sketch(nullptr)}, merged(nullptr);
+        Sketch all, parts[3], merged;
         for (size_t i = 0; i < values.size(); ++i) {
             all.add(values[i], 0);
             parts[i * i % 7 % 3].add(values[i], 0);
@@ -128,14 +128,14 @@ void recent_quantiles_are_of_the_last_values() {
     constexpr int64_t kSecond = 1'000'000'000;
     Draws draw(5);
     std::vector<TimedValue> values;
-    Sketch all(nullptr), parts[3] = {Sketch(nullptr), Sketch(nullptr), Sketch(nullptr)};
+    Sketch all, parts[3];
     for (int64_t now = 0; now < 600 * kSecond; now += draw.integer(1, 100) == 1 ? 70 * kSecond : kSecond / 10) {
         const TimedValue value = {std::max<int64_t>(now - draw.integer(0, 2) * kSecond, 0), exp2(10 * uniform(draw))};
         values.push_back(value);
         all.add(value.value, value.time_ns);
         parts[draw.below(3)].add(value.value, value.time_ns);
         if (draw.below(20)) continue;
-        Sketch merged(nullptr);
+        Sketch merged;
         for (const Sketch& part : parts) merged.merge(part);
         for (const int64_t seconds : {1, 10, 60}) {
             const int64_t since = std::max<int64_t>(now - seconds * kSecond, 0);
@@ -249,7 +249,7 @@ void writers_lose_nothing_while_others_read() {
             CHECK_EQUAL(values.open(series), DS_STATUS_OK);
             for (int64_t i = 0; i < kValues; ++i) {
                 count->add(1);
-                quantiles->add(thread + 1, 0);
+                quantiles->add(thread + 1, (i + thread) << 30);  // of other spans
                 values->add(1, (i + thread) << 30);  // of another layout now and then
             }
             counter->record(1, 0);
@@ -276,7 +276,7 @@ void counts_stay_at_the_largest_number() {
     CHECK_EQUAL(count_of(*series), INT64_MAX);
     writer->add(INT64_MAX);
     CHECK_EQUAL(writer->value(), INT64_MAX);
-    Sketch all(nullptr), same(nullptr);
+    Sketch all, same;
     all.add(3, 0);
     for (int doubled = 0; doubled < 70; ++doubled) {
         same.merge(all);

@@ -47,7 +47,7 @@ Samples* Series::make_samples(ds_series_kind kind, ForkMutex* readers) {
     case DS_SERIES_COUNTER: return new (std::nothrow) Counter;
     case DS_SERIES_TIME_SERIES: return new (std::nothrow) TimeSeries(readers);
     default: {
-        std::unique_ptr<Sketch> sketch(new (std::nothrow) Sketch(readers));
+        std::unique_ptr<Sketch> sketch(new (std::nothrow) Sketch);
         return sketch && *sketch ? sketch.release() : nullptr;
     }
     }

@@ -27,8 +27,7 @@ int32_t exponent_of(double value) {
 
 }  // namespace
 
-Sketch::Sketch(ForkMutex* readers)
-    : readers_(readers), pages_(map_pages((1 + kBins) * static_cast<int64_t>(sizeof(Bin)), "metrics")) {}
+Sketch::Sketch() : pages_(map_pages((1 + kBins) * static_cast<int64_t>(sizeof(Bin)), "metrics")) {}
 
 // ---- Bins ----
 
@@ -69,20 +68,24 @@ void Sketch::add(double value, int64_t time_ns) {
 bool Sketch::make_current(int64_t span) {
     const int64_t place = span % kSpans;
     if (spans_[place].get() >= span) return spans_[place].get() == span;
-    if (readers_) readers_->lock();
+    spans_[place].set(-1);
     for (int32_t bin = 0; bin <= kBins; ++bin) {
         Cell<uint32_t>& number = bins()[bin].recent[place];
         if (number.get()) number.set(0);
     }
+    std::atomic_thread_fence(std::memory_order_release);
     spans_[place].set(span);
-    if (readers_) readers_->unlock();
     return true;
 }
 
 void Sketch::merge(const Samples& other) {
     const Sketch& from = static_cast<const Sketch&>(other);
     bool shared[kSpans];
-    for (int64_t place = 0; place < kSpans; ++place) shared[place] = make_current(from.spans_[place].get());
+    for (int64_t place = 0; place < kSpans; ++place) {
+        const int64_t span = from.spans_[place].get();
+        shared[place] = span >= 0 && make_current(span);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
     for (int32_t bin = 0; bin <= kBins; ++bin) {
         const Bin& more = from.bins()[bin];
         if (more.ever.get() == 0) continue;

@@ -14,14 +14,14 @@
 // tanh(3 / (8 kBinsPerOctave)) of all its values, relatively.
 //
 // Bins also count the values of recent spans of time, all of one length, in a ring: a new span takes the place of the
-// oldest. Spans begin at multiples of their length on the monotonic clock, hence those of two sketches add up too.
+// oldest. Spans begin at multiples of their length on the monotonic clock, hence those of two sketches add up too. No
+// lock is needed for that: the span that is replaced has ended longer ago than the longest window that readers ask for.
 //
 // A bin's numbers lie side by side in pages that the system provides when they are first written: few bins of a sketch
 // ever count anything.
 #pragma once
 
 #include "metrics/samples.h"
-#include "runtime/fork_mutex.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
@@ -34,8 +34,7 @@ public:
     static constexpr int64_t kSpans = 8;      // the current one and those before it
     static_assert(((kSpans - 1) << kSpanLog2) / 1'000'000'000 >= DS_SKETCH_WINDOW_SECONDS);
 
-    // readers: held by threads that read while another thread writes; null: no thread does.
-    explicit Sketch(ForkMutex* readers);
+    Sketch();
     // False: memory ran out, and nothing else may be called.
     explicit operator bool() const { return static_cast<bool>(pages_); }
 
@@ -75,9 +74,8 @@ private:
     int64_t count(Choice chosen) const;
     double quantile(double fraction, Choice chosen) const;
 
-    ForkMutex* const readers_;  // held while a span is replaced
-    const Pages pages_;         // Bin[1 + kBins]; the first is of values that count as 0
-    Cell<int64_t> spans_[kSpans];  // which span is at a place: its start / its length
+    const Pages pages_;            // Bin[1 + kBins]; the first is of values that count as 0
+    Cell<int64_t> spans_[kSpans];  // which span is at a place: its start / its length; -1: one is being replaced
     Totals totals_;
 };
 
