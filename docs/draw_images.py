@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import PIL.Image
+from draw_pages import curated_page, trained_page
 from draw_plan import plan
 from draw_plots import evaluation, learning_curves, positions
 from tests.system_packages import chromium, chromium_environment, chromium_options
@@ -20,7 +21,8 @@ import doorstep
 from doorstep import levels
 from doorstep.cli import main
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.recording.film import Film, side_by_side
+from doorstep.recording.film import Film
+from doorstep.recording.grid import side_by_side
 from doorstep.render import look, write_png
 
 IMAGES = Path(__file__).parent / "images"
@@ -82,7 +84,7 @@ def replay(path: Path) -> None:
             )
             width, height = REPLAY_SIZE
             opened = browser.new_page(viewport={"width": width, "height": height})
-            opened.goto(f"{page.as_uri()}#moment=48&camera=follow")
+            opened.goto(f"{page.as_uri()}#moment=60")
             opened.wait_for_selector("#agents tr")
             opened.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             opened.screenshot(path=path)
@@ -96,6 +98,8 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "grid.png": trained(84, 12, camera="overview", width=240, height=180, columns=4, counter=True, until="out"),
     "levels.png": curated,
     "replay.png": replay,
+    "trained.html": trained_page,
+    "levels.html": curated_page,
     "learning_curves.png": learning_curves,
     "positions.png": positions,
     "evaluation.png": evaluation,

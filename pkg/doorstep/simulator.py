@@ -393,13 +393,14 @@ class Simulator(TensorProperties, CameraProperties):
         """Copies of single worlds, for pictures and recordings."""
         return take_snapshots(self._session, slots, self._level_of)
 
-    def _level_of(self, world: int) -> tuple[str, tuple[tuple[float, float], tuple[float, float]] | None]:
-        """The name of the level that a world plays, and the low and the high (x, y) of its goal, if it is a place."""
+    def _level_of(self, world: int) -> tuple[str, tuple[tuple[float, float], tuple[float, float]] | None, float]:
+        """Of the level that a world plays, its name, the low and the high (x, y) of its goal, if it is a place, and its
+        exit."""
         index = int(self.level_indices.copy_to_host()[world, 0]) if self._config.max_levels else 0
-        name, goal = self._levels[index].name, self._levels[index].goal
+        level, goal = self._levels[index], self._levels[index].goal
         if goal is None or max(goal.max_x, goal.max_y) >= MAX_COORDINATE:
-            return name, None
-        return name, ((goal.min_x, goal.min_y), (goal.max_x, goal.max_y))
+            return level.name, None, level.exit
+        return level.name, ((goal.min_x, goal.min_y), (goal.max_x, goal.max_y)), level.exit
 
     # ---- Save, restore, hash ----
 

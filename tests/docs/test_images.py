@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.docs.pages import DOCS, PAGES
+from tests.render.test_replay import read_recording
 
 from doorstep.cli import main
 
@@ -32,7 +34,16 @@ def frames_of(path: Path) -> Iterator[NDArray[np.uint8]]:
             yield np.asarray(image.convert("RGB"))
 
 
+def contents_of(page: Path) -> tuple[dict[str, Any], bytes]:
+    """The recording of a replay without the version of doorstep, and its data: zlibs compress differently."""
+    recording, data = read_recording(page.read_text("utf-8"))
+    return {**recording, "version": None, "data": None}, data
+
+
 def assert_alike(drawn: Path, committed: Path) -> None:
+    if committed.suffix == ".html":
+        assert contents_of(drawn) == contents_of(committed), committed.name
+        return
     difference = DIFFERENCE.get(committed.name, 1)
     for number, (one, other) in enumerate(zip(frames_of(drawn), frames_of(committed), strict=True)):
         assert one.shape == other.shape, committed.name

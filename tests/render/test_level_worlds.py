@@ -174,8 +174,9 @@ def test_a_replay_is_as_precise_as_without_levels() -> None:
         state, used = sim.state, sim.state.static_kinds.to_numpy() != EntityKind.NONE
         positions, sizes = (field.to_numpy()[used][:, :2] for field in (state.static_positions, state.static_sizes))
     assert recording["unit"] == pytest.approx(np.abs(positions).max() / 32767, rel=0.1)
-    assert recording["bounds"][:2] == pytest.approx((positions - sizes / 2).min(axis=0))
-    assert recording["bounds"][2:] == pytest.approx((positions + sizes / 2).max(axis=0))
+    bounds = np.array([world["bounds"] for world in recording["worlds"]])
+    assert bounds[:, :2].min(axis=0) == pytest.approx((positions - sizes / 2).min(axis=0))
+    assert bounds[:, 2:].max(axis=0) == pytest.approx((positions + sizes / 2).max(axis=0))
     assert {world["objects"] for world in recording["worlds"]} == {2 + 24 + 32 + 12}
 
 
@@ -187,5 +188,5 @@ def test_a_replay_counts_the_steps_of_levels_with_a_length_of_their_own() -> Non
             recorder.record()
         _, data = read_recording(recorder.to_html())
     moments = 7
-    steps = np.frombuffer(data, "<i4", moments, offset=4 * moments * (2 + 2 + 1))  # after rewards, returns, episodes
+    steps = np.frombuffer(data, "<i4", moments, offset=4 * moments * (2 + 2 + 1))  # after rewards, final ones, episodes
     assert steps.tolist() == [0, 1, 2, 3, 0, 1, 2]

@@ -19,7 +19,7 @@ from doorstep.cli import main
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import RecordingWriter
-from doorstep.recording.film import side_by_side
+from doorstep.recording.grid import side_by_side
 
 SMALL = ("--size", "96x64", "--threads", "1", "--camera", "top", "--no-caption")
 
@@ -211,6 +211,11 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
         (["--size", "0x480"], "width is 0; it must be an integer, 1 to 4096"),
         (["--size", "640x5000"], "height is 5000; it must be an integer, 1 to 4096"),
         (["--grid", "20x20"], "argument --grid: '20x20' is 400 worlds; show 1 to 256"),
+        (["--glide", "--output", "glide.mp4"], "--glide is given without --grid, such as --grid 8x8."),
+        (
+            ["--grid", "2x2", "--glide"],
+            "glide is True; it must be False, unless the file is a video (.mp4",
+        ),
         (["--grid", "2x2", "--show", "1"], "argument --show: not allowed with argument --grid"),
         (["--until", "midnight"], "argument --until: invalid choice: 'midnight'"),
         (["--samples", "9"], "samples is 9; it must be an integer, 1 to 8"),

@@ -205,3 +205,8 @@ def test_a_page_is_the_viewers_own_if_it_connects_to_its_own_site(
 )
 def test_the_address_that_is_printed_can_be_opened(host: str, opened: str) -> None:
     assert address(host, 8080) == opened
+
+
+def test_worlds_are_shown_before_the_first_browser_asks() -> None:
+    with opened(Settings(worlds=4, policy="idle", port=0)) as (viewer, _):
+        assert all(thing._shown for thing in viewer._page.stage._things)

@@ -66,8 +66,8 @@ def let_pass(viewer: Viewer, seconds: float) -> None:
         time += max(wait, 1e-4)
 
 
-@pytest.mark.parametrize(("rate", "steps", "pictures"), [(20, 40, 40), (30, 60, 60), (5, 10, 10), (200, 400, 64)])
-def test_worlds_are_stepped_and_shown_at_the_rate_but_shown_at_most_32_times_a_second(
+@pytest.mark.parametrize(("rate", "steps", "pictures"), [(20, 40, 40), (30, 60, 50), (5, 10, 10), (200, 400, 50)])
+def test_worlds_are_stepped_and_shown_at_the_rate_but_shown_at_most_25_times_a_second(
     sim: doorstep.Simulator, rate: float, steps: int, pictures: int
 ) -> None:
     page = FakePage()
@@ -75,7 +75,7 @@ def test_worlds_are_stepped_and_shown_at_the_rate_but_shown_at_most_32_times_a_s
     let_pass(viewer_of(sim, play, page, rate), 2.0)
     assert play.position == pytest.approx(steps, abs=2)
     assert page.count("show") == pytest.approx(pictures, abs=4)
-    assert page.count("show_numbers") == pytest.approx(8, abs=1)
+    assert page.count("show_numbers") == pytest.approx(6, abs=1)
 
 
 def test_a_paused_viewer_waits_for_requests_and_shows_nothing_new(sim: doorstep.Simulator) -> None:

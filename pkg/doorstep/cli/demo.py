@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +27,18 @@ from doorstep.cli.argument_types import (
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.best_moment import BestMoment
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
-from doorstep.recording.film import side_by_side
-from doorstep.render import write_png
+from doorstep.recording.film import Film, Moments
 
 SUMMARY = "Step 1,024 worlds, report the speed, and draw a picture of agents at work."
 
 EXAMPLES = ("doorstep demo --trained", "doorstep demo --levels curated --policy scripted --worlds 40 --steps 150")
 
 _WIDTH, _HEIGHT = 480, 360  # pixels of the image of a world
+_PICTURED_STEP = 70  # trained agents are among the cubes then
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(policy=None)
     parser.add_argument("--trained", action="store_true", help="short for --policy trained")
     add_levels_argument(parser)
-    parser.add_argument("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
+    parser.add_argument("--steps", type=positive_integer, default=200, metavar="N", help="number of steps (200)")
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="the picture, a .png file (doorstep-demo-POLICY.png)"
     )
@@ -58,20 +60,17 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.policy = _policy_name(arguments)
     arguments.output = arguments.output or Path(f"doorstep-demo-{_as_part_of_a_name(arguments.policy)}.png")
     check_output(arguments.output, (".png",))
-    policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
-        if levels:
-            sim.reset()
-        player = Player(policy, sim, arguments.policy)
+    policy = policy_of(arguments)
+    with _playing(arguments, policy) as play:
         print(
-            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps, "
-            f"policy {arguments.policy}, seed {sim.seed}",
+            f"doorstep {doorstep.__version__}: {play.sim.num_worlds:,} worlds on {play.sim.device}, "
+            f"{arguments.steps:,} steps, policy {arguments.policy}, seed {play.sim.seed}",
             flush=True,
         )
-        best = BestMoment(sim, arguments.pictured)
-        tally = _step(sim, player, arguments, best)
-        _report(sim, arguments, tally)
-        _write_picture(arguments.output, best)
+        _report(play.sim, arguments, _step(play, arguments.steps))
+    arguments.worlds = min(arguments.pictured, arguments.worlds)
+    with _playing(arguments, policy) as play:
+        _write_picture(arguments.output, play, min(_PICTURED_STEP, arguments.steps))
     return 0
 
 
@@ -94,6 +93,39 @@ def _as_part_of_a_name(policy: str) -> str:
 # ---- Steps
 
 
+class _Play:
+    """Worlds in which a policy acts, from their beginning."""
+
+    def __init__(self, sim: doorstep.Simulator, policy: Any, arguments: argparse.Namespace) -> None:
+        self.sim = sim
+        self._player = Player(policy, sim, arguments.policy)
+        self._rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
+        self._place(np.arange(sim.num_worlds))
+
+    def step(self) -> float:
+        """Takes a step; the seconds that the worlds took, without the policy."""
+        self._player.act()
+        started = time.perf_counter()
+        self.sim.step()
+        self.sim.wait()
+        seconds = time.perf_counter() - started
+        self._place(np.flatnonzero(self.sim.dones.copy_to_host().any(axis=(1, 2))))
+        return seconds
+
+    def _place(self, worlds: NDArray[np.int64]) -> None:
+        if self._rooms_start:
+            self._rooms_start.place(worlds)
+
+
+@contextlib.contextmanager
+def _playing(arguments: argparse.Namespace, policy: Any) -> Iterator[_Play]:
+    levels = levels_of(arguments)
+    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
+        if levels:
+            sim.reset()
+        yield _Play(sim, policy, arguments)
+
+
 @dataclass
 class _Tally:
     """The results of the steps."""
@@ -111,35 +143,32 @@ class _Tally:
             self.returns_best = max(self.returns_best, float(returns.max()))
 
 
-def _step(sim: doorstep.Simulator, player: Player, arguments: argparse.Namespace, best: BestMoment) -> _Tally:
+def _step(play: _Play, steps: int) -> _Tally:
     tally = _Tally()
-    rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
-    if rooms_start:
-        rooms_start.place(np.arange(sim.num_worlds))
-    with Progress(arguments.steps, sys.stderr) as progress:
-        for step in range(1, arguments.steps + 1):
-            player.act()
-            started = time.perf_counter()
-            sim.step()
-            sim.wait()
-            tally.step_seconds += time.perf_counter() - started
-            dones, returns = sim.dones.copy_to_host(), sim.episode_returns.copy_to_host()
+    with Progress(steps, sys.stderr) as progress:
+        for step in range(1, steps + 1):
+            tally.step_seconds += play.step()
+            dones, returns = play.sim.dones.copy_to_host(), play.sim.episode_returns.copy_to_host()
             tally.count_returns(returns[dones != 0])
-            if rooms_start:
-                rooms_start.place(np.flatnonzero(dones.any(axis=(1, 2))))
-            if arguments.steps - step < sim.episode_length:  # a whole episode, if there is one
-                best.look(step)
-            progress.update(step, f"{_speed(sim.num_worlds, step, tally)}, {_mean_return(tally)}")
+            progress.update(step, f"{_speed(play.sim.num_worlds, step, tally)}, {_mean_return(tally)}")
     return tally
 
 
 # ---- The picture
 
 
-def _write_picture(output: Path, best: BestMoment) -> None:
-    images = best.draw(_WIDTH, _HEIGHT)
-    write_png(output, side_by_side(images))
-    print(f"picture  {output}: {count(len(images), 'world')} after step {best.step:,}")
+def _write_picture(output: Path, play: _Play, steps: int) -> None:
+    worlds = range(play.sim.num_worlds)
+    film = Film(list(worlds), camera="overview", width=_WIDTH, height=_HEIGHT, until="out")
+    written = film.write(output, play.sim, _moments(play, steps), "")
+    print(f"picture  {output}: {count(len(worlds), 'world')}, {written}")
+
+
+def _moments(play: _Play, steps: int) -> Moments:
+    yield 0
+    for step in range(1, steps + 1):
+        play.step()
+        yield step
 
 
 # ---- The report

@@ -16,7 +16,7 @@ from doorstep.evaluation.scores import Score
 from doorstep.levels import Level
 from doorstep.levels.choice import find_levels
 from doorstep.levels.files import AnyLevel
-from doorstep.recording.film import side_by_side
+from doorstep.recording.grid import side_by_side
 from doorstep.recording.panel import Image
 from doorstep.render import write_png
 

@@ -40,11 +40,11 @@ from doorstep.video import FRAMES_PER_SECOND
 SUMMARY = "Draw worlds: a picture (.png), a video (.mp4, .gif, .webp) or a replay for the browser (.html)."
 
 _GRID_WIDTH = 1280  # pixels
-_LEAST_CAPTIONED = 240  # pixels: width of a world of a grid that has a caption
 _MOST_SHOWN = 256
 
 EXAMPLES = (
     "doorstep render --policy trained --camera overview --output trained.gif",
+    "doorstep render --policy trained --grid 8x8 --glide --output glide.mp4",
     "doorstep render --actions doorstep.rec --output replay.html",
 )
 
@@ -83,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--grid", type=_grid, metavar="CxR", help="show the first C x R worlds, with a counter of those that got out"
     )
+    add("--glide", action="store_true", help="a video of a --grid begins close at a world and moves away to all")
     add(
         "--until",
         choices=UNTIL,
@@ -113,6 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(arguments.output, ENDINGS)
     if arguments.grid:
         _show_grid(arguments)
+    elif arguments.glide:
+        raise ArgumentError("--glide is given without --grid, such as --grid 8x8.", argument="glide")
     film = _film(arguments)
     with open_recording(arguments) or contextlib.nullcontext() as recording:
         _check_steps(arguments, recording)
@@ -228,11 +231,12 @@ def _film(arguments: argparse.Namespace) -> Film:
         samples=arguments.samples,
         shadows=arguments.shadows,
         fps=arguments.fps,
-        caption=arguments.caption and (not arguments.grid or width >= _LEAST_CAPTIONED),
+        caption=arguments.caption,
         until=until,
         skip=arguments.skip,
         columns=arguments.grid[0] if arguments.grid else None,
         counter=arguments.grid is not None,
+        glide=arguments.glide,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias, final, get_args
@@ -68,8 +69,8 @@ class GeneratedLevel(Document):
 
     @property
     def exit(self) -> float:
-        """The y beyond its last door, metres."""
-        return ROOM_ENDS[-1]
+        """The y beyond its last door, metres, as of `Level`; infinite with a goal."""
+        return ROOM_ENDS[-1] if self.goal is None else math.inf
 
 
 def reference() -> GeneratedLevel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, final
@@ -194,9 +195,11 @@ class Level(Document):
         return tuple(room.end for room in self.rooms)
 
     @property
-    def exit(self) -> float | None:
-        """The y beyond its last door, metres; None in a level without one."""
-        return max((room.end for room in self.rooms if room.door is not None), default=None)
+    def exit(self) -> float:
+        """The y beyond its last door, metres: agents that have been beyond it are out, and an episode whose agents all
+        are has succeeded. Infinite with a goal, which ends episodes instead, and without a door."""
+        ends = [room.end for room in self.rooms if room.door is not None]
+        return max(ends, default=math.inf) if self.goal is None else math.inf
 
     def _check_buttons(self) -> None:
         for i, button in enumerate(self.buttons):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 
 from doorstep._arguments import check_choice, check_flag, check_slots, refuse
 from doorstep._files import check_ending
+from doorstep.recording.grid import WHOLE, Glide, Grid, Window
 from doorstep.recording.panel import Image, Panel, with_border
 from doorstep.recording.replay_page import ReplayPage
 from doorstep.render import look, write_png
@@ -24,8 +24,7 @@ from doorstep.video import FRAMES_PER_SECOND, VIDEO_ENDINGS, load_av, write_vide
 
 Moments: TypeAlias = Iterator[int]  # the number of steps taken; the next step is taken when the next one is asked for
 
-_GAP = 4  # pixels between worlds side by side
-_GAP_COLOUR = tuple(round(255 * part) for part in look.rgb(look.BORDER))
+_LEAST_CAPTIONED = 240  # pixels: width of a world of a grid that has a caption
 _HEADER = 1 / 18  # height of the counter above worlds, in parts of theirs
 _LEAST_HEADER = 28  # pixels
 
@@ -42,12 +41,14 @@ class Film:
         worlds: slots of the worlds, side by side.
         camera, agent, width, height, samples, shadows: of the picture of each world, as for `Simulator.render()`.
         fps: moments shown per second.
-        caption: write in each picture which world it is, its step, its return and its open doors.
+        caption: write in each picture which world it is, its step, its return and its open doors; with a counter only
+            where pictures are large enough.
         until: "out": each world stops when all of its agents are out, or its episode ends, and the film when all have;
             "end": no world does.
         skip: moments that come before the first one that is shown.
         columns: of worlds; None: as many as make the whole about as wide as high.
         counter: write above the worlds how many have all agents out, which then have a border.
+        glide: a video begins close at the first world and moves away until it shows all. It goes on until then.
     """
 
     worlds: Sequence[int] = (0,)
@@ -63,6 +64,7 @@ class Film:
     skip: int = 0
     columns: int | None = None
     counter: bool = False
+    glide: bool = False
 
     def check(self, path: str | os.PathLike[str], sim: Simulator) -> None:
         """Refuses what `write()` would refuse after the steps.
@@ -73,6 +75,8 @@ class Film:
         """
         if check_ending(path, ENDINGS) in VIDEO_ENDINGS:
             load_av()
+        elif self.glide:
+            refuse("glide", f"False, unless the file is a video ({', '.join(VIDEO_ENDINGS)})", self.glide)
         slots = check_slots(self.worlds, sim.num_worlds).tolist()
         if not slots or len(set(slots)) < len(slots) or slots != list(self.worlds):
             refuse("worlds", "distinct slots of worlds, at least one", self.worlds)
@@ -102,14 +106,14 @@ class Film:
         return f"{image.shape[1]} x {image.shape[0]} pixels, after step {last:,}"
 
     def _write_video(self, path: str | os.PathLike[str], shooting: _Shooting, moments: Moments, _: str) -> str:
-        written = write_video(path, (shooting.image() for _ in shooting.shown(moments)), self.fps)
+        written = write_video(path, shooting.images(moments), self.fps)
         return f"{_count(written, 'frame')}, {self.fps:g} a second"
 
     def _write_page(self, path: str | os.PathLike[str], shooting: _Shooting, moments: Moments, title: str) -> str:
         page: ReplayPage | None = None
         for _ in shooting.shown(moments):
             if page is None:
-                page = ReplayPage(shooting.sim, self.worlds, title)
+                page = ReplayPage(shooting.sim, self.worlds, title, until_out=self.until == "out")
             else:
                 page.record()
         assert page is not None, "there is a moment before the first step"
@@ -126,6 +130,7 @@ class _Shooting:
         self._drawing = drawing
         until_out = film.until == "out"
         self._panels = [Panel(str(sim.world_offset + slot), until_out) for slot in film.worlds]
+        self._grid = Grid.of(len(self._panels), film.width, film.height, film.columns)
 
     def shown(self, moments: Moments) -> Iterator[int]:
         """The moments that are shown, by the number of steps taken."""
@@ -136,15 +141,29 @@ class _Shooting:
             if all(panel.stopped for panel in self._panels):
                 return
 
-    def image(self) -> Image:
-        """All worlds as they are now."""
-        images = [panel.image(self._drawing, self._film.caption) for panel in self._panels]
+    def images(self, moments: Moments) -> Iterator[Image]:
+        """All moments that are shown, and the last one again until a glide has ended."""
+        shown = self.shown(moments)
+        glide = Glide(self._grid, self._film.fps) if self._film.glide else None
+        for frame in itertools.count():
+            if next(shown, None) is None and (glide is None or frame >= glide.frames):
+                return
+            yield self.image(glide.window(frame) if glide else WHOLE)
+
+    def image(self, window: Window = WHOLE) -> Image:
+        """The worlds as they are now; all of them, unless a window is given."""
+        worlds = self._grid.draw(self._panel_image, window)
         if not self._film.counter:
-            return side_by_side(images, self._film.columns)
-        out = [panel.is_out for panel in self._panels]
-        framed = [with_border(image) if is_out else image for image, is_out in zip(images, out, strict=True)]
+            return worlds
+        out = sum(panel.is_out for panel in self._panels)
         step = max(panel.step for panel in self._panels)
-        return _under_header(side_by_side(framed, self._film.columns), f"{sum(out)} of {len(out)} out", f"step {step}")
+        return _under_header(worlds, f"{out} of {len(self._panels)} out", f"step {step}")
+
+    def _panel_image(self, number: int, width: int, height: int) -> Image:
+        panel, counter = self._panels[number], self._film.counter
+        caption = self._film.caption and (not counter or width >= _LEAST_CAPTIONED)
+        image = panel.image(self._drawing.resized(width, height), caption)
+        return with_border(image) if counter and panel.is_out else image
 
     def _see(self) -> None:
         slots = list(self._film.worlds)
@@ -174,16 +193,3 @@ ENDINGS = tuple(_WRITERS)
 
 def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
-def side_by_side(images: list[Image], columns: int | None = None) -> Image:
-    """Images of one size in rows; without `columns` the whole is about as wide as high."""
-    height, width = images[0].shape[:2]
-    columns = columns or min(len(images), math.ceil(math.sqrt(len(images) * height / width)))
-    rows = math.ceil(len(images) / columns)
-    shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
-    whole: Image = np.full(shape, _GAP_COLOUR, np.uint8)
-    places = itertools.product(range(0, shape[0], height + _GAP), range(0, shape[1], width + _GAP))
-    for image, (top, left) in zip(images, places, strict=False):
-        whole[top : top + height, left : left + width] = image
-    return whole

@@ -54,12 +54,12 @@ class Panel:
         anchor = place if before is None or self._anchor is None else self._anchor
         self._anchor = anchor + _GLIDE * (place - anchor)
         self._snapshot, self._image = snapshot, None
-        self.is_out = self.is_out or snapshot.agents_are_out()
+        self.is_out = self.is_out or (terminated and before is not None) or snapshot.agents_are_out()
         self.stopped = self.until_out and self.is_out
 
     def image(self, drawing: Drawing, caption: bool) -> Image:
         """The picture of its latest moment; not to be changed."""
-        if self._image is None:
+        if self._image is None or self._image.shape != drawing.shape:
             assert self._snapshot is not None, "see() comes first"
             self._image = drawing.draw(self._snapshot, self._anchor)
             if caption:

@@ -12,7 +12,6 @@ import os
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,75 +19,57 @@ from numpy.typing import NDArray
 
 from doorstep._files import printable, replaced_file
 from doorstep._native import VERSION_STRING
+from doorstep.recording.world_moments import Moment, WorldMoments
 from doorstep.render import look
-from doorstep.render.objects import Objects, Snapshot, objects_of
+from doorstep.render.camera import overview_box
+from doorstep.render.objects import Objects
 from doorstep.simulator import Simulator
 
 _PAGE = Path(__file__).parent / "page"
-_SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "marks.js", "renderer.js", "page.js")
-_STYLE = " ".join(f"--{name}: {look.table()[name]};" for name in ("text", "muted", "panel", "ground", "border"))
+_SCRIPTS = (
+    *("geometry.js", "meshes.js", "recording.js", "cameras.js", "marks.js", "renderer.js"),
+    *("views.js", "curve.js", "side.js", "input.js", "page.js"),
+)
+_COLOURS = ("text", "muted", "panel", "ground", "border", "open")
+_STYLE = " ".join(f"--{name}: {look.table()[name]};" for name in _COLOURS)
 _LARGEST = 32767  # of the integers that poses are written in
 _FINEST_UNIT = 0.001  # metres
+_ROTATION_STEPS = 2047  # of a quaternion's component, from 0 to 1
 _FRAME_HEIGHT = 560  # pixels, in notebooks
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """One world after one step."""
-
-    snapshot: Snapshot
-    objects: Objects
-    rewards: NDArray[np.float32]  # [A]
-    returns: NDArray[np.float32]  # [A], of the episode, as far as it was recorded
-    episode_length: int  # steps, as far as it was recorded
-    episode_step: int
 
 
 class ReplayPage:
     """Worlds of a simulator, moment by moment, as one HTML file.
 
-    The page plays, stops and scrubs, shows the worlds from above, from behind an agent or from any place, and plots the
-    rewards.
+    The page plays, stops and scrubs, shows all worlds or one from above, from behind an agent or from any place, and
+    has curves of the returns and a list of events that lead to their moments.
 
     Args:
         sim: the simulator; its worlds as they are now are the first moment.
         worlds: distinct slots of its worlds.
         title: the page's heading.
+        until_out: each world stops when all of its agents are out, or its episode ends.
     """
 
-    def __init__(self, sim: Simulator, worlds: Sequence[int], title: str) -> None:
+    def __init__(self, sim: Simulator, worlds: Sequence[int], title: str, until_out: bool = False) -> None:
         self._sim = sim
         self._slots = list(worlds)
         self._title = title
-        self._moments: list[list[_Moment]] = [[] for _ in self._slots]  # by world
+        self._worlds = [WorldMoments(until_out) for _ in self._slots]
         self.record()
 
     def __len__(self) -> int:
-        """Moments recorded so far."""
-        return len(self._moments[0])
+        """Moments recorded so far, of the world with the most."""
+        return max(len(world.moments) for world in self._worlds)
 
     def record(self) -> None:
         """Records the worlds as they are now; call it after every step."""
-        rewards, steps_remaining = self._sim.rewards.copy_to_host(), self._sim.steps_remaining.copy_to_host()
-        snapshots = self._sim._snapshots(self._slots)
-        for slot, moments, snapshot in zip(self._slots, self._moments, snapshots, strict=True):
-            last = moments[-1] if moments else None
-            step_rewards = rewards[slot, :, 0] if last else np.zeros_like(rewards[slot, :, 0])
-            same_episode = last is not None and last.snapshot.episode_index == snapshot.episode_index
-            remaining = int(steps_remaining[slot, 0, 0])
-            length = self._sim.episode_length
-            if self._sim.config.max_levels:  # each level has its own
-                length = last.episode_length if last and same_episode else remaining
-            moments.append(
-                _Moment(
-                    snapshot=snapshot,
-                    objects=objects_of(snapshot),
-                    rewards=step_rewards,
-                    returns=last.returns + step_rewards if last and same_episode else np.zeros_like(step_rewards),
-                    episode_length=length,
-                    episode_step=length - remaining,
-                )
-            )
+        sim = self._sim
+        tensors = (sim.rewards, sim.terminations, sim.steps_remaining)
+        rewards, terminations, remaining = (tensor.copy_to_host()[:, :, 0] for tensor in tensors)
+        length = None if sim.config.max_levels else sim.episode_length
+        for slot, world, snapshot in zip(self._slots, self._worlds, sim._snapshots(self._slots), strict=True):
+            world.see(snapshot, rewards[slot], bool(terminations[slot].any()), int(remaining[slot, 0]), length)
 
     def to_html(self) -> str:
         """The HTML file as text."""
@@ -119,44 +100,63 @@ class ReplayPage:
     def _recording(self) -> str:
         """JSON. `data` holds, for each world, the arrays of `_arrays` one after the other, compressed as a whole."""
         unit = self._unit()
-        data = b"".join(part for moments in self._moments for part in _arrays(moments, unit))
+        data = b"".join(part for world in self._worlds for part in _arrays(world.moments, unit))
         recording = {
             "version": VERSION_STRING,
             "unit": unit,
-            "bounds": self._bounds(),
             "agents": self._sim.num_agents,
             "colours": look.OBJECTS,
             "look": look.table(),
             "worlds": [
-                {"world": self._sim.world_offset + slot, "moments": len(moments), "objects": len(moments[0].objects)}
-                for slot, moments in zip(self._slots, self._moments, strict=True)
+                {
+                    "world": self._sim.world_offset + slot,
+                    "moments": len(world.moments),
+                    "level": printable(world.level) if self._sim.config.max_levels else "",
+                    "objects": len(world.moments[0].objects),
+                    "bounds": _bounds(world.moments),
+                    "box": _box(world.moments),
+                    "events": [[event.moment, event.step, event.text] for event in world.events],
+                }
+                for slot, world in zip(self._slots, self._worlds, strict=True)
             ],
             "data": base64.b64encode(zlib.compress(data, 9)).decode("ascii"),
         }
         return json.dumps(recording).replace("<", "\\u003c")
 
-    def _bounds(self) -> list[float]:
-        """The rectangle around all levels and their goals: its low and its high (x, y), metres."""
-        corners = np.array([moment.snapshot.level_bounds() for moments in self._moments for moment in moments])
-        finite = np.nan_to_num(corners, posinf=0.0, neginf=0.0)
-        return [*finite[:, 0].min(axis=0).tolist(), *finite[:, 1].max(axis=0).tolist()]
-
     def _unit(self) -> float:
         """Metres that a written length of 1 stands for: as fine as the largest length allows."""
         lengths = [
             float(np.abs(np.nan_to_num(moment.objects[name], posinf=0.0, neginf=0.0)).max())
-            for moments in self._moments
-            for moment in moments
+            for world in self._worlds
+            for moment in world.moments
             for name in ("centre", "size")
         ]
         return max(_FINEST_UNIT, max(lengths) / _LARGEST)
 
 
-def _arrays(moments: list[_Moment], unit: float) -> list[bytes]:
+def _bounds(moments: list[Moment]) -> list[float]:
+    """The rectangle around a world's levels and their goals: its low and its high (x, y), metres."""
+    low, high = _around([moment.snapshot.level_bounds() for moment in moments])
+    return [*low, *high]
+
+
+def _box(moments: list[Moment]) -> list[list[float]]:
+    """What the camera "overview" shows of a world: low and high (x, y, z), metres."""
+    with np.errstate(invalid="ignore"):
+        return _around([overview_box(moment.snapshot) for moment in moments])
+
+
+def _around(boxes: Sequence[object]) -> list[list[float]]:
+    finite = np.nan_to_num(np.array(boxes, np.float64), posinf=0.0, neginf=0.0)
+    return [finite[:, 0].min(axis=0).tolist(), finite[:, 1].max(axis=0).tolist()]
+
+
+def _arrays(moments: list[Moment], unit: float) -> list[bytes]:
     """Arrays of a world, little-endian, over M moments, A agents, O objects; the last is filled up to 4 bytes.
 
-    rewards float32 [M, A], returns float32 [M, A], episodes int32 [M], episode steps int32 [M],
-    held bodies int32 [M, A] (-1: none), leading agent int32 [M], goals float32 [M, 4]: low x and y, high x and y,
+    rewards and final rewards float32 [M, A] each, episodes int32 [M], episode steps int32 [M],
+    held bodies int32 [M, A] (-1: none), leading agent int32 [M], all agents out int32 [M],
+    goals float32 [M, 4]: low x and y, high x and y,
     columns of objects int16 [12, O, M] as differences along M: kind, index in `colours`, centre, rotation, size.
     """
     snapshots = [moment.snapshot for moment in moments]
@@ -164,11 +164,12 @@ def _arrays(moments: list[_Moment], unit: float) -> list[bytes]:
     differences = np.diff(columns, axis=-1, prepend=np.int16(0)).astype("<i2").tobytes()
     return [
         np.stack([moment.rewards for moment in moments]).astype("<f4").tobytes(),
-        np.stack([moment.returns for moment in moments]).astype("<f4").tobytes(),
+        np.stack([moment.final_rewards for moment in moments]).astype("<f4").tobytes(),
         np.array([snapshot.episode_index for snapshot in snapshots], "<i4").tobytes(),
         np.array([moment.episode_step for moment in moments], "<i4").tobytes(),
         np.stack([snapshot.agent_grabs for snapshot in snapshots]).astype("<i4").tobytes(),
         np.array([snapshot.leading_agent for snapshot in snapshots], "<i4").tobytes(),
+        np.array([moment.is_out for moment in moments], "<i4").tobytes(),
         np.stack([np.concatenate(snapshot.goal_bounds()) for snapshot in snapshots]).astype("<f4").tobytes(),
         differences + bytes(-len(differences) % 4),
     ]
@@ -180,7 +181,7 @@ def _columns(objects: Objects, unit: float) -> NDArray[np.int16]:
         objects["kind"][..., None].astype(np.float64),
         objects["colour"][..., None].astype(np.float64),
         objects["centre"] / unit,
-        objects["rotation"] * np.float64(_LARGEST),
+        objects["rotation"] * np.float64(_ROTATION_STEPS),
         objects["size"] / unit,
     ]
     whole = np.rint(np.nan_to_num(np.concatenate(parts, axis=-1), posinf=0.0, neginf=0.0))

@@ -130,6 +130,17 @@ def following(place: Vector) -> CameraPose:
     return CameraPose.look_at(place + _FOLLOW_OFFSET, place + _FOLLOW_AHEAD, fov=_FOLLOW_FOV)
 
 
+def overview_box(snapshot: Snapshot) -> tuple[Vector, Vector]:
+    """What "overview" shows: the low and the high corner of the box around the level, its goal and its agents."""
+    low, high = snapshot.level_bounds()
+    agents = snapshot.body_positions[: snapshot.num_agents, :2]
+    near = agents[(np.abs(agents - (low + high) / 2) < (high - low) / 2 + _OVERVIEW_REACH).all(axis=1)]
+    places = np.concatenate([np.stack([low, high]), near - _AGENT_HALF, near + _AGENT_HALF])
+    tops = (snapshot.static_positions + snapshot.static_sizes)[snapshot.static_kinds != EntityKind.NONE, 2]
+    height = min(float(tops.max(initial=_AGENT_HEIGHT)), _OVERVIEW_HEIGHT)
+    return np.append(places.min(axis=0), 0), np.append(places.max(axis=0), height)
+
+
 def _top(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
     """Straight down on the whole level, which lies along the picture's longer side."""
     _check_level("top", snapshot)
@@ -145,13 +156,7 @@ def _top(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
 def _overview(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
     """Obliquely on the whole level with its goal and its agents, as large as the picture allows."""
     _check_level("overview", snapshot)
-    low, high = snapshot.level_bounds()
-    agents = snapshot.body_positions[: snapshot.num_agents, :2]
-    near = agents[(np.abs(agents - (low + high) / 2) < (high - low) / 2 + _OVERVIEW_REACH).all(axis=1)]
-    places = np.concatenate([np.stack([low, high]), near - _AGENT_HALF, near + _AGENT_HALF])
-    tops = (snapshot.static_positions + snapshot.static_sizes)[snapshot.static_kinds != EntityKind.NONE, 2]
-    height = min(float(tops.max(initial=_AGENT_HEIGHT)), _OVERVIEW_HEIGHT)
-    box = np.stack([np.append(places.min(axis=0), 0), np.append(places.max(axis=0), height)])
+    box = np.stack(overview_box(snapshot))
     poses = [_showing(box, direction, aspect) for direction in _OVERVIEW_DIRECTIONS]
     return min(poses, key=lambda pose: float(np.linalg.norm(np.asarray(pose.position) - box.mean(axis=0))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,17 @@ class Drawing:
         self._height = check_integer("height", height, 1, MAX_RESOLUTION)
         self._samples = check_integer("samples", samples, 1, MAX_SAMPLES)
         self._shadows = check_flag("shadows", shadows)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of the picture."""
+        return self._height, self._width, 3
+
+    def resized(self, width: int, height: int) -> Drawing:
+        """The same with another size of the picture, pixels."""
+        other = copy.copy(self)
+        other._width, other._height = width, height
+        return other
 
     def agent_of(self, snapshot: Snapshot) -> int:
         """The agent of the cameras "follow" and "agent"."""

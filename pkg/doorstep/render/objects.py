@@ -45,6 +45,7 @@ class Snapshot:
     world: int  # its slot
     level: str  # its name
     goal: tuple[Corner, Corner] | None  # its low and high (x, y), metres, if the level has one of finite size
+    exit: float  # of the level, metres
     episode_index: int
     body_positions: FloatArray  # [B, 3], agents first: bottom centre; cubes: centre
     body_rotations: FloatArray  # [B, 4] (w, x, y, z)
@@ -75,11 +76,8 @@ class Snapshot:
         return int(np.argmax(self.agent_max_y))
 
     def agents_are_out(self) -> bool:
-        """Whether every agent is in the goal or beyond the end of the level."""
-        (low, high), (_, end) = self.goal_bounds(), self.floor_bounds()
-        places = self.body_positions[: self.num_agents, :2]
-        in_goal = ((places >= low) & (places <= high)).all(axis=1)
-        return bool((in_goal | ((places[:, 1] > end[1]) & (self.goal is None))).all())
+        """Whether every agent has been beyond the exit in this episode."""
+        return bool((self.agent_max_y > self.exit).all())
 
     def level_bounds(self) -> tuple[FloatArray, FloatArray]:
         """The rectangle around the level and its goal: its low and its high (x, y), metres."""
@@ -105,23 +103,23 @@ class Snapshot:
         return (centres - halves).min(axis=0), (centres + halves).max(axis=0)
 
 
-_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", "level", "goal"))
+_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", "level", "goal", "exit"))
 
 
 def take_snapshots(
-    session: Session, worlds: Iterable[int], level_of: Callable[[int], tuple[str, tuple[Corner, Corner] | None]]
+    session: Session, worlds: Iterable[int], level_of: Callable[[int], tuple[str, tuple[Corner, Corner] | None, float]]
 ) -> list[Snapshot]:
     """Copies worlds as they are after everything begun on the simulator; each copy is of one moment.
 
-    level_of: the name and the goal of the level of a world.
+    level_of: the name, the goal and the exit of the level of a world.
     """
     fields = WorldFields(session, _FIELDS)
     snapshots = []
     for world in worlds:
         values = fields.read(world)
         episode_index = int(values.pop("episode_index"))
-        level, goal = level_of(world)
-        snapshots.append(Snapshot(world=world, level=level, goal=goal, episode_index=episode_index, **values))
+        level, goal, end = level_of(world)
+        snapshots.append(Snapshot(world=world, level=level, goal=goal, exit=end, episode_index=episode_index, **values))
     return snapshots
 
 

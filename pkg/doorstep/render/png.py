@@ -49,7 +49,7 @@ def encode_png(image: ArrayLike) -> bytes:
     pixels = _check_pixels(image)
     height, width, channels = pixels.shape
     header = struct.pack(">2I5B", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
-    data = zlib.compress(_filter(pixels).tobytes(), 9)
+    data = zlib.compress(_filter(pixels).tobytes(), 6)  # 9 takes five times as long and saves 3%
     return _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
 
 

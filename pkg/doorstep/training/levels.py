@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
@@ -20,8 +21,8 @@ class LevelOutcomes(NamedTuple):
     """The episodes that ended in a rollout, as sums for each of L levels: float64 [L].
 
     episodes: how many ended.
-    successes: how many of them succeeded: the goal was reached; in a level without a goal, all agents were beyond its
-        last door, though perhaps not at the same time.
+    successes: how many of them succeeded: the goal was reached, or all agents were beyond the level's exit, though
+        perhaps not at the same time.
     returns: sum of their returns; that of an episode is the mean of its agents' sums of rewards.
     """
 
@@ -78,8 +79,7 @@ class TrainingLevels:
         self.levels = levels_of(arenas)
         text = "\n".join(level.to_json() for level in self.levels)
         self.digest = torch.frombuffer(bytearray(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8)
-        exits = [float("inf") if arena.has_goal else exit_of(arena) for arena in arenas]
-        self._exits = torch.tensor(exits, device=device)
+        self._exits = torch.tensor([_level_of(arena).exit for arena in arenas], device=device)
         self._last_rooms = torch.tensor([start_of_last_room(arena) for arena in arenas], device=device)
         self.has_reference_rooms = torch.tensor(list(map(has_reference_rooms, arenas)), device=device)
 
@@ -124,9 +124,17 @@ def arenas_of(config: TrainingConfig) -> list[Arena]:
     """
     arenas = find_arenas(config.levels, config.simulator.num_agents)
     for arena in arenas:
-        if not arena.has_goal:
-            exit_of(arena)
+        if not arena.has_goal and math.isinf(_level_of(arena).exit):
+            raise ArgumentError(
+                f"level {arena.name!r} has neither a goal nor a room with a door, so that no episode in it can succeed",
+                argument="levels",
+                hint="give it a goal",
+            )
     return arenas
+
+
+def _level_of(arena: Arena) -> AnyLevel:
+    return arena.level or GeneratedLevel()
 
 
 def has_reference_rooms(arena: Arena) -> bool:
@@ -147,19 +155,3 @@ def start_of_last_room(arena: Arena) -> float:
     if level is None or isinstance(level, GeneratedLevel):
         return GeneratedLevel().room_ends[-2]
     return max((room.start for room in level.rooms if room.door is not None), default=0.0)
-
-
-def exit_of(arena: Arena) -> float:
-    """The y beyond the last door of a level, metres.
-
-    Raises:
-        ArgumentError: it has no door.
-    """
-    end = (arena.level or GeneratedLevel()).exit
-    if end is None:
-        raise ArgumentError(
-            f"level {arena.name!r} has neither a goal nor a room with a door, so that no episode in it can succeed",
-            argument="levels",
-            hint="give it a goal",
-        )
-    return end

@@ -48,9 +48,12 @@ class Controls:
         self._last_step = play.length or 0
         self._sought = False  # whether the step slider was moved since its position was last sent
         self._add_run(server.gui, play, rate)
-        self._add_look(server.gui)
         self._add_input(server.gui, play)
-        self._add_numbers(server.gui)
+        panel = server.gui.add_panel()  # apart from the rest: on phones it begins folded
+        with panel.add_tab("look and numbers"):
+            self._add_look(server.gui)
+            self._add_numbers(server.gui)
+        panel.dock_below(server.gui.main_panel)
 
     def _add_run(self, gui: viser.GuiApi, play: Play, rate: float) -> None:
         self.status = gui.add_html("")

@@ -15,8 +15,8 @@ _LARGEST_Y = 5  # in self_observations
 class Outcomes:
     """Counts the episodes that end while a simulator is stepped.
 
-    An episode succeeds if its goal is reached; in a level without a goal, if all agents were beyond its last door,
-    though perhaps not at the same time. Where neither exists, none succeeds.
+    An episode succeeds if its goal is reached or all agents were beyond the exit of its level, though perhaps not at
+    the same time.
 
     Attributes:
         episodes: that ended, how many.
@@ -26,8 +26,7 @@ class Outcomes:
 
     def __init__(self, sim: Simulator) -> None:
         self._sim = sim
-        exits = [np.inf if level.goal is not None or level.exit is None else level.exit for level in sim.levels]
-        self._exits = np.array(exits)
+        self._exits = np.array([level.exit for level in sim.levels])
         self.clear()
 
     def clear(self) -> None:
@@ -46,12 +45,10 @@ class Outcomes:
         return self._sim.levels[int(self._levels[world])]
 
     def all_out(self) -> list[int]:
-        """The worlds whose agents are all beyond the last door now, in levels without a goal."""
+        """The worlds whose agents have all been beyond the exit in this episode."""
         exits = self._exits[self._present_levels()]
-        if not np.isfinite(exits).any():
-            return []
-        agents = read(self._sim.state.body_positions)[:, : self._sim.num_agents, 1]
-        return [int(world) for world in np.flatnonzero((agents > exits[:, None]).all(axis=1))]
+        out: list[int] = np.flatnonzero((read(self._sim.state.agent_max_y) > exits[:, None]).all(axis=1)).tolist()
+        return out
 
     def add(self) -> None:
         """Counts the episodes that ended with the simulator's last step."""

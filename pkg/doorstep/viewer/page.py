@@ -162,10 +162,10 @@ def preset_place(preset: str, layout: Layout, cell: int, lens: Lens) -> Place:
     return _nearest_place(layout.whole() if preset == "all" else layout.box(cell), _SIDES[preset], lens)
 
 
-def place_behind(sim: Simulator, world: int, agent: int, offset: Array) -> Place:
-    """Behind and above an agent, looking in its direction."""
+def place_behind(sim: Simulator, world: int, agent: int, offset: Array, turning: bool) -> Place:
+    """Behind and above an agent, looking along the level; `turning`: in the agent's direction."""
     position = read(sim.state.body_positions)[world, agent] + offset
-    heading = yaw(read(sim.state.body_rotations)[world, agent])
+    heading = yaw(read(sim.state.body_rotations)[world, agent]) if turning else 0.0
     ahead = np.array([-np.sin(heading), np.cos(heading), 0.0])
     return position - _BEHIND * ahead + (0, 0, _ABOVE), position + _AHEAD * ahead
 

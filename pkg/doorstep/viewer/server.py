@@ -100,6 +100,7 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
             viewer = Viewer(sim, play, page, layout, keys, settings.rate, settings.keep_running)
             page.connect(viewer.requests, viewer)
             keyboard.connect(server, keys, lambda: viewer.requests.post(viewer.press_reset_key))
+            viewer.prepare()
             try:
                 yield viewer, server
             finally:

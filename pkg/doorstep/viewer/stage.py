@@ -6,7 +6,7 @@ An array is sent only if it differs from the one sent before: while agents walk,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
 from doorstep.viewer import world_arrays
-from doorstep.viewer.world_arrays import Array, Boxes, BoxesOf, Layout, Trails
+from doorstep.viewer.world_arrays import Array, Boxes, BoxesOf, Layout, Trails, read
 
 _TILE = 2.0  # metres, side of the floor's tiles
 _LINE_HEIGHT = 0.1  # metres above the walls, of the line around the current world
@@ -103,16 +103,34 @@ def _mesh(vertices: object, faces: object) -> Mesh:
 
 # ---- The scene ----
 
-_Things = dict[str, tuple[BoxesOf, Mesh, Array | None]]  # name: boxes, mesh, colour; None: one colour per instance
+_BODY_FIELDS = ("body_kinds", "body_positions", "body_sizes", "body_rotations")
+_Meshes = dict[str, tuple[Mesh, Array | None]]  # name: mesh and colour; None: one colour per instance
 
-_THINGS: _Things = {
-    "walls": (world_arrays.walls, _box(base=0), world_arrays.WALL_COLOUR),
-    "doors": (world_arrays.doors, _box(base=0), None),
-    "buttons": (world_arrays.buttons, _box(base=0), None),
-    "cubes": (world_arrays.cubes, _box(base=-0.5), world_arrays.CUBE_COLOUR),
-    "agents": (world_arrays.agents, _agent_body(), None),
-    "eyes": (world_arrays.agents, _agent_eyes(), world_arrays.EYE_COLOUR),
-}
+# What has instances in the same boxes: how these are made, the fields of the state that they follow from, and meshes.
+_THINGS: tuple[tuple[BoxesOf, tuple[str, ...], _Meshes], ...] = (
+    (
+        world_arrays.walls,
+        ("static_kinds", "static_positions", "static_sizes"),
+        {"walls": (_box(base=0), world_arrays.WALL_COLOUR)},
+    ),
+    (
+        world_arrays.doors,
+        ("static_kinds", "static_positions", "static_sizes", "door_static", "door_open"),
+        {"doors": (_box(base=0), None)},
+    ),
+    (
+        world_arrays.buttons,
+        ("button_positions", "button_pressed", "button_doors"),
+        {"buttons": (_box(base=0), None)},
+    ),
+    (world_arrays.cubes, _BODY_FIELDS, {"cubes": (_box(base=-0.5), world_arrays.CUBE_COLOUR)}),
+    (
+        world_arrays.agents,
+        _BODY_FIELDS,
+        {"agents": (_agent_body(), None), "eyes": (_agent_eyes(), world_arrays.EYE_COLOUR)},
+    ),
+)
+_FIELDS = sorted({name for _, fields, _ in _THINGS for name in fields})
 
 
 class Stage:
@@ -122,12 +140,10 @@ class Stage:
         self._sim = sim
         self._layout = layout
         _add_lights(scene)
-        floors = _floors(layout)
-        self._floors = tuple(floors)
-        self._things = {**floors, **_THINGS}
-        self._instances = {
-            name: Instances(scene, name, mesh, colour) for name, (_, mesh, colour) in self._things.items()
-        }
+        self._floors = [Instances(scene, name, *of) for name, of in _floors(layout).items()]
+        for floor in self._floors:
+            floor.show(world_arrays.floors(layout))
+        self._things = [_Thing(scene, *thing) for thing in _THINGS]
         self._labels = [_add_label(scene, cell, layout) for cell in range(layout.cells)]
         self._names = [""] * layout.cells
         self._frame = Lines(scene, "current world", thickness=0.3)
@@ -140,10 +156,11 @@ class Stage:
 
     def show(self, worlds: range, current: int, names: Sequence[str], trails: Trails) -> None:
         """Shows the present state of some worlds, one per cell with its name, and the lines of the current one."""
-        boxes = {boxes_of: boxes_of(self._sim, worlds, self._layout) for boxes_of, _, _ in self._things.values()}
+        shown = slice(worlds.start, worlds.stop)
+        fields = {name: read(getattr(self._sim.state, name))[shown].tobytes() for name in _FIELDS}
+        for thing in self._things:
+            thing.show(self._sim, worlds, self._layout, fields)
         offset = self._layout.offsets[current - worlds.start]
-        for name, (boxes_of, _, _) in self._things.items():
-            self._instances[name].show(boxes[boxes_of])
         if self._marked != (worlds, current):
             self._frame.show(*_around(self._layout, offset))
             self._marked = (worlds, current)
@@ -164,9 +181,28 @@ class Stage:
             if event.instance_index is not None:
                 clicked(event.instance_index, event.client)
 
-        for name, instances in self._instances.items():
-            if name in self._floors:
-                instances.on_click(choose)
+        for floor in self._floors:
+            floor.on_click(choose)
+
+
+class _Thing:
+    """Instances of meshes in the same boxes, which are made again only when a field that they follow from changes."""
+
+    def __init__(self, scene: viser.SceneApi, boxes_of: BoxesOf, fields: tuple[str, ...], meshes: _Meshes) -> None:
+        self._boxes_of = boxes_of
+        self._fields = fields
+        self._instances = [Instances(scene, name, *of) for name, of in meshes.items()]
+        self._shown: tuple[range, list[bytes]] | None = None
+
+    def show(self, sim: Simulator, worlds: range, layout: Layout, fields: Mapping[str, bytes]) -> None:
+        """Shows the present state of some worlds. fields: their bytes, by name."""
+        now = worlds, [fields[name] for name in self._fields]
+        if now == self._shown:
+            return
+        boxes = self._boxes_of(sim, worlds, layout)
+        for instances in self._instances:
+            instances.show(boxes)
+        self._shown = now
 
 
 class Instances:
@@ -179,11 +215,11 @@ class Instances:
         self._colour = colour
         self._handle: viser.BatchedMeshHandle | None = None
         self._sent: dict[str, Array] = {}
-        self._clicked: Callable[[viser.SceneNodePointerEvent[Any]], Coroutine[Any, Any, None]] | None = None
 
     def on_click(self, clicked: Callable[[viser.SceneNodePointerEvent[Any]], Coroutine[Any, Any, None]]) -> None:
-        """Calls a function when an instance is clicked; before the first `show()`."""
-        self._clicked = clicked
+        """Calls a function when an instance is clicked; after the first `show()`."""
+        assert self._handle is not None
+        self._handle.on_click(clicked)
 
     def show(self, now: Boxes) -> None:
         """Shows these boxes and keeps their arrays, which must not be written afterwards."""
@@ -203,8 +239,6 @@ class Instances:
                 cast_shadow=False,
                 receive_shadow=False,
             )
-            if self._clicked is not None:
-                self._handle.on_click(self._clicked)
         else:
             for name, array in arrays.items():
                 if not _same(array, self._sent[name]):
@@ -244,11 +278,11 @@ def _same(one: Array, other: Array) -> bool:
     return one.tobytes() == other.tobytes()
 
 
-def _floors(layout: Layout) -> _Things:
+def _floors(layout: Layout) -> _Meshes:
     """The two colours of a chessboard."""
     low, high = layout.low.tolist(), layout.high.tolist()
     return {
-        name: (world_arrays.floors, _tiles(low, high, _TILE, odd), colour)
+        name: (_tiles(low, high, _TILE, odd), colour)
         for name, odd, colour in zip(("floors", "odd floors"), (False, True), world_arrays.FLOOR_COLOURS, strict=True)
     }
 

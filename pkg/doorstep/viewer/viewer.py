@@ -17,9 +17,9 @@ from doorstep.viewer.play import LivePlay, Pace, Play, RecordedPlay
 from doorstep.viewer.requests import Requests, is_collision
 from doorstep.viewer.world_arrays import Layout, Trails, read
 
-_SCENE_PERIOD = 1 / 32  # seconds between two updates of the scene, at least; likewise of numbers and picture
-_NUMBERS_PERIOD = 1 / 4
-_PICTURE_PERIOD = 1 / 4
+_SCENE_PERIOD = 1 / 25  # seconds between two updates of the scene, at least: a step in real time; likewise below
+_NUMBERS_PERIOD = 1 / 3
+_PICTURE_PERIOD = 1 / 3
 _LONGEST_BURST = 0.03  # seconds of stepping without serving requests
 
 
@@ -69,8 +69,13 @@ class Viewer:
         self._scene_due = _Due(_SCENE_PERIOD)
         self._numbers_due = _Due(_NUMBERS_PERIOD)
         self._picture_due = _Due(_PICTURE_PERIOD)
+        self._all_due = (self._scene_due, self._numbers_due, self._picture_due)
 
     # ---- Stepping ----
+
+    def prepare(self) -> None:
+        """Shows the worlds as they begin before any browser does, so that the first one gets them with the page."""
+        self._show_or_fail(time.monotonic())
 
     def run(self) -> None:
         """Runs until KeyboardInterrupt."""
@@ -92,8 +97,9 @@ class Viewer:
             self._pace.restart()
         waits = [self._pace.wait(now)] if running else []
         if watched:
-            self._show_or_fail(now)
-            waits += [due.wait(now) for due in (self._scene_due, self._numbers_due, self._picture_due)]
+            if any(due.wait(now) == 0 for due in self._all_due):
+                self._show_or_fail(now)
+            waits += [due.wait(now) for due in self._all_due]
         return min((wait for wait in waits if wait is not None), default=None)
 
     def close(self) -> None:
@@ -161,7 +167,7 @@ class Viewer:
     # ---- Showing ----
 
     def _changed(self) -> None:
-        for due in (self._scene_due, self._numbers_due, self._picture_due):
+        for due in self._all_due:
             due.changed = True
 
     @property
@@ -187,7 +193,8 @@ class Viewer:
             self._page.stage.show(self._shown, self.world, names, self._trails)
             if self._following:
                 offset = self._layout.offsets[self.world - self._shown.start]
-                self._page.look(place_behind(self._sim, self.world, self.agent, offset))
+                turning = self._player is not None
+                self._page.look(place_behind(self._sim, self.world, self.agent, offset, turning))
         if self._numbers_due.take(now):
             self._page.controls.show_paused(self.paused)
             self._page.controls.show_status(self._status(), self._score(), self.error)

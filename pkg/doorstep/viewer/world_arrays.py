@@ -145,7 +145,7 @@ class Boxes:
 BoxesOf = Callable[[Simulator, range, Layout], Boxes]
 
 
-def floors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
+def floors(layout: Layout) -> Boxes:
     """The floor of each world."""
     return Boxes(layout.offsets, np.ones_like(layout.offsets))
 

@@ -78,6 +78,7 @@ def measure(start: str, rate: float, seconds: float, prepare: Callable[[Any], No
 
 
 def switch_everything_on(page: Any) -> None:
+    page.get_by_text("look and numbers").click()  # the page is as narrow as a phone's
     for name in ("lidar rays", "grab rays", "what the agent sees"):
         page.get_by_role("checkbox", name=name).check()
     page.get_by_role("combobox", name="camera").click()

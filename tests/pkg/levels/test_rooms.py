@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
 import doorstep
-from doorstep.levels import Button, Door, Goal, Level, Room, Spawn, Wall
+from doorstep.levels import Button, Door, GeneratedLevel, Goal, Level, Room, Spawn, Wall
+from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native
 
 SPAWNS = (Spawn(0, 3),)
+GOAL = Goal(-1, 1, 12, 15)
 
 
 def level_with(*doors: Door, walls: tuple[Wall, ...] = (), goal: Goal | None = None) -> Level:
@@ -45,6 +48,20 @@ def test_what_lies_behind_the_last_door_is_a_room() -> None:
 def test_doors_are_in_the_order_of_y_and_those_side_by_side_end_one_room() -> None:
     level = level_with(Door(0, 19.5), Door(-5, 9.5), Door(5, 9.7))
     assert level.rooms == (Room(2, 10.2, 1), Room(10.2, 20, 0))
+
+
+@pytest.mark.parametrize(
+    ("level", "exit"),
+    [
+        (level_with(), math.inf),
+        (level_with(Door(0, 9.5), Door(0, 19.5)), 20.0),
+        (level_with(Door(0, 9.5), goal=GOAL), math.inf),
+        (GeneratedLevel(), 40.0),
+        (GeneratedLevel(goal=GOAL), math.inf),
+    ],
+)
+def test_the_exit_is_beyond_the_last_door_unless_a_goal_ends_episodes(level: AnyLevel, exit: float) -> None:
+    assert level.exit == exit
 
 
 def test_side_doors_end_no_room() -> None:

@@ -1,7 +1,11 @@
 // Cameras: those of Simulator.render, and one that the mouse moves.
 
 const TOP_MARGIN = 1.04, TOP_ALTITUDE = 200;
-const FOLLOW_OFFSET = [0, -9, 10], FOLLOW_AHEAD = [0, 2.5, 0], FOLLOW_FOV = 55, FREE_FOV = 55;
+const OVERVIEW_DIRECTIONS = [[0.66, -0.36, 1.2], [0.25, -0.75, 1.1]], OVERVIEW_FOV = 40, OVERVIEW_MARGIN = 1.04;
+const FOLLOW_OFFSET = [0, -9, 10], FOLLOW_AHEAD = [0, 2.5, 0], FOLLOW_FOV = 55;
+const FOLLOW_STIFFNESS = 6; // 1 / s: the camera is about 2 / 6 s behind an agent that walks
+const FOLLOW_REST = 0.002; // metres, and metres a second: a camera that has arrived
+const STEEPEST = 1.56; // elevation of a camera that turns, radians
 const STUB = 0.2; // height of what remains of a wall that is cut down, metres
 
 // Straight down on the whole level, which lies along the picture's longer side.
@@ -14,16 +18,56 @@ function topCamera([left, bottom, right, top], aspect) {
   return { ...camera, viewHeight: TOP_MARGIN * Math.min(upright, lying) };
 }
 
-// Behind an agent, along the level, and above. Walls that hide the agent are cut down.
-function followCamera(objects, agent) {
-  const agentObject = objects.find((object) => object.index === agent);
-  const { centre, half } = agentObject;
-  const foot = subtract(centre, [0, 0, half[2]]);
-  const eye = add(foot, FOLLOW_OFFSET);
-  const points = [centre, ...nearCorners(agentObject)];
-  for (const object of objects)
-    if (isStatic(object) && points.some((point) => isBetween(object, eye, point))) cutDown(object);
-  return { ...lookAt(eye, add(foot, FOLLOW_AHEAD)), fov: FOLLOW_FOV };
+// Obliquely on a box {low, high corner}, as large as the picture allows: beside the level, or before its start.
+function overviewCamera(box, aspect) {
+  const middle = scale(add(...box), 0.5);
+  const cameras = OVERVIEW_DIRECTIONS.map((direction) => nearestCamera(box, direction, aspect));
+  const [beside, before] = cameras.map(({ eye }) => Math.hypot(...subtract(eye, middle)));
+  return beside <= before ? cameras[0] : cameras[1];
+}
+
+// The nearest camera, in a direction from a box, that has all of it in the picture: see `_showing` in render/camera.py.
+function nearestCamera([low, high], direction, aspect) {
+  const corners = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => [0, 1, 2].map((axis) => (bits >> axis & 1 ? high : low)[axis]));
+  const axes = lookAt(direction, [0, 0, 0]);
+  const tangent = Math.tan((OVERVIEW_FOV * Math.PI) / 360) / OVERVIEW_MARGIN;
+  let eye = [0, 0, 0], forward = Infinity;
+  for (const [axis, slope] of [[axes.right, tangent * aspect], [axes.up, tangent]]) {
+    const least = Math.max(...corners.map((corner) => dot(corner, axis) - slope * dot(corner, axes.forward)));
+    const most = Math.min(...corners.map((corner) => dot(corner, axis) + slope * dot(corner, axes.forward)));
+    eye = add(eye, scale(axis, (least + most) / 2));
+    forward = Math.min(forward, (most - least) / (2 * slope));
+  }
+  return { ...axes, eye: add(eye, scale(axes.forward, forward)), fov: OVERVIEW_FOV };
+}
+
+// Behind an agent, along the level, and above, on a critically damped spring. Walls that hide the agent are cut down.
+class FollowCamera {
+  // The next agent is not glided to, but shown at once.
+  jump() {
+    this.place = null;
+  }
+
+  // seconds: since the last call.
+  camera(objects, agent, seconds) {
+    const agentObject = objects.find((object) => object.index === agent);
+    this.#approach(subtract(agentObject.centre, [0, 0, agentObject.half[2]]), seconds);
+    const eye = add(this.place, FOLLOW_OFFSET);
+    const points = [agentObject.centre, ...nearCorners(agentObject)];
+    for (const object of objects)
+      if (isStatic(object) && points.some((point) => isBetween(object, eye, point))) cutDown(object);
+    return { ...lookAt(eye, add(this.place, FOLLOW_AHEAD)), fov: FOLLOW_FOV };
+  }
+
+  // The exact motion of the spring, whatever the time between two pictures.
+  #approach(target, seconds) {
+    if (!this.place) [this.place, this.velocity] = [target, [0, 0, 0]];
+    const offset = subtract(this.place, target), fading = Math.exp(-FOLLOW_STIFFNESS * seconds);
+    const push = scale(add(this.velocity, scale(offset, FOLLOW_STIFFNESS)), seconds);
+    this.place = add(target, scale(add(offset, push), fading));
+    this.velocity = scale(subtract(this.velocity, scale(push, FOLLOW_STIFFNESS)), fading);
+    this.moves = Math.hypot(...subtract(this.place, target)) + Math.hypot(...this.velocity) > FOLLOW_REST;
+  }
 }
 
 // Points near the corners of a box: a wall that the box touches does not hide them.
@@ -54,20 +98,23 @@ function isBetween({ centre, half }, from, to) {
 
 // Turns around a point of the floor: {target, distance, azimuth, elevation}, angles in radians.
 class FreeCamera {
-  constructor([left, bottom, right, top]) {
-    this.target = [(left + right) / 2, (bottom + top) / 2, 0];
-    this.distance = 1.15 * Math.max(right - left, top - bottom);
-    this.azimuth = -0.6;
-    this.elevation = 0.75;
+  // Takes the place of another camera.
+  constructor({ eye, forward, up, fov = OVERVIEW_FOV, viewHeight }) {
+    const distance = viewHeight ? viewHeight / 2 / Math.tan((fov * Math.PI) / 360) : eye[2] / -forward[2];
+    this.fov = fov;
+    this.target = viewHeight ? [eye[0], eye[1], 0] : add(eye, scale(forward, distance));
+    this.distance = distance;
+    this.azimuth = Math.atan2(-up[0], up[1]);
+    this.elevation = Math.min(Math.asin(-forward[2]), STEEPEST);
   }
 
   camera() {
-    return { ...lookAt(add(this.target, scale(this.#back(), this.distance)), this.target), fov: FREE_FOV };
+    return { ...lookAt(add(this.target, scale(this.#back(), this.distance)), this.target), fov: this.fov };
   }
 
   turn(right, up) {
     this.azimuth += right;
-    this.elevation = Math.min(Math.max(this.elevation + up, 0.03), 1.56);
+    this.elevation = Math.min(Math.max(this.elevation + up, 0.03), STEEPEST);
   }
 
   // By parts of the distance: to the right and ahead over the floor.

@@ -1,212 +1,204 @@
-// The page: its state, and the actions of the mouse and the keys.
+// The page: its state, and what changes it.
 
 const STEP_SECONDS = 0.04;
+const LONGEST_FRAME = 0.25; // seconds: a page that was out of sight goes on where it was
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 8];
-const CAMERAS = ["top", "follow", "free"];
-const TURN_PER_PIXEL = 0.006, MOVE_PER_KEY = 0.03, ZOOM_PER_NOTCH = 1.1;
+const ALL = "all";
 const element = (id) => document.getElementById(id);
 
 class Player {
   constructor(recording, renderer) {
     this.recording = recording;
     this.renderer = renderer;
-    this.free = new FreeCamera(recording.bounds);
     this.time = 0; // in moments
     this.playing = false;
-    this.followed = null; // null: the agent that got furthest
-    fill(element("speed"), SPEEDS.map((speed) => [speed, `${speed}x`]), 1);
-    fill(element("camera"), CAMERAS.map((name) => [name, name]), "top");
-    fill(element("world"), recording.worlds.map(({ world }, index) => [index, world]), 0);
+    this.cameras = new Cameras(recording);
+    this.side = new Side(recording, this);
+    this.#fillControls();
     this.#listen();
     this.obeyAddress();
   }
 
-  get world() {
-    return this.recording.worlds[element("world").value];
+  // The worlds that are shown: all, or one.
+  get worlds() {
+    const { worlds } = this.recording, chosen = element("world").value;
+    return chosen === ALL ? worlds : [worlds[chosen]];
   }
 
   get last() {
-    return this.world.moments - 1;
+    return lastOf(this.worlds);
   }
 
   get moment() {
     return Math.floor(this.time);
   }
 
-  // "#world=2&moment=30&camera=follow&play" in the address.
+  get speed() {
+    return Number(element("speed").value);
+  }
+
+  // "#world=2&moment=30&camera=follow&play" in the address. Without a moment it plays from the start.
   obeyAddress() {
     const wishes = new URLSearchParams(location.hash.slice(1));
     const index = this.recording.worlds.findIndex(({ world }) => String(world) === wishes.get("world"));
     if (index >= 0) element("world").value = index;
-    if (CAMERAS.includes(wishes.get("camera"))) element("camera").value = wishes.get("camera");
-    this.playing = wishes.has("play");
-    this.seek(Number(wishes.get("moment")) || 0);
+    if (CAMERAS.includes(wishes.get("camera"))) this.show(wishes.get("camera"));
+    this.#showWorlds();
+    this.pause(Number(wishes.get("moment")) || 0);
+    if (wishes.has("play") || !(wishes.has("moment") || matchMedia("(prefers-reduced-motion: reduce)").matches))
+      whenSeen(this.renderer.canvas, () => this.playing || this.togglePlay());
   }
 
-  seek(time) {
-    this.time = Math.min(Math.max(time, 0), this.last);
-    this.redraw();
-  }
-
-  stepBy(count) {
+  pause(moment) {
     this.playing = false;
-    this.seek(this.moment + count);
+    this.#seek(moment);
   }
 
   togglePlay() {
     this.playing = !this.playing;
-    this.seek(this.playing && this.moment === this.last ? 0 : this.playing ? this.time : this.moment);
+    this.#seek(this.playing && this.moment === this.last ? 0 : this.playing ? this.time : this.moment);
   }
 
-  // Draws once per animation frame, however many calls there are, and continues while playing.
+  show(camera) {
+    element("camera").value = camera;
+    if (camera === "free" && this.cameras.name !== "free") this.cameras.free = this.camera && new FreeCamera(this.camera);
+    if (camera === "follow" && this.cameras.name !== "follow") this.cameras.jump();
+    Object.assign(this.cameras, { name: camera, agent: null });
+    this.redraw();
+  }
+
+  follow(agent) {
+    this.show("follow");
+    this.cameras.agent = agent;
+  }
+
+  // The mouse on the picture takes over the camera.
+  fly(change) {
+    if (this.cameras.name !== "free") this.show("free");
+    change(this.cameras.free);
+    this.redraw();
+  }
+
+  showAll() {
+    element("world").value = this.recording.worlds.length > 1 ? ALL : 0;
+    this.#showWorlds();
+  }
+
+  // Of several worlds, shows the one at a point of the canvas.
+  showWorldAt(x, y) {
+    const at = this.views.findIndex((view) => Math.abs(x - view.x - view.width / 2) < view.width / 2
+      && Math.abs(y - view.y - view.height / 2) < view.height / 2);
+    if (this.worlds.length === 1 || at < 0) return;
+    element("world").value = at;
+    this.#showWorlds();
+  }
+
+  // Draws once per animation frame, however many calls there are, and goes on while something moves.
   redraw() {
     this.frame ??= requestAnimationFrame((now) => {
       this.frame = null;
-      this.#advance(now);
-      this.#draw();
-      if (this.playing) this.redraw();
+      const moves = this.playing || this.cameras.moves;
+      const seconds = moves && this.drawnAt ? Math.min((now - this.drawnAt) / 1000, LONGEST_FRAME) : 0;
+      this.drawnAt = moves ? now : null;
+      if (this.playing) this.#advance(seconds);
+      this.#draw(seconds);
+      if (this.playing || this.cameras.moves) this.redraw();
     });
   }
 
-  #advance(now) {
-    if (this.playing && this.drawnAt) {
-      this.time += ((now - this.drawnAt) / 1000 / STEP_SECONDS) * Number(element("speed").value);
-      if (this.time >= this.last) [this.time, this.playing] = [this.last, false];
-    }
-    this.drawnAt = this.playing ? now : null;
+  #seek(moment) {
+    this.time = Math.min(Math.max(moment, 0), this.last);
+    if (Math.abs(this.time - this.drawnTime) > 1) this.cameras.jump();
+    this.redraw();
   }
 
-  #draw() {
-    const objects = objectsAt(this.recording, this.world, this.time);
-    const agent = this.followed ?? this.world.furthest[this.moment];
-    const marks = marksOf(objects, this.world, this.moment, this.recording.look);
-    this.renderer.draw(objects, this.#camera(objects, agent), marks);
-    this.#write(objects, agent);
+  #advance(seconds) {
+    this.time += (seconds / STEP_SECONDS) * this.speed;
+    if (this.time >= this.last) [this.time, this.playing] = [this.last, false];
   }
 
-  #camera(objects, agent) {
-    const name = element("camera").value;
-    if (name === "top") return topCamera(this.recording.bounds, this.renderer.aspect);
-    return name === "follow" ? followCamera(objects, agent) : this.free.camera();
+  #draw(seconds) {
+    const { clientWidth, clientHeight } = this.renderer.canvas;
+    this.views = rowsOfViews(this.worlds.length, clientWidth, clientHeight);
+    this.renderer.begin();
+    this.worlds.forEach((world, index) => this.#drawWorld(world, this.views[index], seconds * Math.max(this.speed, 1)));
+    this.#drawNames();
+    this.#writeControls();
+    this.side.draw(this.time);
+    this.drawnTime = this.time;
   }
 
-  #write(objects, agent) {
-    const { world, moment } = this;
+  #drawWorld(world, view, seconds) {
+    const time = Math.min(this.time, world.last), moment = Math.floor(time);
+    if (world.drawnEpisode !== world.episodes[moment]) this.cameras.followers.get(world).jump();
+    world.drawnEpisode = world.episodes[moment];
+    const objects = objectsAt(this.recording, world, time);
+    this.camera = this.cameras.of(world, objects, moment, view.width / Math.max(view.height, 1), seconds);
+    this.renderer.draw(objects, this.camera, marksOf(objects, world, moment, this.recording.look), view);
+  }
+
+  // The names of several worlds, and a border around those whose agents are out.
+  #drawNames() {
+    const names = this.worlds.length > 1 ? [...element("names").children] : [];
+    names.forEach((name, index) => {
+      const { x, y, width, height } = this.views[index], world = this.worlds[index];
+      Object.assign(name.style, { left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` });
+      name.classList.toggle("out", world.out[Math.min(this.moment, world.last)] === 1);
+    });
+  }
+
+  #writeControls() {
     element("play").textContent = this.playing ? "Pause" : "Play";
     element("scrub").max = this.last;
-    element("scrub").value = moment;
-    element("count").textContent = `${moment} / ${this.last}`;
-    element("moment").textContent =
-      `World ${world.world}, episode ${world.episodes[moment]}, step ${world.episodeSteps[moment]}`;
-    const agents = Array.from({ length: this.recording.agents }, (_, index) => index);
-    const rows = agents.map((index) => this.#row(objects, index, index === agent));
-    element("agents").replaceChildren(...rows);
+    element("scrub").value = this.moment;
+    element("count").textContent = `${this.moment} / ${this.last}`;
   }
 
-  #row(objects, index, followed) {
-    const at = this.moment * this.recording.agents + index;
-    const { centre, colour } = objects.find((object) => object.index === index);
-    const row = document.createElement("tr"), swatch = document.createElement("span");
-    swatch.className = "swatch";
-    swatch.style.background = colour;
-    const texts = [centre[1].toFixed(1), this.world.rewards[at].toFixed(3), this.world.returns[at].toFixed(2),
-      this.world.grabs[at] >= 0 ? "holds a cube" : ""];
-    row.append(...[`agent ${index}`, ...texts].map((text) => {
-      const cell = document.createElement("td");
-      cell.textContent = text;
-      return cell;
+  #showWorlds() {
+    const { worlds } = this;
+    this.side.show(worlds);
+    element("names").replaceChildren(...(worlds.length > 1 ? worlds : []).map(({ name }) => {
+      const box = document.createElement("div"), text = document.createElement("span");
+      text.textContent = name;
+      box.append(text);
+      return box;
     }));
-    row.firstChild.prepend(swatch);
-    row.classList.toggle("followed", followed && element("camera").value === "follow");
-    row.addEventListener("pointerdown", () => this.#follow(index));
-    return row;
+    this.cameras.jump();
+    this.cameras.free = null;
+    this.#seek(this.time);
   }
 
-  #follow(agent) {
-    this.followed = agent;
-    element("camera").value = "follow";
-    this.redraw();
+  #fillControls() {
+    const worlds = this.recording.worlds.map(({ name }, index) => [index, name]);
+    fill(element("speed"), SPEEDS.map((speed) => [speed, `${speed}x`]), 1);
+    fill(element("camera"), CAMERAS.map((name) => [name, name]), this.cameras.name);
+    fill(element("world"), worlds.length > 1 ? [[ALL, "all worlds"], ...worlds] : worlds, worlds.length > 1 ? ALL : 0);
+    element("world").parentNode.hidden = worlds.length === 1;
   }
 
   #listen() {
     element("play").addEventListener("click", () => this.togglePlay());
-    element("scrub").addEventListener("input", () => {
-      this.playing = false;
-      this.seek(Number(element("scrub").value));
-    });
-    element("world").addEventListener("change", () => this.seek(this.time));
-    element("camera").addEventListener("change", () => {
-      this.followed = null;
-      this.redraw();
-    });
+    element("scrub").addEventListener("input", () => this.pause(Number(element("scrub").value)));
+    element("world").addEventListener("change", () => this.#showWorlds());
+    element("camera").addEventListener("change", () => this.show(element("camera").value));
     window.addEventListener("hashchange", () => this.obeyAddress());
-    window.addEventListener("resize", () => this.redraw());
-    window.addEventListener("keydown", (event) => this.#press(event));
-    this.#listenToMouse(element("view"));
-  }
-
-  #press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target instanceof HTMLSelectElement || event.target instanceof HTMLInputElement) return;
-    if (event.target instanceof HTMLButtonElement && event.key === " ") return; // clicks it
-    const stride = event.shiftKey ? 10 : 1;
-    const actions = {
-      " ": () => this.togglePlay(),
-      arrowleft: () => this.stepBy(-stride),
-      arrowright: () => this.stepBy(stride),
-      home: () => this.stepBy(-Infinity),
-      end: () => this.stepBy(Infinity),
-      1: () => this.#show("top"),
-      2: () => this.#show("follow"),
-      3: () => this.#show("free"),
-      w: () => this.#fly((free) => free.move(0, MOVE_PER_KEY)),
-      s: () => this.#fly((free) => free.move(0, -MOVE_PER_KEY)),
-      a: () => this.#fly((free) => free.move(-MOVE_PER_KEY, 0)),
-      d: () => this.#fly((free) => free.move(MOVE_PER_KEY, 0)),
-    };
-    const action = actions[event.key.toLowerCase()];
-    if (!action) return;
-    event.preventDefault();
-    action();
-  }
-
-  #show(camera) {
-    element("camera").value = camera;
-    this.followed = null;
-    this.redraw();
-  }
-
-  // The mouse on the picture selects the camera that it moves.
-  #fly(change) {
-    change(this.free);
-    this.#show("free");
-  }
-
-  #listenToMouse(canvas) {
-    canvas.addEventListener("contextmenu", (event) => event.preventDefault());
-    canvas.addEventListener("pointerdown", (event) => canvas.setPointerCapture(event.pointerId));
-    canvas.addEventListener("pointermove", (event) => {
-      if (!event.buttons) return;
-      const slides = event.shiftKey || event.buttons !== 1, reach = canvas.clientHeight;
-      this.#fly((free) =>
-        slides
-          ? free.move(-event.movementX / reach, event.movementY / reach)
-          : free.turn(-event.movementX * TURN_PER_PIXEL, event.movementY * TURN_PER_PIXEL),
-      );
-    });
-    canvas.addEventListener(
-      "wheel",
-      (event) => {
-        event.preventDefault();
-        this.#fly((free) => free.zoom(ZOOM_PER_NOTCH ** Math.sign(event.deltaY)));
-      },
-      { passive: false },
-    );
+    new ResizeObserver(() => this.redraw()).observe(this.renderer.canvas);
+    listenToKeys(this);
+    listenToMouse(this.renderer.canvas, this);
   }
 }
 
 function fill(select, options, chosen) {
   select.replaceChildren(...options.map(([value, text]) => new Option(text, value, false, value === chosen)));
+}
+
+// Calls back once, as soon as an element is on the screen.
+function whenSeen(shown, act) {
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+    observer.disconnect();
+    act();
+  }).observe(shown);
 }
 
 function complain(text) {

@@ -12,17 +12,34 @@ async function readRecording(text) {
   for (const world of recording.worlds) {
     const { moments, objects } = world, agents = recording.agents;
     world.rewards = take(Float32Array, moments * agents);
-    world.returns = take(Float32Array, moments * agents);
+    world.finalRewards = take(Float32Array, moments * agents);
     world.episodes = take(Int32Array, moments);
     world.episodeSteps = take(Int32Array, moments);
     world.grabs = take(Int32Array, moments * agents);
     world.furthest = take(Int32Array, moments);
+    world.out = take(Int32Array, moments);
     world.goals = take(Float32Array, 4 * moments);
     world.columns = undoDifferences(take(Int16Array, COLUMNS * objects * moments), moments);
     offset = Math.ceil(offset / 4) * 4;
+    world.last = moments - 1;
+    world.returns = returnsOf(world, agents);
+    world.name = isOnly(world.level, recording.worlds) ? world.level : `world ${world.world}`;
   }
   return recording;
 }
+
+// Of each agent in its episode so far.
+function returnsOf({ moments, episodes, rewards }, agents) {
+  const returns = new Float32Array(rewards.length);
+  for (let at = agents; at < moments * agents; ++at) {
+    const moment = Math.floor(at / agents);
+    if (episodes[moment] === episodes[moment - 1]) returns[at] = returns[at - agents] + rewards[at];
+  }
+  return returns;
+}
+
+// Whether a world can be called by its level.
+const isOnly = (name, worlds) => name !== "" && worlds.filter(({ level }) => level === name).length === 1;
 
 async function inflate(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -57,7 +74,6 @@ function objectsAt(recording, world, time) {
     objects.push({
       kind,
       index,
-      hidden: false,
       colour: recording.colours[read(COLOUR, before)],
       pressed: kind === KINDS.BUTTON && 2 * half[2] < recording.look.button_height / 2,
       centre: scale(vector(CENTRE), recording.unit),

@@ -169,7 +169,9 @@ class Renderer {
     this.look = look;
     this.bevels = Object.fromEntries(Object.entries(look.bevels).map(([name, bevel]) => [KINDS[name], bevel]));
     this.program = linkProgram(gl);
-    this.uniforms = new Proxy({}, { get: (_, name) => gl.getUniformLocation(this.program, name) });
+    this.uniforms = new Proxy({}, {
+      get: (known, name) => (known[name] ??= gl.getUniformLocation(this.program, name)),
+    });
     this.box = uploadMesh(gl, boxMesh());
     this.agent = uploadMesh(gl, agentMesh());
     this.floor = uploadMesh(gl, new Float32Array([...floorCorner(-1, -1), ...floorCorner(1, -1), ...floorCorner(-1, 1),
@@ -180,24 +182,34 @@ class Renderer {
     this.#setLook(look);
   }
 
-  get aspect() {
-    return this.canvas.clientWidth / Math.max(this.canvas.clientHeight, 1);
+  begin() {
+    const { gl } = this;
+    this.#fitCanvas();
+    gl.disable(gl.SCISSOR_TEST);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    gl.enable(gl.SCISSOR_TEST);
   }
 
-  draw(objects, camera, marks) {
+  // Draws a world into a view, a rectangle of the canvas.
+  draw(objects, camera, marks, view) {
     const { gl, uniforms } = this;
-    this.#fitCanvas();
-    const seen = objects.filter(({ hidden }) => !hidden);
-    uploadScene(gl, [...seen.flatMap(boxTexels), ...marks.flatMap(markTexels)]);
-    gl.uniform1i(uniforms.boxes, seen.length);
+    uploadScene(gl, [...objects.flatMap(boxTexels), ...marks.flatMap(markTexels)]);
+    gl.uniform1i(uniforms.boxes, objects.length);
     gl.uniform1i(uniforms.marks, marks.length);
-    gl.viewport(0, 0, this.canvas.width, this.canvas.height);
-    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-    gl.uniformMatrix4fv(uniforms.view_projection, false, viewProjection(camera, this.aspect, NEAR, FAR));
+    this.#choose(view);
+    gl.uniformMatrix4fv(uniforms.view_projection, false, viewProjection(camera, view.width / view.height, NEAR, FAR));
     gl.uniform3fv(uniforms.eye, camera.eye);
     gl.uniform1i(uniforms.is_perspective, camera.viewHeight ? 0 : 1);
-    this.#drawObjects(seen);
+    this.#drawObjects(objects);
     this.#drawSurroundings(camera.eye);
+  }
+
+  #choose({ x, y, width, height }) {
+    const { gl, canvas } = this;
+    const scaleX = canvas.width / Math.max(canvas.clientWidth, 1), scaleY = canvas.height / Math.max(canvas.clientHeight, 1);
+    const [left, right] = [x, x + width].map((side) => Math.round(side * scaleX));
+    const [top, bottom] = [y, y + height].map((side) => canvas.height - Math.round(side * scaleY));
+    for (const set of ["viewport", "scissor"]) gl[set](left, bottom, right - left, top - bottom);
   }
 
   #setLook(look) {
