@@ -205,7 +205,7 @@ class _Offer:
         })
 
     async def play(self, request: web.Request) -> Any:
-        asked = requests_of(await _body_of(request), self._policies, self._most)
+        asked = await asyncio.to_thread(requests_of, await _body_of(request), self._policies, self._most)
         if self._is_ending:
             raise ClosedError("this server is ending", hint="send the requests to another one")
         if self._in_flight + len(asked) > self._most:
