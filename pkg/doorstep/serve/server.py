@@ -39,6 +39,8 @@ _STATUSES = ((ArgumentError, 400), (ClosedError, 503), (OutOfMemoryError, 503), 
 
 _Handler: TypeAlias = Callable[[Any], Awaitable[Any]]
 _log = logging.getLogger("doorstep.serve")
+_http_log = logging.getLogger("doorstep.serve.http")
+_http_log.setLevel(logging.CRITICAL)  # of clients' mistakes, which would fill it
 
 
 def serve(
@@ -101,6 +103,7 @@ async def run_server(
         handler_cancellation=True,  # when the client disconnects
         auto_decompress=False,  # bodies are as large as what is sent
         access_log=None,
+        logger=_http_log,
         shutdown_timeout=_END_SECONDS,
     )
     await runner.setup()
@@ -161,8 +164,8 @@ def _answering(guard: Guard, offer: _Offer) -> _Handler:
         except (ArgumentError, ClosedError, OutOfMemoryError, StateError) as error:
             status = next(status for kind, status in _STATUSES if isinstance(error, kind))
             return web.json_response(error_of(error), status=status)
-        except ConnectionError:  # nobody reads an answer
-            raise
+        except ConnectionError:
+            return web.Response(status=400)  # to nobody
         except Exception as error:
             _log.exception("a request has failed")
             hidden = RuntimeError(f"the server has failed: {type(error).__name__}; its log says more")
@@ -261,13 +264,13 @@ class _Stream:
     async def send(self, request: web.Request) -> Any:
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"})
         await response.prepare(request)
-        for _ in self._futures:
-            index = await self._done.get()
-            if index is None:
-                await _write(request, response, error_line(ClosedError("this server is ending")))
-                break
-            await _write(request, response, self._line(index))
-        await response.write_eof()
+        with contextlib.suppress(ConnectionError):  # the client has gone
+            for _ in self._futures:
+                index = await self._done.get()
+                if index is None:
+                    await _write(request, response, error_line(ClosedError("this server is ending")))
+                    break
+                await _write(request, response, self._line(index))
         return response
 
     def _line(self, index: int) -> bytes:

@@ -192,6 +192,29 @@ def test_pages_of_other_sites_are_refused(engine: RolloutEngine, headers: dict[s
         assert at.call("GET", "/info", Host="[::1]:99", Origin="http://[::1]:99")[0] == 200
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"\x16\x03\x01\x02",  # the beginning of TLS
+        head_of("Content-Length: x"),
+        head_of("Content-Length: 4", "Content-Length: 5") + b"[{}]",
+        head_of("Transfer-Encoding: chunked") + b"zz\r\n[{}]\r\n0\r\n\r\n",
+        head_of("X: " + "a" * 100_000),
+        b"GET /info HTTP/1.1\r\n\r\n",  # without Host
+    ],
+)
+def test_what_is_no_http_is_refused_and_fills_no_log(
+    engine: RolloutEngine, sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with served(engine, POLICIES) as at:
+        with socket.create_connection(("127.0.0.1", at.port), PATIENCE) as connection:
+            connection.sendall(sent)
+            assert connection.recv(100).split()[1] == b"400"
+        assert at.play([{"max_steps": 1}])[0]["reason"] == "time"
+    assert capfd.readouterr().err == ""
+
+
 def test_other_pages_and_methods_are_errors_in_json(engine: RolloutEngine) -> None:
     with served(engine, POLICIES) as at:
         assert at.refusal("GET", "/")[0] == 404
