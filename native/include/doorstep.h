@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 7
+#define DS_ABI_VERSION 8
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 3
 
@@ -128,7 +128,7 @@ typedef enum ds_live_kind {
     DS_LIVE_RESOURCE = 5, /* CUDA resources of any kind */
     DS_LIVE_LAYER = 6,    /* layers of policies */
     DS_LIVE_POLICY = 7,
-    DS_LIVE_ROLLOUT = 8, /* engines, queues, replicas and shared levels */
+    DS_LIVE_ROLLOUT = 8, /* engines, their queues and replicas, and shared levels */
     DS_LIVE_CONFIG = 9,  /* configurations with a handle */
     DS_LIVE_METRICS = 10, /* stores */
 } ds_live_kind;
@@ -1331,18 +1331,15 @@ DS_API ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trac
 
 /* ---- Rollouts ---------------------------------------------------------------------------------------------- */
 
-/* Episodes as requests. Callers submit requests to a queue, from any thread. Replicas take them from there, play each in
-   a world of their simulator, and push results to an output queue. What an episode's result is depends on its request
-   alone: not on its replica, world, or the order of arrival. */
+/* Episodes as requests. Callers submit requests to an engine, from any thread. Its replicas, each a simulator with a
+   thread of its own, play them, each in a world, and callers take the results. What an episode's result is depends on
+   its request alone: not on its replica, world, or the order of arrival. */
 
 typedef uint64_t ds_shared_level;  /* a level that requests refer to */
-typedef uint64_t ds_request_queue; /* requests that wait */
-typedef uint64_t ds_output_queue;  /* results of episodes */
-typedef uint64_t ds_replica;       /* a simulator whose worlds play requests */
-typedef uint64_t ds_engine;        /* a configuration, and the queues that are made from it */
+typedef uint64_t ds_engine;        /* replicas, the requests that they play, and the results */
 
 enum {
-    DS_MAX_POLICIES = 1024,           /* of a queue */
+    DS_MAX_POLICIES = 1024,           /* of an engine */
     DS_MAX_QUEUE_CAPACITY = 16777216, /* 2**24 */
 };
 
@@ -1369,11 +1366,14 @@ typedef enum ds_episode_reason {
     DS_EPISODE_FAILED = 4,    /* see ds_failure_cause */
 } ds_episode_reason;
 
-/* Why an episode FAILED. Positive numbers are those of callers, of ds_replica_fail() or ds_request_queue_answer(). */
+/* Why an episode FAILED. Positive numbers are those of callers, of ds_engine_return_rows() or ds_engine_set_policy(). */
 typedef enum ds_failure_cause {
     DS_CAUSE_NONE = 0,
-    DS_CAUSE_MEMORY = -1,     /* no memory was left for what its request records */
+    DS_CAUSE_MEMORY = -1,     /* no memory was left for what its request records, or for its policy */
     DS_CAUSE_SIMULATION = -2, /* in strict mode: a step counted trouble */
+    DS_CAUSE_CLOSED = -3,     /* the engine was closed before the result was known */
+    DS_CAUSE_REPLICA = -4,    /* the last replica has failed, see ds_engine_get_replica() */
+    DS_CAUSE_DEVICE = -5,     /* its policy is on a CUDA device where its replica is not */
     DS_CAUSE_LOGITS = -16,    /* less 8 * step + agent: a native policy could choose no action, see ds_policy_act(); the
                                  episode made this step with the neutral one */
 } ds_failure_cause;
@@ -1400,6 +1400,8 @@ typedef struct ds_episode_request {
     int32_t greedy;          /* 1: the most likely choice */
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
+    int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
+    int32_t padding;
 } ds_episode_request;
 
 typedef enum ds_output_kind {
@@ -1448,8 +1450,8 @@ typedef struct ds_scheduler_config {
     int32_t padding;
 } ds_scheduler_config;
 
-/* How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, see
-   ds_request_queue_branch(), and the next request goes to the next one. CALLER: as the caller moves them. */
+/* How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, and the next
+   request goes to the next one. CALLER: likewise, but to the one that the request names. */
 typedef enum ds_controller {
     DS_CONTROLLER_PULL = 0,
     DS_CONTROLLER_ROUND_ROBIN = 1,
@@ -1488,17 +1490,6 @@ typedef struct ds_rollout_config {
     DS_ROLLOUT_CONFIG_TABLE(DS_CONFIG_FIELD)
 } ds_rollout_config;
 
-/* Counts of a queue, of requests since its creation. */
-typedef struct ds_request_queue_info {
-    uint32_t struct_size;
-    int32_t closed;
-    int64_t capacity;
-    int64_t waiting;
-    int64_t submitted;
-    int64_t taken;
-    int64_t unanswered;      /* without a result; of all queues between which requests move, together */
-} ds_request_queue_info;
-
 /* Nanoseconds of the clock of deadlines and times. */
 DS_API int64_t ds_monotonic_ns(void);
 
@@ -1507,132 +1498,110 @@ DS_API ds_status ds_shared_level_create(const ds_level* level, int64_t num_agent
 /* Requests that were submitted keep the level. */
 DS_API ds_status ds_shared_level_release(ds_shared_level shared);
 
-/* An engine's queue. config: of an engine. metrics: for the queue, its branches, and replicas that take from them;
-   0: none. */
-DS_API ds_status ds_request_queue_create(ds_config config, ds_metrics metrics, ds_request_queue* queue);
-/* A queue with the rules of source, whose requests may be moved here. capacity: requests that wait here. */
-DS_API ds_status ds_request_queue_branch(ds_request_queue source, int64_t capacity, ds_request_queue* branch);
-/* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit).
-   *accepted: how many; ids: [count], those of the accepted ones. PENDING if not all were accepted. CLOSED if the queue is
-   closed. INVALID_ARGUMENT, with none accepted, if one is refused. */
-DS_API ds_status ds_request_queue_submit(ds_request_queue queue, const ds_episode_request* requests, uint64_t count,
-                                         int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
-/* Moves up to most requests, the scheduler's first ones, in turn to queues that branch from this one, beginning
-   with targets[first]; those that are full or closed are passed over. Waits for the first request, and for room for it,
-   at most timeout_ns (negative: without limit). PENDING if none was moved. CLOSED if all targets, or the queue with
-   nothing waiting, are closed. */
-DS_API ds_status ds_request_queue_move(ds_request_queue queue, const ds_request_queue* targets, uint64_t num_targets,
-                                       uint64_t first, uint64_t most, int64_t timeout_ns, uint64_t* moved);
-/* Cancels a request, waiting or running: its result follows soon, CANCELLED unless it is ending already. *found: 0 if it
-   has ended, or never existed. INVALID_ARGUMENT if another engine gave the id: its upper 12 bits are the number of the
-   queue that it was submitted to and of all that branch from it, which differs in 4,095 successive ones. */
-DS_API ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t request_id, int32_t* found);
-DS_API ds_status ds_request_queue_get_info(ds_request_queue queue, ds_request_queue_info* info);
-/* Answers all requests that wait, with a reason and a cause, instead of playing them. */
-DS_API ds_status ds_request_queue_answer(ds_request_queue queue, ds_output_queue outputs, int32_t reason,
-                                         int64_t cause);
-/* Waits until no request is unanswered, see ds_request_queue_info, at most timeout_ns (negative: without limit).
-   PENDING if some are. */
-DS_API ds_status ds_request_queue_drain(ds_request_queue queue, int64_t timeout_ns);
-/* Refuses further requests. Those that wait can still be taken; if the queue has a source, they wait there again. */
-DS_API ds_status ds_request_queue_close(ds_request_queue queue);
-/* Releases the handle. The queue lives while a replica uses it. */
-DS_API ds_status ds_request_queue_release(ds_request_queue queue);
+/* How the actions of a policy of requests are chosen. */
+typedef enum ds_policy_kind {
+    DS_POLICY_CALLER = 0,  /* by the caller, see ds_engine_take_rows() */
+    DS_POLICY_RANDOM = 1,  /* all legal actions are equally likely */
+    DS_POLICY_IDLE = 2,
+    DS_POLICY_NATIVE = 3,  /* by a ds_policy */
+    DS_POLICY_FAILING = 4, /* not at all: its episodes end before their next step, as FAILED */
+} ds_policy_kind;
 
-DS_API ds_status ds_output_queue_create(ds_output_queue* queue);
-/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). PENDING if no
-   output came in this time. CLOSED if the queue is closed and empty. */
-DS_API ds_status ds_output_queue_take(ds_output_queue queue, uint64_t most, int64_t timeout_ns,
-                                      ds_episode_output* outputs, uint64_t* taken);
-/* How many outputs wait. */
-DS_API ds_status ds_output_queue_size(ds_output_queue queue, uint64_t* size);
-/* Takers get what is left, then CLOSED. */
-DS_API ds_status ds_output_queue_close(ds_output_queue queue);
-/* Releases the handle. The queue lives while a replica uses it. */
-DS_API ds_status ds_output_queue_release(ds_output_queue queue);
-
-/* What a replica's caller has to do. */
-typedef enum ds_replica_need {
-    DS_REPLICA_NEEDS_NOTHING = 0, /* the time is over; call again */
-    DS_REPLICA_NEEDS_ACTIONS = 1, /* of a policy of the caller's, for the rows */
-    DS_REPLICA_NEEDS_END = 2,     /* closed, or the queue is closed and all episodes have ended */
-} ds_replica_need;
-
-typedef struct ds_replica_work {
+/* Rows of agents that await actions of a policy of the caller's. The arrays are those of `data`. */
+typedef struct ds_rows {
     uint32_t struct_size;
-    int32_t need;             /* ds_replica_need */
+    int32_t replica;          /* number of the replica that asks */
     int32_t policy;           /* whose actions are needed */
     int32_t padding;
-    uint64_t num_rows;
-    int64_t num_agent_rows;   /* num_worlds * num_agents */
+    uint64_t id;              /* for ds_engine_return_rows() */
+    uint64_t data;            /* a ds_memory, which the caller releases */
+    int64_t num_rows;         /* R */
     int64_t num_inputs;       /* F */
-    const int32_t* rows;      /* [num_rows]: world * num_agents + agent, ascending */
-    const int64_t* steps;     /* [num_rows]: steps that the row's episode has made */
-    const uint32_t* keys;     /* [num_rows, 2]: random key of the row's episode and agent */
-    const float* observations;/* [num_agent_rows, F]: on the host */
-    int32_t* actions;         /* [num_agent_rows, 4]: written by the caller at the rows */
-    const uint64_t* tags;     /* [num_rows]: of the row's request */
-    const float* rewards;     /* [num_agent_rows]: of the row's step before this; nothing if its steps are 0 */
-} ds_replica_work;
+    int64_t num_replica_rows; /* of all worlds of the replica */
+    const int32_t* rows;      /* [R]: world * num_agents + agent, ascending */
+    const int64_t* steps;     /* [R]: steps that the row's episode has made */
+    const uint32_t* keys;     /* [R, 2]: random key of the row's episode, agent and step */
+    const uint64_t* tags;     /* [R]: of the row's request */
+    const float* rewards;     /* [R]: of the row's step before this; nothing if its steps are 0 */
+    float* observations;      /* [R, F] */
+} ds_rows;
 
-/* How policies choose that need no observation. */
-typedef enum ds_policy_kind {
-    DS_POLICY_CALLER = 0, /* the caller, see ds_replica_run() */
-    DS_POLICY_RANDOM = 1, /* all legal actions are equally likely */
-    DS_POLICY_IDLE = 2,
-    DS_POLICY_NATIVE = 3, /* a ds_policy */
-} ds_policy_kind;
+/* Counts of an engine. Requests are counted since its creation. */
+typedef struct ds_engine_info {
+    uint32_t struct_size;
+    int32_t num_replicas;
+    int32_t num_playing;      /* replicas that have not ended */
+    int32_t padding;
+    int64_t submitted;
+    int64_t waiting;          /* not taken by a replica */
+    int64_t unanswered;       /* without a result */
+    int64_t outputs;          /* that can be taken */
+} ds_engine_info;
 
 /* What a replica has done so far. */
 typedef struct ds_replica_info {
     uint32_t struct_size;
-    int32_t number;
+    int32_t has_ended;
     int64_t num_worlds;
     int64_t steps;
     int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
     int64_t episodes;      /* begun */
 } ds_replica_info;
 
-/* Creates a simulator for the requests of a queue. simulator: the configuration of one; its auto_reset is
-   ignored, it has the default observations if it has none, and actions are not checked by RAISE; requests with levels
-   need max_levels > 0. number: told with the results. */
-DS_API ds_status ds_replica_create(ds_config simulator, ds_request_queue requests, ds_output_queue outputs,
-                                   int32_t number, ds_replica* replica);
-/* Policy `index` of the requests. All are DS_POLICY_CALLER at first. Where the replica has asked for the actions of this
-   policy, they are then chosen without the caller. Recurrent states of episodes that are played go on where policies have
-   states of one size. May be called while ds_replica_run() runs: it takes turns. */
-DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy);
-/* Labels of the metrics of policy `index` from now on, as in ds_series_info: such as policy="a"; "": its number. A series
-   for which there is no room or no memory is not recorded; the counter dropped_series counts it. */
-DS_API ds_status ds_replica_label_policy(ds_replica replica, int64_t index, const char* labels);
-/* As ds_simulator_set_rewards(), for all episodes from the replica's next step on. */
-DS_API ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards);
-/* Plays requests on the calling thread and the simulator's for about timeout_ns, or until the caller is needed. The next
-   call continues; it uses the actions that were asked for, as they are then. A call that fails has closed the replica. */
-DS_API ds_status ds_replica_run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work);
-/* Instead of giving the actions that ds_replica_run() asked for: ends the rows' episodes before this step, as FAILED.
-   cause: positive, told with the results. */
-DS_API ds_status ds_replica_fail(ds_replica replica, int64_t cause);
-DS_API ds_status ds_replica_get_info(ds_replica replica, ds_replica_info* info);
-/* Ends the replica: a call of ds_replica_run() ends soon, and so does every later one, with DS_REPLICA_NEEDS_END. Its
-   episodes wait in the queue again, to be played from their start. */
-DS_API ds_status ds_replica_close(ds_replica replica);
-/* Closes the replica, waits until no call runs, frees its memory and releases the handle. */
-DS_API ds_status ds_replica_release(ds_replica replica);
+/* As ds_engine_submit() does: INVALID_ARGUMENT if an engine of this configuration refuses one of the requests. */
+DS_API ds_status ds_episode_requests_check(ds_config config, const ds_episode_request* requests, uint64_t count);
 
-/* An engine is a configuration, the queue where its requests wait, the queue of its outputs and the store of its metrics,
-   made together. Replicas and controllers, native ones or the caller's, are given their handles. */
-
-/* config: of an engine. metrics: a store to record in, which other engines may have too; 0: one of its own, as the
-   configuration says. */
-DS_API ds_status ds_engine_create(ds_config config, ds_metrics metrics, ds_engine* engine);
-/* New handles to its parts, which live while any handle to them does. */
+/* Creates the replicas and starts their threads. config: of an engine. rewards: as of ds_simulator_set_rewards(), for all
+   episodes; null: those of the levels. metrics: a store to record in, which other engines may have too; 0: one of its
+   own, as the configuration says. In a forked child an engine of its parent is CLOSED. */
+DS_API ds_status ds_engine_create(ds_config config, const ds_level_rewards* rewards, ds_metrics metrics,
+                                  ds_engine* engine);
+/* A new handle to its configuration. */
 DS_API ds_status ds_engine_get_config(ds_engine engine, ds_config* config);
-DS_API ds_status ds_engine_get_waiting_queue(ds_engine engine, ds_request_queue* queue);
-DS_API ds_status ds_engine_get_output_queue(ds_engine engine, ds_output_queue* queue);
-/* *metrics is 0 if the engine measures nothing. */
+/* A new handle to its store; 0 if it measures nothing. */
 DS_API ds_status ds_engine_get_metrics(ds_engine engine, ds_metrics* metrics);
-/* Releases the handle. Its parts are neither closed nor waited for. */
+DS_API ds_status ds_engine_get_info(ds_engine engine, ds_engine_info* info);
+/* What a replica has done; `info` is filled in, too, if it has failed: then its failure is this call's. */
+DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_info* info);
+
+/* Policy `index` of the requests, from the replicas' next passes on. All are DS_POLICY_CALLER at first. policy: of NATIVE
+   the ds_policy, of FAILING the cause, which is positive; else 0. Recurrent states of episodes that are played go on
+   where policies have states of one size. Does not wait. */
+DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy);
+/* Labels of the metrics of policy `index` from the next passes on, as in ds_series_info: such as policy="a"; "": its
+   number. A series for which there is no room or no memory is not recorded; the counter dropped_series counts it. */
+DS_API ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels);
+/* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit).
+   *accepted: how many; ids: [count], those of the accepted ones. PENDING if not all were accepted. CLOSED if the engine is
+   closed or its replicas have failed. INVALID_ARGUMENT, with none accepted, if one is refused. */
+DS_API ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests, uint64_t count,
+                                  int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
+/* Cancels a request, waiting or running: its result follows soon, CANCELLED unless it is ending already. *found: 0 if it
+   has ended, or never existed. INVALID_ARGUMENT if another engine gave the id: its upper 12 bits are the number of the
+   engine, which differs in 4,095 successive ones. */
+DS_API ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found);
+/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). PENDING if no
+   output came in this time. CLOSED if the engine has ended and all outputs have been taken. */
+DS_API ds_status ds_engine_take(ds_engine engine, uint64_t most, int64_t timeout_ns, ds_episode_output* outputs,
+                                uint64_t* taken);
+/* Waits until no request is unanswered, at most timeout_ns (negative: without limit). PENDING if some are. */
+DS_API ds_status ds_engine_drain(ds_engine engine, int64_t timeout_ns);
+
+/* Takes rows that await actions of the caller's, from any thread; their replica waits until they are returned. Waits for
+   rows at most timeout_ns (negative: without limit). PENDING if none came in this time. CLOSED if the engine has ended. */
+DS_API ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* rows);
+/* Returns rows once. actions: [R, 4], which are copied. cause: 0; or a positive number: the rows' episodes end before this
+   step, as FAILED, and actions may be null. */
+DS_API ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause);
+
+/* Ends a replica soon: others play what it has. The engine ends with the last one. Takes no lock and does not wait. */
+DS_API ds_status ds_engine_end_replica(ds_engine engine, int64_t number);
+/* Ends the engine soon: requests without a result get one, FAILED. Takes no lock and does not wait. */
+DS_API ds_status ds_engine_close(ds_engine engine);
+/* Waits until all replicas have ended and all requests are answered, at most timeout_ns (negative: without limit). PENDING
+   if that is not so. */
+DS_API ds_status ds_engine_join(ds_engine engine, int64_t timeout_ns);
+/* Closes the engine and releases the handle. Does not wait: replicas end by themselves. */
 DS_API ds_status ds_engine_release(ds_engine engine);
 
 /* ---- CUDA devices ------------------------------------------------------------------------------------------ */

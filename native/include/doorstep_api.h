@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 7, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 8, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -116,38 +116,24 @@
     X(int64_t, monotonic_ns, (void)) \
     X(ds_status, shared_level_create, (const ds_level* level, int64_t num_agents, ds_shared_level* shared)) \
     X(ds_status, shared_level_release, (ds_shared_level shared)) \
-    X(ds_status, request_queue_create, (ds_config config, ds_metrics metrics, ds_request_queue* queue)) \
-    X(ds_status, request_queue_branch, (ds_request_queue source, int64_t capacity, ds_request_queue* branch)) \
-    X(ds_status, request_queue_submit, (ds_request_queue queue, const ds_episode_request* requests, uint64_t count, \
-      int64_t timeout_ns, uint64_t* ids, uint64_t* accepted)) \
-    X(ds_status, request_queue_move, (ds_request_queue queue, const ds_request_queue* targets, uint64_t num_targets, \
-      uint64_t first, uint64_t most, int64_t timeout_ns, uint64_t* moved)) \
-    X(ds_status, request_queue_cancel, (ds_request_queue queue, uint64_t request_id, int32_t* found)) \
-    X(ds_status, request_queue_get_info, (ds_request_queue queue, ds_request_queue_info* info)) \
-    X(ds_status, request_queue_answer, (ds_request_queue queue, ds_output_queue outputs, int32_t reason, int64_t \
-      cause)) \
-    X(ds_status, request_queue_drain, (ds_request_queue queue, int64_t timeout_ns)) \
-    X(ds_status, request_queue_close, (ds_request_queue queue)) \
-    X(ds_status, request_queue_release, (ds_request_queue queue)) \
-    X(ds_status, output_queue_create, (ds_output_queue* queue)) \
-    X(ds_status, output_queue_take, (ds_output_queue queue, uint64_t most, int64_t timeout_ns, ds_episode_output* \
-      outputs, uint64_t* taken)) \
-    X(ds_status, output_queue_size, (ds_output_queue queue, uint64_t* size)) \
-    X(ds_status, output_queue_close, (ds_output_queue queue)) \
-    X(ds_status, output_queue_release, (ds_output_queue queue)) \
-    X(ds_status, replica_create, (ds_config simulator, ds_request_queue requests, ds_output_queue outputs, int32_t \
-      number, ds_replica* replica)) \
-    X(ds_status, replica_set_policy, (ds_replica replica, int64_t index, int32_t kind, uint64_t policy)) \
-    X(ds_status, replica_run, (ds_replica replica, int64_t timeout_ns, ds_replica_work* work)) \
-    X(ds_status, replica_fail, (ds_replica replica, int64_t cause)) \
-    X(ds_status, replica_get_info, (ds_replica replica, ds_replica_info* info)) \
-    X(ds_status, replica_close, (ds_replica replica)) \
-    X(ds_status, replica_release, (ds_replica replica)) \
-    X(ds_status, engine_create, (ds_config config, ds_metrics metrics, ds_engine* engine)) \
+    X(ds_status, episode_requests_check, (ds_config config, const ds_episode_request* requests, uint64_t count)) \
+    X(ds_status, engine_create, (ds_config config, const ds_level_rewards* rewards, ds_metrics metrics, ds_engine* \
+      engine)) \
     X(ds_status, engine_get_config, (ds_engine engine, ds_config* config)) \
-    X(ds_status, engine_get_waiting_queue, (ds_engine engine, ds_request_queue* queue)) \
-    X(ds_status, engine_get_output_queue, (ds_engine engine, ds_output_queue* queue)) \
     X(ds_status, engine_get_metrics, (ds_engine engine, ds_metrics* metrics)) \
+    X(ds_status, engine_get_info, (ds_engine engine, ds_engine_info* info)) \
+    X(ds_status, engine_get_replica, (ds_engine engine, int64_t number, ds_replica_info* info)) \
+    X(ds_status, engine_set_policy, (ds_engine engine, int64_t index, int32_t kind, uint64_t policy)) \
+    X(ds_status, engine_submit, (ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t \
+      timeout_ns, uint64_t* ids, uint64_t* accepted)) \
+    X(ds_status, engine_cancel, (ds_engine engine, uint64_t request_id, int32_t* found)) \
+    X(ds_status, engine_take, (ds_engine engine, uint64_t most, int64_t timeout_ns, ds_episode_output* outputs, \
+      uint64_t* taken)) \
+    X(ds_status, engine_drain, (ds_engine engine, int64_t timeout_ns)) \
+    X(ds_status, engine_take_rows, (ds_engine engine, int64_t timeout_ns, ds_rows* rows)) \
+    X(ds_status, engine_return_rows, (ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause)) \
+    X(ds_status, engine_close, (ds_engine engine)) \
+    X(ds_status, engine_join, (ds_engine engine, int64_t timeout_ns)) \
     X(ds_status, engine_release, (ds_engine engine)) \
     X(ds_status, cuda_get_driver, (ds_cuda_driver_info* info)) \
     X(ds_status, cuda_get_device, (int64_t device_index, ds_cuda_device_info* info)) \
@@ -230,9 +216,9 @@
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, replica_set_rewards, (ds_replica replica, const ds_level_rewards* rewards)) \
+    X(ds_status, engine_end_replica, (ds_engine engine, int64_t number)) \
     X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
-    X(ds_status, replica_label_policy, (ds_replica replica, int64_t index, const char* labels))
+    X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

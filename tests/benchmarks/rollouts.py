@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 import doorstep
 from doorstep._native import rollouts as native
-from doorstep._native._generated import EpisodeReason
 from doorstep.metrics import MetricsConfig
 from doorstep.rollouts import RolloutConfig
 
@@ -53,7 +52,7 @@ class Played(NamedTuple):
 
 def played_by(engine: doorstep.RolloutEngine) -> Played:
     """So far; also of engines that measure nothing."""
-    info = engine._core.replicas[0].info()
+    info = engine._core.handle.replica(0)
     return Played(info.steps, info.world_steps, info.steps * info.num_worlds)
 
 
@@ -125,19 +124,19 @@ def make_policy() -> Any:
 def native_requests_per_second(count: int) -> float:
     """Submission, answers without play, and taking them: requests per second of all that, in native code."""
     config = RolloutConfig(doorstep.SimulatorConfig(1), queue_capacity=1 << 21)
-    engine = native.EngineHandle(config.native_handle, 0)
-    requests, outputs = engine.waiting_queue(), engine.output_queue()
     array = np.zeros(count, native.REQUEST_DTYPE)
     array["seed"] = np.arange(count)
 
     def pass_through() -> None:
-        native.SubmitCall(requests.value, array).run(None)
-        native.answer_requests(requests.value, outputs.value, EpisodeReason.CANCELLED, 0)
-        while native.output_count(outputs.value):
-            native.TakeCall(outputs.value, 4096).run(0.0)
+        engine = native.EngineHandle(config.native_handle, None, 0)
+        native.SubmitCall(engine, array).run(None)
+        engine.close()
+        engine.join(None)
+        while engine.info().outputs:
+            native.TakeCall(engine, 4096).run(0.0)
 
     pass_through()
-    return count / seconds(pass_through, time.thread_time)
+    return count / seconds(pass_through, time.process_time)
 
 
 def batch_requests_per_second(count: int) -> tuple[float, float]:

@@ -157,6 +157,12 @@ struct Parts {
     }
 };
 
+void end(ds_engine engine) {
+    CHECK_EQUAL(ds_engine_close(engine), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_join(engine, -1), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_release(engine), DS_STATUS_OK);
+}
+
 void parts_live_while_something_is_composed_of_them() {
     const int64_t before = live();
     const Parts parts;
@@ -166,7 +172,7 @@ void parts_live_while_something_is_composed_of_them() {
     ds_config scheduler;
     CHECK_EQUAL(ds_config_get_part(rollout, DS_CONFIG_SCHEDULER, &scheduler), DS_STATUS_OK);
     ds_engine engine;
-    CHECK_EQUAL(ds_engine_create(rollout, 0, &engine), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_create(rollout, nullptr, 0, &engine), DS_STATUS_OK);
     CHECK_EQUAL(ds_config_release(rollout), DS_STATUS_OK);
     CHECK_EQUAL(live(), before + 5);
     ds_config of_engine;
@@ -176,15 +182,8 @@ void parts_live_while_something_is_composed_of_them() {
     CHECK_EQUAL(ds_config_get(of_engine, &read), DS_STATUS_OK);
     CHECK_EQUAL(read.simulator, 0);
     CHECK_EQUAL(ds_config_release(of_engine), DS_STATUS_OK);
-    ds_request_queue queue;
-    CHECK_EQUAL(ds_engine_get_waiting_queue(engine, &queue), DS_STATUS_OK);
-    CHECK_EQUAL(ds_engine_release(engine), DS_STATUS_OK);
+    end(engine);
     CHECK_EQUAL(live(), before + 1);  // the scheduler, which has a handle
-    ds_request_queue_info info;
-    info.struct_size = sizeof info;
-    CHECK_EQUAL(ds_request_queue_get_info(queue, &info), DS_STATUS_OK);
-    CHECK_EQUAL(info.capacity, 1 << 20);
-    CHECK_EQUAL(ds_request_queue_release(queue), DS_STATUS_OK);
     CHECK_EQUAL(ds_config_release(scheduler), DS_STATUS_OK);
     CHECK_EQUAL(ds_config_release(scheduler), DS_STATUS_CLOSED);
     CHECK_EQUAL(live(), before);
@@ -197,14 +196,14 @@ void engines_record_in_the_store_that_they_are_given_or_their_own() {
     CHECK_EQUAL(ds_metrics_create(0, &given), DS_STATUS_OK);
     for (const ds_metrics metrics : {given, ds_metrics{0}}) {
         ds_engine engine;
-        CHECK_EQUAL(ds_engine_create(rollout, metrics, &engine), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_create(rollout, nullptr, metrics, &engine), DS_STATUS_OK);
         CHECK_EQUAL(ds_engine_get_metrics(engine, &of_engine), DS_STATUS_OK);
         uint64_t of_given, of_own;
         CHECK_EQUAL(ds_metrics_num_series(given, &of_given), DS_STATUS_OK);
         CHECK_EQUAL(ds_metrics_num_series(of_engine, &of_own), DS_STATUS_OK);
         CHECK(of_given > 0 && of_own == of_given);
         CHECK_EQUAL(ds_metrics_release(of_engine), DS_STATUS_OK);
-        CHECK_EQUAL(ds_engine_release(engine), DS_STATUS_OK);
+        end(engine);
     }
     CHECK_EQUAL(ds_config_release(rollout), DS_STATUS_OK);
     auto off = defaults_of<ds_metrics_config>(DS_CONFIG_METRICS);
@@ -213,12 +212,12 @@ void engines_record_in_the_store_that_they_are_given_or_their_own() {
     auto fields = parts.rollout();
     fields.metrics = silent;
     ds_engine engine;
-    CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, fields), 0, &engine), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, fields), nullptr, 0, &engine), DS_STATUS_OK);
     CHECK_EQUAL(ds_engine_get_metrics(engine, &of_engine), DS_STATUS_OK);
     CHECK_EQUAL(of_engine, 0);
-    CHECK_EQUAL(ds_engine_release(engine), DS_STATUS_OK);
+    end(engine);
     CHECK_EQUAL(ds_metrics_release(given), DS_STATUS_OK);
-    CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, fields), given, &engine), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, fields), nullptr, given, &engine), DS_STATUS_CLOSED);
     parts.release();
 }
 
@@ -239,7 +238,7 @@ void parts_are_checked() {
     CHECK(is_refused(DS_CONFIG_ROLLOUT, fields, "device_kind"));
     CHECK_EQUAL(ds_config_get_part(parts.scheduler, DS_CONFIG_SIMULATOR, &config), DS_STATUS_INVALID_ARGUMENT);
     ds_engine engine;
-    CHECK_EQUAL(ds_engine_create(parts.simulator, 0, &engine), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_create(parts.simulator, nullptr, 0, &engine), DS_STATUS_INVALID_ARGUMENT);
     parts.release();
     CHECK_EQUAL(live(), before);
 }

@@ -1,4 +1,4 @@
-// Configurations and engines' queues for tests, through the C API.
+// Configurations and engines for tests, through the C API.
 #pragma once
 
 #include <string.h>
@@ -30,69 +30,102 @@ struct ConfigHandle {
     operator ds_config() const { return handle; }
 };
 
-// An engine's queues; the engine and its configurations are released at once.
-struct Engine {
-    ds_request_queue requests = 0;
-    ds_output_queue outputs = 0;
+struct EngineOptions {
+    int64_t num_worlds = 1, num_threads = 1, num_replicas = 1;
+    int32_t scheduler = DS_SCHEDULER_FIXED_CHUNK, controller = DS_CONTROLLER_PULL;
+    int64_t max_levels = 0, num_policies = 4;
+    ds_metrics metrics = 0;
+};
 
-    explicit Engine(int32_t scheduler = DS_SCHEDULER_FIXED_CHUNK, int64_t max_levels = 0, int64_t num_policies = 4,
-                    ds_metrics metrics = 0) {
-        ds_simulator_config simulator = default_config(1);
-        simulator.max_levels = max_levels;
-        auto order = defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER);
-        order.type = scheduler;
-        const ConfigHandle parts[] = {{DS_CONFIG_SIMULATOR, simulator},
-                                      {DS_CONFIG_SCHEDULER, order},
-                                      {DS_CONFIG_CONTROLLER, defaults_of<ds_controller_config>(DS_CONFIG_CONTROLLER)},
-                                      {DS_CONFIG_METRICS, defaults_of<ds_metrics_config>(DS_CONFIG_METRICS)}};
-        auto rules = defaults_of<ds_rollout_config>(DS_CONFIG_ROLLOUT);
-        rules.simulator = parts[0];
-        rules.scheduler = parts[1];
-        rules.controller = parts[2];
-        rules.metrics = parts[3];
-        rules.max_policies = num_policies;
-        ds_engine engine;
-        CHECK_EQUAL(ds_engine_create(ConfigHandle(DS_CONFIG_ROLLOUT, rules), metrics, &engine), DS_STATUS_OK);
-        CHECK_EQUAL(ds_engine_get_waiting_queue(engine, &requests), DS_STATUS_OK);
-        CHECK_EQUAL(ds_engine_get_output_queue(engine, &outputs), DS_STATUS_OK);
-        CHECK_EQUAL(ds_engine_release(engine), DS_STATUS_OK);
+inline ds_config make_rollout_config(const EngineOptions& options) {
+    ds_simulator_config simulator = default_config(options.num_worlds);
+    simulator.num_threads = options.num_threads;
+    simulator.max_levels = options.max_levels;
+    auto order = defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER);
+    order.type = options.scheduler;
+    auto controller = defaults_of<ds_controller_config>(DS_CONFIG_CONTROLLER);
+    controller.type = options.controller;
+    const ConfigHandle parts[] = {{DS_CONFIG_SIMULATOR, simulator},
+                                  {DS_CONFIG_SCHEDULER, order},
+                                  {DS_CONFIG_CONTROLLER, controller},
+                                  {DS_CONFIG_METRICS, defaults_of<ds_metrics_config>(DS_CONFIG_METRICS)}};
+    auto rules = defaults_of<ds_rollout_config>(DS_CONFIG_ROLLOUT);
+    rules.simulator = parts[0];
+    rules.scheduler = parts[1];
+    rules.controller = parts[2];
+    rules.metrics = parts[3];
+    rules.max_policies = options.num_policies;
+    rules.num_devices = static_cast<int32_t>(options.num_replicas);
+    for (int32_t i = 0; i < rules.num_devices; ++i) rules.devices[i].kind = DS_DEVICE_CPU;
+    ds_config config;
+    CHECK_EQUAL(ds_config_create(DS_CONFIG_ROLLOUT, &rules, &config), DS_STATUS_OK);
+    return config;
+}
+
+// An engine whose first policies are "random" and "idle"; at the end of a scope it is closed and awaited.
+struct PlayingEngine {
+    ds_engine handle;
+
+    explicit PlayingEngine(const EngineOptions& options = {}) {
+        const ds_config config = make_rollout_config(options);
+        CHECK_EQUAL(ds_engine_create(config, nullptr, options.metrics, &handle), DS_STATUS_OK);
+        CHECK_EQUAL(ds_config_release(config), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_set_policy(handle, 0, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
+        if (options.num_policies > 1) CHECK_EQUAL(ds_engine_set_policy(handle, 1, DS_POLICY_IDLE, 0), DS_STATUS_OK);
     }
-    ~Engine() {
-        CHECK_EQUAL(ds_request_queue_release(requests), DS_STATUS_OK);
-        CHECK_EQUAL(ds_output_queue_release(outputs), DS_STATUS_OK);
+    PlayingEngine(const PlayingEngine&) = delete;
+    PlayingEngine& operator=(const PlayingEngine&) = delete;
+    ~PlayingEngine() {
+        end();
+        CHECK_EQUAL(ds_engine_release(handle), DS_STATUS_OK);
     }
 
-    ds_replica make_replica(int64_t num_worlds, int64_t num_threads = 1, int64_t max_levels = 0) const {
-        ds_simulator_config config = default_config(num_worlds);
-        config.num_threads = num_threads;
-        config.max_levels = max_levels;
-        ds_replica replica;
-        CHECK_EQUAL(ds_replica_create(ConfigHandle(DS_CONFIG_SIMULATOR, config), requests, outputs, 7, &replica),
-                    DS_STATUS_OK);
-        CHECK_EQUAL(ds_replica_set_policy(replica, 0, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
-        CHECK_EQUAL(ds_replica_set_policy(replica, 1, DS_POLICY_IDLE, 0), DS_STATUS_OK);
-        return replica;
+    void end() const {
+        CHECK_EQUAL(ds_engine_close(handle), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_join(handle, -1), DS_STATUS_OK);
     }
+    void drain() const { CHECK_EQUAL(ds_engine_drain(handle, -1), DS_STATUS_OK); }
     std::vector<uint64_t> submit(const std::vector<ds_episode_request>& asked) const {
         std::vector<uint64_t> ids(asked.size());
         uint64_t accepted;
-        CHECK_EQUAL(ds_request_queue_submit(requests, asked.data(), asked.size(), 0, ids.data(), &accepted),
-                    DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_submit(handle, asked.data(), asked.size(), -1, ids.data(), &accepted), DS_STATUS_OK);
         return ids;
     }
-    uint64_t num_unanswered() const {
-        ds_request_queue_info info;
+    ds_engine_info info() const {
+        ds_engine_info info;
         info.struct_size = sizeof info;
-        CHECK_EQUAL(ds_request_queue_get_info(requests, &info), DS_STATUS_OK);
-        return static_cast<uint64_t>(info.unanswered);
+        CHECK_EQUAL(ds_engine_get_info(handle, &info), DS_STATUS_OK);
+        return info;
+    }
+    ds_replica_info replica(int64_t number) const {
+        ds_replica_info info;
+        info.struct_size = sizeof info;
+        CHECK_EQUAL(ds_engine_get_replica(handle, number, &info), DS_STATUS_OK);
+        return info;
     }
     std::vector<ds_episode_output> take_all() const {
         std::vector<ds_episode_output> all;
         ds_episode_output some[50];
         uint64_t taken;
-        while (ds_output_queue_take(outputs, 50, 0, some, &taken) == DS_STATUS_OK) {
+        while (ds_engine_take(handle, 50, 0, some, &taken) == DS_STATUS_OK) {
             all.insert(all.end(), some, some + taken);
         }
         return all;
+    }
+    std::vector<ds_episode_output> play(const std::vector<ds_episode_request>& asked) const {
+        submit(asked);
+        drain();
+        return take_all();
+    }
+    // Waits for rows.
+    ds_rows take_rows() const {
+        ds_rows rows;
+        rows.struct_size = sizeof rows;
+        CHECK_EQUAL(ds_engine_take_rows(handle, -1, &rows), DS_STATUS_OK);
+        return rows;
+    }
+    void return_rows(const ds_rows& rows, const std::vector<int32_t>& actions) const {
+        CHECK_EQUAL(ds_engine_return_rows(handle, rows.id, actions.data(), 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
     }
 };

@@ -1,5 +1,5 @@
 // Metrics: sketches against exact quantiles, sums of parts against the whole, many threads, bounded memory, traces, and
-// a replica that is watched while it plays.
+// an engine that is watched while it plays.
 #include <malloc.h>
 #include <math.h>
 #include <string.h>
@@ -532,7 +532,7 @@ void handles_share_ownership() {
     CHECK_EQUAL(ds_series_record(series, 1, 0), DS_STATUS_CLOSED);
 }
 
-// ---- A replica, watched while it plays
+// ---- An engine, watched while it plays
 
 ds_metrics made_metrics() {
     ds_metrics metrics;
@@ -542,22 +542,10 @@ ds_metrics made_metrics() {
 
 struct Played {
     ds_metrics metrics = made_metrics();
-    Engine engine = Engine(DS_SCHEDULER_DYNAMIC_CHUNK, 0, 1, metrics);
-    ds_request_queue requests = engine.requests;
-    ds_output_queue outputs = engine.outputs;
-    ds_replica replica;
+    PlayingEngine engine{{.num_worlds = 16, .num_threads = 2, .scheduler = DS_SCHEDULER_DYNAMIC_CHUNK,
+                          .num_policies = 1, .metrics = metrics}};
 
-    Played() {
-        ds_simulator_config config = default_config(16);
-        config.num_threads = 2;
-        CHECK_EQUAL(ds_replica_create(ConfigHandle(DS_CONFIG_SIMULATOR, config), requests, outputs, 3, &replica),
-                    DS_STATUS_OK);
-        CHECK_EQUAL(ds_replica_set_policy(replica, 0, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
-    }
-    ~Played() {
-        CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
-        CHECK_EQUAL(ds_metrics_release(metrics), DS_STATUS_OK);
-    }
+    ~Played() { CHECK_EQUAL(ds_metrics_release(metrics), DS_STATUS_OK); }
 
     void submit(uint64_t count, int64_t deadline_ns = 0) const {
         for (uint64_t i = 0; i < count; ++i) {
@@ -567,9 +555,9 @@ struct Played {
             request.deadline_ns = deadline_ns;
             request.record = i % 3 ? 0 : DS_RECORD_TRACE;
             uint64_t id, accepted;
-            CHECK_EQUAL(ds_request_queue_submit(requests, &request, 1, -1, &id, &accepted), DS_STATUS_OK);
+            CHECK_EQUAL(ds_engine_submit(engine.handle, &request, 1, -1, &id, &accepted), DS_STATUS_OK);
             int32_t found;
-            if (i % 5 == 0) CHECK_EQUAL(ds_request_queue_cancel(requests, id, &found), DS_STATUS_OK);
+            if (i % 5 == 0) CHECK_EQUAL(ds_engine_cancel(engine.handle, id, &found), DS_STATUS_OK);
         }
     }
 };
@@ -588,23 +576,17 @@ void every_request_is_accounted_for_while_readers_poll() {
                 CHECK_EQUAL(ds_metrics_get_trace(played.metrics, events.size(), events.data(), &count), DS_STATUS_OK);
             }
         });
-        std::thread player([&] {
-            ds_replica_work work = {};
-            work.struct_size = sizeof work;
-            while (!done) CHECK_EQUAL(ds_replica_run(played.replica, 5 * kMillisecond, &work), DS_STATUS_OK);
-        });
         run_in_threads(2, [&](int) {
             played.submit(300);
             played.submit(100, monotonic_ns() + kMillisecond);
         });
-        CHECK_EQUAL(ds_request_queue_drain(played.requests, -1), DS_STATUS_OK);
+        played.engine.drain();
         CHECK_EQUAL(total_of(played.metrics, "requests_submitted"), 800);
         CHECK_EQUAL(total_of(played.metrics, "requests_answered"), 800);
         done = true;
         reader.join();
-        player.join();
         played.submit(10);
-        CHECK_EQUAL(ds_request_queue_answer(played.requests, played.outputs, DS_EPISODE_FAILED, 5), DS_STATUS_OK);
+        played.engine.end();
         CHECK_EQUAL(total_of(played.metrics, "requests_answered"), 810);
     }
     CHECK_EQUAL(live_stores(), 0);
@@ -620,46 +602,39 @@ void a_full_store_drops_series_and_ends_no_replica() {
         if (ds_metrics_open_series(played.metrics, DS_SERIES_COUNTER, name, "", "", &series)) break;
         CHECK_EQUAL(ds_series_release(series), DS_STATUS_OK);
     }
-    ds_replica_work work = {};
-    work.struct_size = sizeof work;
     CHECK_EQUAL(total_of(played.metrics, "dropped_series"), 0);
     for (const int64_t dropped : {1, 2}) {
-        CHECK_EQUAL(ds_replica_label_policy(played.replica, 0, dropped == 1 ? "policy=\"a\"" : "policy=\"b\""), DS_STATUS_OK);
+        const char* labels = dropped == 1 ? "policy=\"a\"" : "policy=\"b\"";
+        CHECK_EQUAL(ds_engine_label_policy(played.engine.handle, 0, labels), DS_STATUS_OK);
         played.submit(40);
-        while (ds_request_queue_drain(played.requests, 0)) {
-            CHECK_EQUAL(ds_replica_run(played.replica, kMillisecond, &work), DS_STATUS_OK);
-        }
+        played.engine.drain();
         CHECK_EQUAL(total_of(played.metrics, "requests_answered"), 40 * dropped);
         CHECK_EQUAL(total_of(played.metrics, "dropped_series"), dropped);
     }
-    CHECK_EQUAL(ds_replica_label_policy(played.replica, 0, "policy"), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_replica_label_policy(played.replica, 1, ""), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_label_policy(played.engine.handle, 0, "policy"), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_label_policy(played.engine.handle, 1, ""), DS_STATUS_INVALID_ARGUMENT);
 }
 
-// The store outlives its handle while the queue uses it, and a child of a fork can go on with both.
+// The store outlives its handle while the engine uses it, and a child of a fork can go on with both.
 void children_of_forks_read_and_record() {
     const Played played;
     std::atomic<bool> done{false};
-    std::thread player([&] {
-        ds_replica_work work = {};
-        work.struct_size = sizeof work;
-        while (!done) CHECK_EQUAL(ds_replica_run(played.replica, kMillisecond, &work), DS_STATUS_OK);
-    });
     std::thread reader([&] {
         while (!done) total_of(played.metrics, "requests_answered");
     });
     for (int round = 0; round < 10; ++round) {
         played.submit(20);
         const int status = run_in_child([&] {
+            ds_series series;
+            CHECK_EQUAL(ds_metrics_get_series(played.metrics, 0, &series), DS_STATUS_OK);
             const int64_t before = total_of(played.metrics, "requests_submitted");
-            played.submit(3);
+            CHECK_EQUAL(ds_series_record(series, 3, 0), DS_STATUS_OK);
             if (total_of(played.metrics, "requests_submitted") != before + 3) return 1;
             return ds_metrics_release(played.metrics) == DS_STATUS_OK ? 0 : 2;
         });
         CHECK_EQUAL(status, 0);
     }
     done = true;
-    player.join();
     reader.join();
 }
 

@@ -17,25 +17,26 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-QueueRules rules(int32_t scheduler, int64_t capacity = 1 << 20) {
+QueueRules rules(int32_t scheduler, int64_t capacity, bool requests_choose) {
     QueueRules rules = {};
     rules.scheduler.type = scheduler;
     rules.scheduler.begin_fraction = 1;
     rules.num_agents = 2;
     rules.num_policies = 8;
     rules.capacity = capacity;
+    rules.requests_choose = requests_choose;
     return rules;
 }
 
 struct Queue {
     Ref<RequestQueue> queue;
 
-    explicit Queue(int32_t scheduler, int64_t capacity = 1 << 20)
-        : queue(Ref<RequestQueue>::adopt(new RequestQueue(rules(scheduler, capacity), {},
+    explicit Queue(int32_t scheduler, int64_t capacity = 1 << 20, bool requests_choose = false)
+        : queue(Ref<RequestQueue>::adopt(new RequestQueue(rules(scheduler, capacity, requests_choose),
                                                           Ref<RequestTable>::adopt(new RequestTable)))) {}
-    Queue(const Queue& source, int32_t scheduler, int64_t capacity = 1 << 20)
-        : queue(Ref<RequestQueue>::adopt(new RequestQueue(rules(scheduler, capacity), source.queue,
-                                                          Ref<RequestTable>::share(&source.queue->table())))) {}
+    // A branch.
+    Queue(const Queue& source, int64_t capacity)
+        : queue(Ref<RequestQueue>::adopt(new RequestQueue(source.queue, capacity))) {}
     RequestQueue* operator->() const { return queue.get(); }
     RequestQueue& operator*() const { return *queue; }
 
@@ -61,10 +62,10 @@ struct Queue {
             }
         }
     }
-    ds_request_queue_info info() const {
-        ds_request_queue_info info = {};
-        queue->read(&info);
-        return info;
+    QueueCounts info() const { return queue->counts(); }
+    void wait(int64_t timeout_ns) const {
+        const uint32_t before = queue->arrivals().now();
+        if (!queue->has_some()) queue->arrivals().wait(before, timeout_ns);
     }
     // The requests that are over, with their reasons; they end.
     std::vector<std::pair<uint64_t, int>> take_over(int64_t* num_to_play = nullptr) const {
@@ -271,7 +272,7 @@ void submission_waits_for_room() {
     });
     uint64_t next = 0;
     while (next < kCount) {
-        queue->wait(10 * kMillisecond);
+        queue.wait(10 * kMillisecond);
         CHECK(queue.info().waiting <= 7);
         for (const uint64_t tag : queue.take_all()) CHECK_EQUAL(tag, next++);
     }
@@ -289,10 +290,7 @@ void closing_wakes_those_who_wait() {
     usleep(10'000);
     queue->close();
     submitter.join();
-    CHECK(!queue->is_closed_and_empty());
     CHECK_EQUAL(queue.take_all().size(), 1);
-    CHECK(queue->is_closed_and_empty());
-    queue->wait(-1);  // returns
 }
 
 // ---- Ends
@@ -406,73 +404,82 @@ void draining_waits_for_all_results() {
     player.join();
 }
 
-// ---- Movement
+// ---- Branches
 
-void requests_move_in_turn() {
+void requests_go_to_branches_in_turn() {
+    const Queue source(DS_SCHEDULER_FIXED_CHUNK);
+    const Queue branches[3] = {{source, 2}, {source, 4}, {source, 100}};
+    for (uint64_t tag = 0; tag < 12; ++tag) source.submit(request(tag));
+    CHECK_EQUAL(source.info().waiting, 12);
+    CHECK_EQUAL(branches[0].info().waiting, 2);
+    CHECK((branches[1].take_all() == std::vector<uint64_t>{1, 4, 6, 8}));
+    CHECK((branches[2].take_all() == std::vector<uint64_t>{2, 5, 7, 9, 10, 11}));
+    CHECK((branches[0].take_all() == std::vector<uint64_t>{0, 3}));
+}
+
+// The scheduler's first one finds room first, and order is kept in a branch.
+void branches_are_filled_as_they_are_emptied() {
     const Queue source(DS_SCHEDULER_PRIORITY);
-    const Queue targets[3] = {{source, DS_SCHEDULER_FIXED_CHUNK, 2}, {source, DS_SCHEDULER_PRIORITY, 4},
-                              {source, DS_SCHEDULER_FIXED_CHUNK, 100}};
-    const Ref<RequestQueue> queues[3] = {targets[0].queue, targets[1].queue, targets[2].queue};
-    for (uint64_t tag = 0; tag < 10; ++tag) {
+    const Queue branch(source, 2);
+    for (uint64_t tag = 0; tag < 9; ++tag) {
         ds_episode_request one = request(tag);
-        one.priority = -static_cast<int64_t>(tag);
+        one.priority = static_cast<int64_t>(tag % 3);
         source.submit(one);
     }
-    uint64_t moved;
-    CHECK_EQUAL(source->move(queues, 3, 1, 4, 0, &moved), DS_STATUS_OK);
-    CHECK_EQUAL(moved, 4);
-    CHECK_EQUAL(targets[1].info().waiting, 2);
-    CHECK_EQUAL(source->move(queues, 3, 2, 100, 0, &moved), DS_STATUS_OK);
-    CHECK_EQUAL(moved, 6);
-    CHECK((targets[0].take_all() == std::vector<uint64_t>{2, 5}));
-    CHECK((targets[1].take_all() == std::vector<uint64_t>{0, 3, 6, 8}));
-    CHECK((targets[2].take_all() == std::vector<uint64_t>{1, 4, 7, 9}));
-    CHECK_EQUAL(source->move(queues, 3, 0, 1, 5 * kMillisecond, &moved), DS_STATUS_PENDING);
+    // The first two went on at once; the others wait in the source, those of the highest priority first
+    CHECK((branch.take_all(9) == std::vector<uint64_t>{1, 0, 2, 5, 8, 4, 7, 3, 6}));
+    CHECK_EQUAL(source.info().unanswered, 0);
 }
 
-void closed_targets_give_back() {
+void requests_choose_their_branches() {
+    const Queue source(DS_SCHEDULER_FIXED_CHUNK, 1 << 20, true);
+    const Queue branches[2] = {{source, 3}, {source, 3}};
+    for (uint64_t tag = 0; tag < 8; ++tag) {
+        ds_episode_request one = request(tag);
+        one.replica = tag < 4 ? 1 : tag == 4 ? 0 : -1;
+        source.submit(one);
+    }
+    CHECK_EQUAL(branches[0].info().waiting, 0);  // the others wait behind one that finds no room
+    CHECK_EQUAL(branches[1].info().waiting, 3);
+    CHECK((branches[1].take_all() == std::vector<uint64_t>{0, 1, 2, 3, 6}));
+    branches[0]->close();
+    CHECK((branches[1].take_all() == std::vector<uint64_t>{4, 5, 7}));
+}
+
+void closed_branches_give_back() {
     const Queue source(DS_SCHEDULER_FIXED_CHUNK);
-    const Queue targets[2] = {{source, DS_SCHEDULER_FIXED_CHUNK, 4}, {source, DS_SCHEDULER_PRIORITY, 4}};
-    const Ref<RequestQueue> queues[2] = {targets[0].queue, targets[1].queue};
+    const Queue branches[2] = {{source, 4}, {source, 4}};
     std::vector<uint64_t> ids;
     for (uint64_t tag = 0; tag < 10; ++tag) ids.push_back(source.submit(request(tag)));
-    uint64_t moved;
-    CHECK_EQUAL(source->move(queues, 2, 0, 100, 0, &moved), DS_STATUS_OK);
-    CHECK_EQUAL(moved, 8);
-    Request* playing = take_one(targets[0]);
-    targets[0]->close();
-    CHECK_EQUAL(source.info().waiting, 5);
-    targets[0]->take_back(playing);  // it waits in the source too
-    CHECK_EQUAL(source.info().waiting, 6);
-    CHECK_EQUAL(source->move(queues, 2, 0, 100, 0, &moved), DS_STATUS_PENDING);  // the other one is full
-    CHECK(source->cancel(ids[8]) && source->cancel(ids[1]));  // in the source, and in the target
-    CHECK_EQUAL(source->move(queues, 2, 0, 100, 0, &moved), DS_STATUS_OK);
-    CHECK_EQUAL(moved, 1);
-    CHECK_EQUAL(targets[1].take_over().size(), 2);
-    targets[1]->close();
-    CHECK_EQUAL(source->move(queues, 2, 0, 100, -1, &moved), DS_STATUS_CLOSED);
-    CHECK((source.take_all() == std::vector<uint64_t>{0, 2, 3, 4, 5, 6, 7, 9}));
+    Request* playing = take_one(branches[0]);
+    CHECK_EQUAL(branches[0].info().waiting, 4);
+    branches[0]->close();
+    CHECK_EQUAL(branches[0].info().waiting, 0);
+    branches[0]->take_back(playing);  // it waits in the source too
+    CHECK_EQUAL(source.info().waiting, 10);
+    CHECK(source->cancel(ids[9]) && source->cancel(ids[1]));  // in the source, and in the branch
+    CHECK_EQUAL(branches[1].take_over().size(), 2);
+    branches[1]->close();
+    CHECK((source.take_all() == std::vector<uint64_t>{0, 2, 3, 4, 5, 6, 7, 8}));
 }
 
-void moving_waits_for_requests_and_room() {
-    const Queue source(DS_SCHEDULER_FIXED_CHUNK), target(source, DS_SCHEDULER_FIXED_CHUNK, 1);
-    std::thread mover([&] {
-        for (int i = 0; i < 100; ++i) {
-            uint64_t moved;
-            CHECK_EQUAL(source->move(&target.queue, 1, 0, 1, -1, &moved), DS_STATUS_OK);
-            CHECK_EQUAL(moved, 1);
+void submission_waits_for_room_in_branches() {
+    const Queue source(DS_SCHEDULER_FIXED_CHUNK, 1);
+    const Queue branch(source, 1);
+    std::thread submitter([&] {
+        for (uint64_t tag = 0; tag < 100; ++tag) {
+            const ds_episode_request one = request(tag);
+            uint64_t id, accepted;
+            CHECK_EQUAL(source->submit(&one, nullptr, 1, -1, &id, &accepted), DS_STATUS_OK);
         }
-        uint64_t moved;
-        CHECK_EQUAL(source->move(&target.queue, 1, 0, 1, -1, &moved), DS_STATUS_CLOSED);
     });
     uint64_t next = 0;
-    for (uint64_t tag = 0; tag < 100; ++tag) source.submit(request(tag));
     while (next < 100) {
-        target->wait(kMillisecond);
-        for (const uint64_t tag : target.take_all()) CHECK_EQUAL(tag, next++);
+        branch.wait(kMillisecond);
+        CHECK(source.info().waiting <= 2);
+        for (const uint64_t tag : branch.take_all()) CHECK_EQUAL(tag, next++);
     }
-    source->close();
-    mover.join();
+    submitter.join();
 }
 
 // ---- Outputs
@@ -514,13 +521,12 @@ void outputs_come_in_order() {
 
 // ---- Threads
 
-// Producers, a mover, players who give back and finish, and one who cancels: every request is answered once.
+// Producers, players who give back and finish, and one who cancels: every request is answered once.
 void every_request_is_answered_once() {
     constexpr int kProducers = 3, kPlayers = 3;
     constexpr uint64_t kEach = 4000;
     const Queue source(DS_SCHEDULER_PRIORITY, 64);
-    const Queue targets[2] = {{source, DS_SCHEDULER_FIXED_CHUNK, 16}, {source, DS_SCHEDULER_FAIR_SHARE, 16}};
-    const Ref<RequestQueue> queues[2] = {targets[0].queue, targets[1].queue};
+    const Queue targets[2] = {{source, 16}, {source, 16}};
     OutputQueue outputs;
     std::atomic<uint64_t> latest{0};
     std::atomic<bool> stop{false};
@@ -547,13 +553,6 @@ void every_request_is_answered_once() {
         });
     }
     others.emplace_back([&] {
-        uint64_t moved, turn = 0;
-        while (!stop) {
-            source->move(queues, 2, turn % 2, 8, kMillisecond, &moved);
-            turn += moved;
-        }
-    });
-    others.emplace_back([&] {
         while (!stop) {
             source->cancel(latest);
             usleep(50);
@@ -566,7 +565,7 @@ void every_request_is_answered_once() {
             while (!stop) {
                 Request *to_play, *over;
                 if (queue->take(draw.integer(1, 6), monotonic_ns(), &to_play, &over) == 0 && !over) {
-                    queue->wait(kMillisecond);
+                    queue.wait(kMillisecond);
                 }
                 CHECK_EQUAL(answer_over(*queue, outputs, over), DS_STATUS_OK);
                 while (to_play) {
@@ -604,7 +603,8 @@ void every_request_is_answered_once() {
 void nothing_is_lost_when_queues_close() {
     Draws draw(5);
     for (int round = 0; round < 50; ++round) {
-        const Queue source(DS_SCHEDULER_FIXED_CHUNK), target(source, DS_SCHEDULER_PRIORITY, 10);
+        const Queue source(DS_SCHEDULER_FIXED_CHUNK), target(source, 10);
+        std::atomic<bool> stop{false};
         OutputQueue outputs;
         std::atomic<uint64_t> accepted_in_all{0};
         std::thread producer([&] {
@@ -616,10 +616,6 @@ void nothing_is_lost_when_queues_close() {
                 if (status == DS_STATUS_CLOSED) return;
             }
         });
-        std::thread mover([&] {
-            uint64_t moved;
-            while (source->move(&target.queue, 1, 0, 2, -1, &moved) != DS_STATUS_CLOSED) continue;
-        });
         std::thread player([&] {
             for (;;) {
                 Request *to_play, *over;
@@ -630,14 +626,14 @@ void nothing_is_lost_when_queues_close() {
                     target->take_back(to_play);
                     to_play = next;
                 }
-                if (target->is_closed_and_empty()) return;
+                if (stop) return;
             }
         });
         usleep(static_cast<useconds_t>(draw.integer(0, 2000)));
         target->close();
         source->close();
+        stop = true;
         producer.join();
-        mover.join();
         player.join();
         CHECK_EQUAL(answer_all(*source, outputs, DS_EPISODE_FAILED, 7), DS_STATUS_OK);
         CHECK_EQUAL(outputs.size(), accepted_in_all.load());
@@ -661,9 +657,11 @@ int main() {
     RUN(expired_requests_are_over_without_being_first);
     RUN(taken_back_requests_keep_their_places);
     RUN(draining_waits_for_all_results);
-    RUN(requests_move_in_turn);
-    RUN(closed_targets_give_back);
-    RUN(moving_waits_for_requests_and_room);
+    RUN(requests_go_to_branches_in_turn);
+    RUN(branches_are_filled_as_they_are_emptied);
+    RUN(requests_choose_their_branches);
+    RUN(closed_branches_give_back);
+    RUN(submission_waits_for_room_in_branches);
     RUN(outputs_come_in_order);
     RUN(every_request_is_answered_once);
     RUN(nothing_is_lost_when_queues_close);

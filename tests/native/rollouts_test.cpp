@@ -1,9 +1,10 @@
-// Episodes that begin with a seed and a level of their own, and replicas that play requests, through the C API.
+// Episodes that begin with a seed and a level of their own, and engines that play requests, through the C API.
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -145,23 +146,12 @@ void beginnings_are_checked() {
     close_simulator(simulator);
 }
 
-// ---- Replicas
+// ---- Engines
 
 void release_data(const std::vector<ds_episode_output>& outputs) {
     for (const ds_episode_output& output : outputs) {
         if (output.data) CHECK_EQUAL(ds_memory_release(output.data), DS_STATUS_OK);
     }
-}
-
-int32_t run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work) {
-    work->struct_size = sizeof *work;
-    CHECK_EQUAL(ds_replica_run(replica, timeout_ns, work), DS_STATUS_OK);
-    return work->need;
-}
-
-void play_all(const Engine& engine, ds_replica replica) {
-    ds_replica_work work;
-    while (engine.num_unanswered() > 0) CHECK_EQUAL(run(replica, kMillisecond, &work), DS_REPLICA_NEEDS_NOTHING);
 }
 
 std::vector<ds_episode_request> some_requests(int count, int32_t record = 0) {
@@ -196,18 +186,15 @@ void expect_equal(const ds_episode_output& a, const ds_episode_output& b) {
 }
 
 void results_are_those_of_simulators() {
-    const Engine engine;
-    const ds_replica replica = engine.make_replica(9, 2);
+    const PlayingEngine engine({.num_worlds = 9, .num_threads = 2});
     const auto asked = some_requests(60, DS_RECORD_ACTIONS);
-    engine.submit(asked);
-    play_all(engine, replica);
-    const auto outputs = engine.take_all();
+    const auto outputs = engine.play(asked);
     CHECK_EQUAL(outputs.size(), 60);
     for (const ds_episode_output& told : outputs) {
         const ds_episode_request& request = asked[told.tag];
         CHECK_EQUAL(told.reason, DS_EPISODE_TIME);
         CHECK_EQUAL(told.length, request.max_steps);
-        CHECK_EQUAL(told.replica, 7);
+        CHECK_EQUAL(told.replica, 0);
         CHECK_EQUAL(told.data_bytes, told.length * 2 * 16);
         CHECK(told.submitted_ns <= told.started_ns && told.started_ns < told.ended_ns);
         ds_simulator_config config = default_config(1);
@@ -230,7 +217,6 @@ void results_are_those_of_simulators() {
         close_simulator(simulator);
     }
     release_data(outputs);
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
 }
 
 void results_do_not_depend_on_the_replica() {
@@ -238,43 +224,37 @@ void results_do_not_depend_on_the_replica() {
     const auto asked = some_requests(80);
     for (int32_t scheduler = 0; scheduler <= DS_SCHEDULER_FAIR_SHARE; ++scheduler) {
         for (const int64_t num_worlds : {1, 5, 33}) {
-            const Engine engine(scheduler);
-            const ds_replica replica = engine.make_replica(num_worlds, num_worlds == 33 ? 3 : 1);
-            engine.submit(asked);
-            play_all(engine, replica);
-            const auto results = by_tag(engine.take_all());
+            const PlayingEngine engine({.num_worlds = num_worlds,
+                                        .num_threads = num_worlds == 33 ? 3 : 1,
+                                        .num_replicas = num_worlds == 5 ? 3 : 1,
+                                        .scheduler = scheduler,
+                                        .controller = scheduler % 2 ? DS_CONTROLLER_PULL : DS_CONTROLLER_ROUND_ROBIN});
+            const auto results = by_tag(engine.play(asked));
             CHECK_EQUAL(results.size(), asked.size());
             if (expected.empty()) expected = results;
             for (const auto& [tag, told] : results) expect_equal(told, expected.at(tag));
-            CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
         }
     }
 }
 
 void worlds_are_never_idle_while_requests_wait() {
-    const Engine engine;
-    const ds_replica replica = engine.make_replica(8);
+    const PlayingEngine engine({.num_worlds = 8});
     std::vector<ds_episode_request> asked(64);
     for (ds_episode_request& one : asked) one.max_steps = 5;
-    engine.submit(asked);
-    play_all(engine, replica);
-    ds_replica_info info;
-    info.struct_size = sizeof info;
-    CHECK_EQUAL(ds_replica_get_info(replica, &info), DS_STATUS_OK);
-    CHECK_EQUAL(info.number, 7);
+    engine.play(asked);
+    const ds_replica_info info = engine.replica(0);
     CHECK_EQUAL(info.num_worlds, 8);
     CHECK_EQUAL(info.episodes, 64);
     CHECK_EQUAL(info.steps, 40);
     CHECK_EQUAL(info.world_steps, 320);
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
+    CHECK_EQUAL(info.has_ended, 0);
 }
 
 void levels_are_played() {
     ds_level level = one_room();
     ds_shared_level shared;
     CHECK_EQUAL(ds_shared_level_create(&level, 2, &shared), DS_STATUS_OK);
-    const Engine engine(DS_SCHEDULER_FIXED_CHUNK, 1);
-    const ds_replica replica = engine.make_replica(4, 1, 1);
+    const PlayingEngine engine({.num_worlds = 4, .max_levels = 1});
     auto asked = some_requests(20);
     for (ds_episode_request& one : asked) {
         one.level = one.tag % 2 ? shared : 0;
@@ -283,16 +263,31 @@ void levels_are_played() {
     engine.submit(asked);
     CHECK_EQUAL(ds_shared_level_release(shared), DS_STATUS_OK);  // requests keep it
     level.min_episode_length = level.max_episode_length = 1;
-    play_all(engine, replica);
+    engine.drain();
     for (const auto& [tag, told] : by_tag(engine.take_all())) {
         if (tag % 2 == 0) CHECK_EQUAL(told.length, 200);
         else CHECK(told.length >= 7 && told.length <= 60);
     }
     uint64_t id, accepted;
-    CHECK_EQUAL(ds_request_queue_submit(engine.requests, &asked[1], 1, 0, &id, &accepted), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_submit(engine.handle, &asked[1], 1, 0, &id, &accepted), DS_STATUS_CLOSED);
     CHECK(last_error_names("level") && last_message_has("(request 0)"));
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
-    CHECK_EQUAL(live(DS_LIVE_ROLLOUT), 2);  // the engine's queues
+}
+
+void requests_choose_their_replicas() {
+    const PlayingEngine engine({.num_worlds = 2, .num_replicas = 3, .controller = DS_CONTROLLER_CALLER});
+    auto asked = some_requests(60);
+    for (ds_episode_request& one : asked) one.replica = static_cast<int32_t>(one.tag % 4) - 1;
+    int any[3] = {};
+    for (const auto& [tag, told] : by_tag(engine.play(asked))) {
+        if (tag % 4 > 0) CHECK_EQUAL(told.replica, tag % 4 - 1);
+        else ++any[told.replica];
+    }
+    CHECK(any[0] == 5 && any[1] == 5 && any[2] == 5);  // in turn
+    CHECK_EQUAL(ds_engine_end_replica(engine.handle, 1), DS_STATUS_OK);
+    while (engine.info().num_playing == 3) usleep(100);
+    for (const auto& [tag, told] : by_tag(engine.play(asked))) {
+        CHECK(tag % 4 == 2 || tag % 4 == 0 ? told.replica != 1 : told.replica == static_cast<int32_t>(tag % 4) - 1);
+    }
 }
 
 // ---- Policies
@@ -322,9 +317,8 @@ ds_policy make_policy(std::vector<float>* weights) {
 void native_policies_act() {
     std::vector<float> weights;
     const ds_policy policy = make_policy(&weights);
-    const Engine engine;
-    const ds_replica replica = engine.make_replica(5, 2);
-    CHECK_EQUAL(ds_replica_set_policy(replica, 2, DS_POLICY_NATIVE, policy), DS_STATUS_OK);
+    const PlayingEngine engine({.num_worlds = 5, .num_threads = 2});
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_NATIVE, policy), DS_STATUS_OK);
     auto asked = some_requests(24, DS_RECORD_OBSERVATIONS);
     for (ds_episode_request& one : asked) {
         one.policies[0] = one.policies[1] = 2;
@@ -332,9 +326,7 @@ void native_policies_act() {
         one.temperature = one.tag % 3 ? 0.f : 0.5f;
         one.top_p = one.tag % 5 ? 0.f : 0.7f;
     }
-    engine.submit(asked);
-    play_all(engine, replica);
-    const auto outputs = engine.take_all();
+    const auto outputs = engine.play(asked);
     for (const ds_episode_output& told : outputs) {
         const ds_episode_request& request = asked[told.tag];
         const int64_t row_bytes = 2 * (16 + 94 * 4 + 4);
@@ -363,34 +355,37 @@ void native_policies_act() {
         }
     }
     release_data(outputs);
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
     CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
 }
 
 // The caller chooses the actions of one policy, and fails for some steps: those episodes end before the step.
 void callers_act_and_fail() {
-    const Engine engine;
-    const ds_replica replica = engine.make_replica(6);
+    const PlayingEngine engine({.num_worlds = 6});
     auto asked = some_requests(30, DS_RECORD_ACTIONS);
     for (ds_episode_request& one : asked) one.policies[0] = one.tag % 3 ? 3 : 0;
     engine.submit(asked);
-    ds_replica_work work;
-    int calls = 0;
-    while (engine.num_unanswered() > 0) {
-        if (run(replica, kMillisecond, &work) != DS_REPLICA_NEEDS_ACTIONS) continue;
-        CHECK_EQUAL(work.policy, 3);
-        CHECK_EQUAL(work.num_inputs, 94);
-        CHECK(work.num_rows > 0);
-        for (uint64_t i = 0; i < work.num_rows; ++i) {
-            CHECK(work.rows[i] % 2 == 0 && (i == 0 || work.rows[i] > work.rows[i - 1]));
-            CHECK(work.tags[i] % 3 != 0 && work.steps[i] < asked[work.tags[i]].max_steps);
-            int32_t* action = work.actions + work.rows[i] * 4;
-            action[0] = static_cast<int32_t>(work.steps[i] % 4);
-            action[1] = action[2] = action[3] = 1;
+    std::atomic<int> calls{0};
+    std::thread caller([&] {
+        ds_rows rows;
+        rows.struct_size = sizeof rows;
+        while (ds_engine_take_rows(engine.handle, -1, &rows) == DS_STATUS_OK) {
+            CHECK(rows.policy == 3 && rows.replica == 0 && rows.num_inputs == 94 && rows.num_replica_rows == 12);
+            CHECK(rows.num_rows > 0);
+            std::vector<int32_t> actions;
+            for (int64_t i = 0; i < rows.num_rows; ++i) {
+                CHECK(rows.rows[i] % 2 == 0 && (i == 0 || rows.rows[i] > rows.rows[i - 1]));
+                CHECK(rows.tags[i] % 3 != 0 && rows.steps[i] < asked[rows.tags[i]].max_steps);
+                actions.insert(actions.end(), {static_cast<int32_t>(rows.steps[i] % 4), 1, 1, 1});
+            }
+            const bool fails = ++calls == 20;
+            CHECK_EQUAL(ds_engine_return_rows(engine.handle, rows.id, fails ? nullptr : actions.data(), fails ? 99 : 0),
+                        DS_STATUS_OK);
+            CHECK_EQUAL(ds_engine_return_rows(engine.handle, rows.id, actions.data(), 0), DS_STATUS_CLOSED);
+            CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
         }
-        if (++calls == 20) CHECK_EQUAL(ds_replica_fail(replica, 99), DS_STATUS_OK);
-    }
-    CHECK_EQUAL(ds_replica_fail(replica, 99), DS_STATUS_INVALID_ARGUMENT);
+    });
+    engine.drain();
+    CHECK(calls > 20);
     int failed = 0;
     const auto outputs = engine.take_all();
     for (const ds_episode_output& told : outputs) {
@@ -408,27 +403,58 @@ void callers_act_and_fail() {
     }
     CHECK(failed > 0 && failed <= 6);
     release_data(outputs);
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
+    engine.end();
+    caller.join();
+}
+
+// Between two of its steps an episode may get another policy, or one that fails.
+void policies_are_replaced_while_they_are_played() {
+    const PlayingEngine engine;
+    std::vector<ds_episode_request> asked(1);
+    asked[0].record = DS_RECORD_ACTIONS;
+    asked[0].policies[0] = 3;
+    asked[0].policies[1] = 2;
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_IDLE, 0), DS_STATUS_OK);
+    engine.submit(asked);
+    for (int step = 0; step < 6; ++step) {
+        const ds_rows rows = engine.take_rows();
+        CHECK_EQUAL(rows.steps[0], step);
+        if (step == 3) CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
+        if (step == 5) CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_FAILING, 7), DS_STATUS_OK);
+        engine.return_rows(rows, {1, 2, 3, 0});
+    }
+    const ds_rows last = engine.take_rows();  // the other agent's policy does not wait for the one that fails
+    engine.return_rows(last, {1, 2, 3, 0});
+    engine.drain();
+    const auto outputs = engine.take_all();
+    CHECK(outputs.size() == 1 && outputs[0].reason == DS_EPISODE_FAILED && outputs[0].cause == 7);
+    CHECK_EQUAL(outputs[0].length, 6);
+    const int32_t* actions = static_cast<const int32_t*>(outputs[0].data_start);
+    int32_t moved = 0;
+    for (int step = 0; step < 6; ++step) {
+        CHECK(actions[8 * step] == 1 && actions[8 * step + 1] == 2);
+        if (step < 4) CHECK_EQUAL(actions[8 * step + 4], 0);
+        else moved += actions[8 * step + 4];
+    }
+    CHECK(moved > 0);
+    release_data(outputs);
 }
 
 // ---- Ends
 
 void replicas_give_back_what_they_play() {
-    const auto asked = some_requests(40, DS_RECORD_STREAM);
+    const auto asked = some_requests(200, DS_RECORD_STREAM);
     std::map<uint64_t, ds_episode_output> expected;
-    for (const int num_replicas : {1, 6}) {
-        const Engine engine;
+    for (const int64_t num_replicas : {1, 6}) {
+        const PlayingEngine engine({.num_worlds = 5, .num_replicas = num_replicas,
+                                    .controller = DS_CONTROLLER_ROUND_ROBIN});
         engine.submit(asked);
-        for (int i = 0; i < num_replicas; ++i) {
-            const ds_replica replica = engine.make_replica(3 + i);
-            ds_replica_work work;
-            if (i + 1 == num_replicas) play_all(engine, replica);
-            else CHECK_EQUAL(run(replica, kMillisecond / 2, &work), DS_REPLICA_NEEDS_NOTHING);
-            CHECK_EQUAL(ds_replica_close(replica), DS_STATUS_OK);
-            CHECK_EQUAL(run(replica, kMillisecond, &work), DS_REPLICA_NEEDS_END);
-            CHECK_EQUAL(run(replica, kMillisecond, &work), DS_REPLICA_NEEDS_END);
-            CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
+        for (int64_t i = 0; i + 1 < num_replicas; ++i) {
+            usleep(300);
+            CHECK_EQUAL(ds_engine_end_replica(engine.handle, i), DS_STATUS_OK);
         }
+        engine.drain();
+        CHECK_EQUAL(engine.info().num_replicas, num_replicas);
         const auto outputs = engine.take_all();
         std::map<uint64_t, int32_t> streamed;
         for (const ds_episode_output& output : outputs) {  // every step once, in order, whoever played it
@@ -444,99 +470,195 @@ void replicas_give_back_what_they_play() {
 }
 
 void running_episodes_are_cancelled_and_expire() {
-    const Engine engine;
-    const ds_replica replica = engine.make_replica(4);
+    const PlayingEngine engine({.num_worlds = 4});
     auto asked = some_requests(4);
-    for (ds_episode_request& one : asked) one.max_steps = 0;
-    asked[2].deadline_ns = ds_monotonic_ns() + 30 * kMillisecond;
+    for (ds_episode_request& one : asked) {
+        one.max_steps = 0;
+        one.policies[0] = one.policies[1] = 0;
+    }
+    asked[3].policies[0] = 3;  // whose caller decides when all step
+    asked[2].deadline_ns = ds_monotonic_ns() + 300 * kMillisecond;
     const auto ids = engine.submit(asked);
-    ds_replica_work work;
-    CHECK_EQUAL(run(replica, 0, &work), DS_REPLICA_NEEDS_NOTHING);  // one step
+    const std::vector<int32_t> idle(4);
+    engine.return_rows(engine.take_rows(), idle);
+    ds_rows rows = engine.take_rows();
     int32_t found;
-    CHECK_EQUAL(ds_request_queue_cancel(engine.requests, ids[1], &found), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_cancel(engine.handle, ids[1], &found), DS_STATUS_OK);
     CHECK_EQUAL(found, 1);
-    CHECK_EQUAL(run(replica, 0, &work), DS_REPLICA_NEEDS_NOTHING);
-    usleep(40'000);
-    play_all(engine, replica);
+    while (ds_monotonic_ns() <= asked[2].deadline_ns) usleep(1000);
+    engine.return_rows(rows, idle);
+    for (int step = 2; step < 200; ++step) engine.return_rows(engine.take_rows(), idle);
+    engine.drain();
     const auto results = by_tag(engine.take_all());
     CHECK_EQUAL(results.at(1).reason, DS_EPISODE_CANCELLED);
-    CHECK_EQUAL(results.at(1).length, 1);
+    CHECK_EQUAL(results.at(1).length, 2);
     CHECK(results.at(1).state_hash != 0);
     CHECK_EQUAL(results.at(2).reason, DS_EPISODE_EXPIRED);
-    CHECK(results.at(2).length < 200);
+    CHECK_EQUAL(results.at(2).length, 2);
     CHECK_EQUAL(results.at(0).length, 200);
-    CHECK_EQUAL(ds_request_queue_cancel(engine.requests, ids[1], &found), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_cancel(engine.handle, ids[1], &found), DS_STATUS_OK);
     CHECK_EQUAL(found, 0);
-    const Engine other;
-    CHECK_EQUAL(ds_request_queue_cancel(other.requests, ids[1], &found), DS_STATUS_INVALID_ARGUMENT);
+    const PlayingEngine other;
+    CHECK_EQUAL(ds_engine_cancel(other.handle, ids[1], &found), DS_STATUS_INVALID_ARGUMENT);
     CHECK(last_error_names("request_id"));
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
 }
 
-void a_closed_queue_ends_its_replicas() {
-    const Engine engine;
-    const ds_replica replica = engine.make_replica(4);
-    engine.submit(some_requests(10));
-    std::thread player([&] {
-        ds_replica_work work;
-        while (run(replica, kSecond, &work) != DS_REPLICA_NEEDS_END) continue;
-    });
-    CHECK_EQUAL(ds_request_queue_close(engine.requests), DS_STATUS_OK);
-    player.join();
-    CHECK_EQUAL(engine.num_unanswered(), 0);
-    CHECK_EQUAL(by_tag(engine.take_all()).size(), 10);
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
+void a_closed_engine_answers_everything() {
+    for (const bool is_asked : {false, true}) {
+        const PlayingEngine engine({.num_worlds = 3, .num_replicas = 2});
+        auto asked = some_requests(500);
+        if (is_asked) {
+            for (ds_episode_request& one : asked) one.policies[0] = 3;
+        }
+        engine.submit(asked);
+        ds_rows rows = {};
+        if (is_asked) rows = engine.take_rows();
+        engine.end();  // waits for no caller
+        CHECK_EQUAL(engine.info().unanswered, 0);
+        CHECK_EQUAL(engine.info().num_playing, 0);
+        for (const auto& [tag, told] : by_tag(engine.take_all())) {
+            CHECK(told.reason == DS_EPISODE_TIME || told.cause == DS_CAUSE_CLOSED);
+        }
+        ds_episode_output output;
+        uint64_t taken, id;
+        CHECK_EQUAL(ds_engine_take(engine.handle, 1, -1, &output, &taken), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_engine_submit(engine.handle, asked.data(), 1, -1, &id, &taken), DS_STATUS_CLOSED);
+        if (!is_asked) continue;
+        CHECK(rows.observations[0] == rows.observations[0]);  // they are there still
+        CHECK_EQUAL(ds_engine_return_rows(engine.handle, rows.id, nullptr, 1), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_take_rows(engine.handle, -1, &rows), DS_STATUS_CLOSED);
+    }
 }
 
-// close(), release() and set_policy() while other threads run replicas, and submissions all the time.
-void threads_may_end_replicas_at_any_moment() {
+// An engine of three replicas whose metrics have no room left, so that all fail in their first step but for those that
+// have played before.
+struct FailingEngine {
+    ds_metrics metrics;
+    PlayingEngine engine;
+
+    explicit FailingEngine(int64_t num_warm)
+        : metrics(made_metrics()),
+          engine({.num_worlds = 3, .num_replicas = 3, .controller = DS_CONTROLLER_CALLER, .metrics = metrics}) {
+        std::vector<ds_episode_request> warm(1);
+        warm[0].max_steps = 1;
+        for (int64_t i = 0; i < num_warm; ++i) {
+            warm[0].replica = static_cast<int32_t>(2 - i);
+            warm[0].policies[1] = 1;
+            engine.play(warm);
+        }
+        ds_status status = DS_STATUS_OK;
+        for (int i = 0; !status; ++i) {
+            ds_series series;
+            const std::string label = "i=\"" + std::to_string(i) + "\"";
+            status = ds_metrics_open_series(metrics, DS_SERIES_COUNTER, "fill", label.c_str(), "", &series);
+            if (!status) CHECK_EQUAL(ds_series_release(series), DS_STATUS_OK);
+        }
+        CHECK_EQUAL(status, DS_STATUS_INVALID_ARGUMENT);
+    }
+    ~FailingEngine() { CHECK_EQUAL(ds_metrics_release(metrics), DS_STATUS_OK); }
+    static ds_metrics made_metrics() {
+        ds_metrics metrics;
+        CHECK_EQUAL(ds_metrics_create(0, &metrics), DS_STATUS_OK);
+        return metrics;
+    }
+    std::vector<ds_episode_request> requests() const {
+        auto asked = some_requests(300);
+        for (ds_episode_request& one : asked) one.replica = static_cast<int32_t>(one.tag % 3);
+        return asked;
+    }
+    ds_status failure(int64_t number) const {
+        ds_replica_info info;
+        info.struct_size = sizeof info;
+        return ds_engine_get_replica(engine.handle, number, &info);
+    }
+};
+
+void other_replicas_play_what_a_failed_one_had() {
+    const FailingEngine failing(1);
+    for (const auto& [tag, told] : by_tag(failing.engine.play(failing.requests()))) {
+        CHECK(told.replica == 2 && told.reason == DS_EPISODE_TIME);
+    }
+    CHECK_EQUAL(failing.engine.info().num_playing, 1);
+    CHECK(failing.failure(0) == DS_STATUS_INVALID_ARGUMENT && last_message_has("series"));
+    CHECK(failing.failure(1) == DS_STATUS_INVALID_ARGUMENT && failing.failure(2) == DS_STATUS_OK);
+}
+
+void an_engine_ends_with_its_last_replica() {
+    const FailingEngine failing(0);
+    failing.engine.submit(failing.requests());
+    CHECK_EQUAL(ds_engine_join(failing.engine.handle, -1), DS_STATUS_OK);
+    CHECK_EQUAL(failing.engine.info().unanswered, 0);
+    const auto results = by_tag(failing.engine.take_all());
+    CHECK_EQUAL(results.size(), 300);
+    for (const auto& [tag, told] : results) CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
+    uint64_t id, accepted;
+    const ds_episode_request one = {};
+    CHECK_EQUAL(ds_engine_submit(failing.engine.handle, &one, 1, -1, &id, &accepted), DS_STATUS_CLOSED);
+}
+
+// close(), end_replica(), set_policy() and release() while replicas play, and submissions all the time.
+void threads_may_end_engines_at_any_moment() {
     Draws draw{3};
     for (int round = 0; round < 30; ++round) {
-        const Engine engine(DS_SCHEDULER_PRIORITY);
-        const ds_replica replicas[2] = {engine.make_replica(3), engine.make_replica(20, 2)};
-        std::vector<std::thread> players;
-        for (const ds_replica replica : replicas) {
-            players.emplace_back([replica] {
-                ds_replica_work work;
-                work.struct_size = sizeof work;
-                for (;;) {
-                    const ds_status status = ds_replica_run(replica, kMillisecond, &work);
-                    CHECK(status == DS_STATUS_OK || status == DS_STATUS_CLOSED);
-                    if (status || work.need == DS_REPLICA_NEEDS_END) return;
+        {
+            const PlayingEngine engine({.num_worlds = 20, .num_threads = 2, .num_replicas = 3,
+                                        .scheduler = DS_SCHEDULER_PRIORITY,
+                                        .controller = round % 2 ? DS_CONTROLLER_PULL : DS_CONTROLLER_ROUND_ROBIN});
+            std::atomic<uint64_t> num_accepted{0};
+            std::thread submitter([&] {
+                const auto asked = some_requests(50);
+                std::vector<uint64_t> ids(50);
+                uint64_t accepted;
+                while (ds_engine_submit(engine.handle, asked.data(), 50, kMillisecond, ids.data(), &accepted) !=
+                       DS_STATUS_CLOSED) {
+                    num_accepted += accepted;
+                    usleep(200);
                 }
+                num_accepted += accepted;
             });
+            std::thread ender([&] {
+                usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
+                CHECK_EQUAL(ds_engine_end_replica(engine.handle, 1), DS_STATUS_OK);
+                CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0), DS_STATUS_OK);
+                usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
+                CHECK_EQUAL(ds_engine_close(engine.handle), DS_STATUS_OK);
+            });
+            ender.join();
+            submitter.join();
+            engine.end();
+            CHECK_EQUAL(engine.take_all().size(), num_accepted.load());
         }
-        engine.submit(some_requests(50));
-        usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
-        CHECK_EQUAL(ds_replica_set_policy(replicas[0], 3, DS_POLICY_IDLE, 0), DS_STATUS_OK);
-        CHECK_EQUAL(draw.integer(0, 2) ? ds_replica_release(replicas[0]) : ds_replica_close(replicas[0]), DS_STATUS_OK);
-        CHECK_EQUAL(ds_request_queue_drain(engine.requests, 20 * kSecond), DS_STATUS_OK);
-        CHECK_EQUAL(by_tag(engine.take_all()).size(), 50);
-        CHECK_EQUAL(ds_replica_close(replicas[1]), DS_STATUS_OK);
-        for (std::thread& player : players) player.join();
-        ds_replica_release(replicas[0]);
-        CHECK_EQUAL(ds_replica_release(replicas[1]), DS_STATUS_OK);
+        ds_engine abandoned;  // ends by itself
+        const ds_config config = make_rollout_config({.num_worlds = 5, .num_replicas = 2});
+        CHECK_EQUAL(ds_engine_create(config, nullptr, 0, &abandoned), DS_STATUS_OK);
+        CHECK_EQUAL(ds_config_release(config), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_release(abandoned), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_join(abandoned, 0), DS_STATUS_CLOSED);
     }
-    CHECK_EQUAL(live(DS_LIVE_ROLLOUT), 0);
+    while (live(DS_LIVE_ROLLOUT) > 0) usleep(1000);
     CHECK_EQUAL(live(DS_LIVE_THREAD), 0);
 }
 
-// A child that is forked while replicas play can use and release all handles.
-void forked_children_release_what_they_have() {
-    const Engine engine(DS_SCHEDULER_FAIR_SHARE);
-    const ds_replica replica = engine.make_replica(50, 2);
+// A child that is forked while an engine plays has a copy that says so, and can make engines of its own.
+void forked_children_have_copies() {
+    const PlayingEngine engine({.num_worlds = 50, .num_threads = 2, .num_replicas = 2,
+                                .scheduler = DS_SCHEDULER_FAIR_SHARE});
     std::atomic<bool> stop{false};
-    std::thread player([&] {
-        ds_replica_work work;
-        while (!stop) CHECK_EQUAL(run(replica, kMillisecond, &work), DS_REPLICA_NEEDS_NOTHING);
-    });
     std::thread submitter([&] {
-        const auto asked = some_requests(20);
+        auto asked = some_requests(20);
+        asked[0].policies[0] = 3;
         while (!stop) {
             engine.submit(asked);
-            ds_request_queue_drain(engine.requests, kSecond);
+            ds_engine_drain(engine.handle, 1000 * kSecond);
             engine.take_all();
         }
+    });
+    std::thread caller([&] {
+        ds_rows rows;
+        rows.struct_size = sizeof rows;
+        const std::vector<int32_t> idle(2 * 50 * 4);
+        while (ds_engine_take_rows(engine.handle, -1, &rows) == DS_STATUS_OK) engine.return_rows(rows, idle);
     });
     for (int i = 0; i < 20; ++i) {
         usleep(1000);
@@ -546,15 +668,13 @@ void forked_children_release_what_they_have() {
             alarm(20);
             uint64_t id, accepted;
             const ds_episode_request one = {};
-            CHECK_EQUAL(ds_request_queue_submit(engine.requests, &one, 1, 0, &id, &accepted), DS_STATUS_OK);
-            if (i % 2) play_all(engine, replica);  // it plays on, too
-            CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
-            CHECK_EQUAL(ds_request_queue_answer(engine.requests, engine.outputs, DS_EPISODE_FAILED, 1), DS_STATUS_OK);
-            CHECK_EQUAL(ds_request_queue_drain(engine.requests, 0), DS_STATUS_OK);
-            CHECK_EQUAL(ds_request_queue_release(engine.requests), DS_STATUS_OK);
-            CHECK_EQUAL(ds_output_queue_release(engine.outputs), DS_STATUS_OK);
-            _exit(0);  // what calls of threads referred to that do not exist here is never freed
-
+            CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, 0, &id, &accepted), DS_STATUS_CLOSED);
+            CHECK(last_message_has("belongs to the process that was forked"));
+            CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_CLOSED);
+            CHECK_EQUAL(ds_engine_close(engine.handle), DS_STATUS_OK);
+            CHECK_EQUAL(ds_engine_release(engine.handle), DS_STATUS_OK);
+            if (i % 5 == 0) CHECK_EQUAL(PlayingEngine().play(some_requests(5)).size(), 5);
+            _exit(0);  // what threads referred to that do not exist here is never freed
         }
         int status;
         CHECK_EQUAL(waitpid(child, &status, 0), child);
@@ -562,18 +682,21 @@ void forked_children_release_what_they_have() {
     }
     stop = true;
     submitter.join();
-    player.join();
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
+    engine.end();
+    caller.join();
 }
 
 // ---- Arguments
 
 void requests_are_checked() {
-    const Engine engine;
+    const PlayingEngine engine;
+    const ds_config config = make_rollout_config({});
     const auto refused = [&](const ds_episode_request& request, const char* argument) {
         const ds_episode_request both[2] = {{}, request};
         uint64_t ids[2], accepted = 5;
-        CHECK_EQUAL(ds_request_queue_submit(engine.requests, both, 2, 0, ids, &accepted), DS_STATUS_INVALID_ARGUMENT);
+        CHECK_EQUAL(ds_episode_requests_check(config, both, 2), DS_STATUS_INVALID_ARGUMENT);
+        CHECK_EQUAL(ds_episode_requests_check(config, both, 1), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_submit(engine.handle, both, 2, 0, ids, &accepted), DS_STATUS_INVALID_ARGUMENT);
         CHECK_EQUAL(accepted, 0);
         return last_error_names(argument) && last_message_has("(request 1)");
     };
@@ -609,39 +732,36 @@ void requests_are_checked() {
     one = {};
     one.level = 1;
     CHECK(refused(one, "level"));
-    CHECK_EQUAL(engine.num_unanswered(), 0);
+    one = {};
+    one.replica = -2;
+    CHECK(refused(one, "replica"));
+    CHECK_EQUAL(engine.info().unanswered, 0);
+    CHECK_EQUAL(ds_config_release(config), DS_STATUS_OK);
 }
 
-void queues_and_replicas_are_checked() {
-    const Engine engine;
-    ds_request_queue branch;
-    for (const int64_t capacity : {int64_t{0}, int64_t{DS_MAX_QUEUE_CAPACITY} + 1}) {
-        CHECK_EQUAL(ds_request_queue_branch(engine.requests, capacity, &branch), DS_STATUS_INVALID_ARGUMENT);
-        CHECK(last_error_names("capacity"));
-    }
-    CHECK_EQUAL(ds_request_queue_branch(1, 4, &branch), DS_STATUS_CLOSED);
-    ds_simulator_config rules = default_config(1);
-    rules.num_agents = 3;
-    const ConfigHandle others(DS_CONFIG_SIMULATOR, rules);
-    ds_replica replica;
-    CHECK_EQUAL(ds_replica_create(others, engine.requests, engine.outputs, 0, &replica), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("simulator"));
-    CHECK_EQUAL(ds_replica_create(others, 1, engine.outputs, 0, &replica), DS_STATUS_CLOSED);
-    CHECK_EQUAL(ds_replica_create(1, engine.requests, engine.outputs, 0, &replica), DS_STATUS_CLOSED);
+void engines_are_checked() {
+    ds_engine made;
     const ConfigHandle scheduler(DS_CONFIG_SCHEDULER, defaults_of<ds_scheduler_config>(DS_CONFIG_SCHEDULER));
-    CHECK_EQUAL(ds_replica_create(scheduler, engine.requests, engine.outputs, 0, &replica), DS_STATUS_INVALID_ARGUMENT);
-    uint64_t moved;
-    CHECK_EQUAL(ds_request_queue_move(engine.requests, &engine.requests, 1, 0, 1, 0, &moved),
-                DS_STATUS_INVALID_ARGUMENT);
-    replica = engine.make_replica(1);
-    CHECK_EQUAL(ds_replica_set_policy(replica, 4, DS_POLICY_IDLE, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_replica_set_policy(replica, 0, DS_POLICY_NATIVE, 0), DS_STATUS_CLOSED);
-    CHECK_EQUAL(ds_replica_fail(replica, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
-    CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_CLOSED);
-    ds_replica_work work;
-    work.struct_size = sizeof work;
-    CHECK_EQUAL(ds_replica_run(replica, 0, &work), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_create(scheduler, nullptr, 0, &made), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_create(1, nullptr, 0, &made), DS_STATUS_CLOSED);
+    const PlayingEngine engine;
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 4, DS_POLICY_IDLE, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING + 1, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_NATIVE, 0), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_IDLE, 5), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING, 0), DS_STATUS_INVALID_ARGUMENT);
+    ds_rows rows = {};
+    CHECK_EQUAL(ds_engine_take_rows(engine.handle, 0, &rows), DS_STATUS_INVALID_ARGUMENT);
+    rows.struct_size = sizeof rows;
+    CHECK_EQUAL(ds_engine_take_rows(engine.handle, 0, &rows), DS_STATUS_PENDING);
+    const int32_t actions[4] = {};
+    CHECK_EQUAL(ds_engine_return_rows(engine.handle, 1, actions, 0), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_return_rows(engine.handle, 1, nullptr, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_return_rows(engine.handle, 1, nullptr, -1), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_join(engine.handle, 0), DS_STATUS_PENDING);
+    for (const int64_t number : {-1, 1}) {
+        CHECK_EQUAL(ds_engine_end_replica(engine.handle, number), DS_STATUS_INVALID_ARGUMENT);
+    }
 }
 
 }  // namespace
@@ -655,14 +775,18 @@ int main() {
     RUN(worlds_are_never_idle_while_requests_wait);
     RUN(levels_are_played);
     RUN(native_policies_act);
+    RUN(requests_choose_their_replicas);
     RUN(callers_act_and_fail);
+    RUN(policies_are_replaced_while_they_are_played);
     RUN(replicas_give_back_what_they_play);
     RUN(running_episodes_are_cancelled_and_expire);
-    RUN(a_closed_queue_ends_its_replicas);
-    RUN(threads_may_end_replicas_at_any_moment);
-    RUN(forked_children_release_what_they_have);
+    RUN(a_closed_engine_answers_everything);
+    RUN(other_replicas_play_what_a_failed_one_had);
+    RUN(an_engine_ends_with_its_last_replica);
+    RUN(threads_may_end_engines_at_any_moment);
+    RUN(forked_children_have_copies);
     RUN(requests_are_checked);
-    RUN(queues_and_replicas_are_checked);
+    RUN(engines_are_checked);
     check_nothing_lives();
     CHECK_EQUAL(live(DS_LIVE_ROLLOUT), 0);
     CHECK_EQUAL(live(DS_LIVE_POLICY), 0);

@@ -78,8 +78,8 @@ class Round:
         found = self.ledger.imbalance()
         if engine.outstanding:
             found.append(f"{engine.outstanding} requests are outstanding")
-        if len(engine.output_queue):
-            found.append(f"{len(engine.output_queue)} outputs were left")
+        if engine.num_outputs:
+            found.append(f"{engine.num_outputs} outputs were left")
         return found + differences_of_counts(engine, self.ledger)
 
     # ---- Disturbances
@@ -89,7 +89,7 @@ class Round:
         assert engine is not None
         time.sleep(self.seconds / 2)
         if self.replicas_die and count > 1:
-            kill_replica(engine, self._draw.randrange(count), with_error=self._draw.random() < 0.7)
+            kill_replica(engine, self._draw.randrange(count))
         if self._forks and self._draw.random() < 0.2 and (trouble := fork_and_look(engine)):
             self.ledger.trouble.append(trouble)
         time.sleep(self.seconds / 2)
@@ -132,7 +132,7 @@ class Round:
     def _let_die(self) -> None:
         assert self._engine is not None
         for number in range(len(self.config.replica_devices)):
-            kill_replica(self._engine, number, with_error=True)
+            kill_replica(self._engine, number)
         self._users.stopping.set()
         self._users.join()  # consumers end when everything is answered
         self._close()

@@ -12,15 +12,13 @@
 #include "api/configs.h"
 #include "api/rollouts.h"
 #include "exec/batch.h"
+#include "exec/open_simulators.h"
 #include "runtime/fork_mutex.h"
-#include "runtime/list.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
 namespace {
 
-constinit Mutex list_mutex;
-constinit List<Simulator> open_simulators;  // guarded by list_mutex
 constinit Mutex install_mutex;  // the fork handlers do not take it: installing needs a lock that a fork holds
 constinit std::atomic<bool> handlers_installed{false};
 
@@ -33,9 +31,6 @@ void for_each_registry(const Function& function) {
     function(layers);
     function(policies);
     function(shared_levels);
-    function(request_queues);
-    function(output_queues);
-    function(replicas);
     function(engines);
     function(configs);
     function(metrics_stores);
@@ -43,8 +38,7 @@ void for_each_registry(const Function& function) {
 }
 
 void before_fork() {
-    list_mutex.lock();
-    open_simulators.for_each([](Simulator& simulator) { simulator.turn.lock(); });
+    lock_open_simulators();
     lock_batch_threads();
     lock_fork_mutexes();
     for_each_registry([](auto& registry) { registry.lock(); });
@@ -54,8 +48,7 @@ void after_fork_in_parent() {
     for_each_registry([](auto& registry) { registry.unlock(); });
     unlock_fork_mutexes();
     unlock_batch_threads();
-    open_simulators.for_each([](Simulator& simulator) { simulator.turn.unlock(); });
-    list_mutex.unlock();
+    unlock_open_simulators();
 }
 
 void after_fork_in_child() {
@@ -63,11 +56,7 @@ void after_fork_in_child() {
     for_each_registry([](auto& registry) { registry.unlock(); });
     reset_fork_mutexes();
     forget_batch_threads();
-    open_simulators.for_each([](Simulator& simulator) {
-        simulator.enter_forked_child();
-        simulator.turn.reset();
-    });
-    list_mutex.reset();
+    enter_forked_child_with_simulators();
     install_mutex.reset();
 }
 
@@ -85,14 +74,10 @@ bool install_fork_handlers() {
 
 bool watch_forks(Simulator* simulator) {
     if (!install_fork_handlers()) return false;
-    MutexGuard guard(list_mutex);
-    open_simulators.insert(simulator);
+    list_open(simulator);
     return true;
 }
 
-void unwatch_forks(Simulator* simulator) {
-    MutexGuard guard(list_mutex);
-    open_simulators.remove(simulator);
-}
+void unwatch_forks(Simulator* simulator) { unlist_open(simulator); }
 
 }  // namespace doorstep

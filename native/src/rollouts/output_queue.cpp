@@ -10,13 +10,18 @@ namespace doorstep {
 
 // ---- Memory ----
 
-Ref<OutputMemory> OutputMemory::copy(const char* data, int64_t bytes) {
+Ref<OutputMemory> OutputMemory::make(int64_t bytes) {
     char* memory = new (std::nothrow) char[static_cast<size_t>(bytes)];
     if (!memory) return {};
-    memcpy(memory, data, static_cast<size_t>(bytes));
     OutputMemory* made = new (std::nothrow) OutputMemory(memory, bytes);
     if (!made) delete[] memory;
     return Ref<OutputMemory>::adopt(made);
+}
+
+Ref<OutputMemory> OutputMemory::copy(const char* data, int64_t bytes) {
+    Ref<OutputMemory> made = make(bytes);
+    if (made) memcpy(made->data(), data, static_cast<size_t>(bytes));
+    return made;
 }
 
 OutputMemory::~OutputMemory() { delete[] data(); }
@@ -89,7 +94,8 @@ ds_status OutputQueue::take(int64_t most, int64_t timeout_ns, Receive receive, v
         {
             MutexGuard guard(mutex_);
             if (size_ == 0 && closed_) {
-                return fail(DS_STATUS_CLOSED, "queue", "make a new engine", "the queue is closed and empty");
+                return fail(DS_STATUS_CLOSED, "engine", "make a new engine",
+                            "the engine has ended, and all outputs have been taken");
             }
             const int64_t count = size_ < most ? size_ : most;
             for (int64_t i = 0; i < count; ++i) {

@@ -11,10 +11,11 @@
 
 namespace doorstep {
 
-// Memory that goes with an output, on the host.
+// Memory that goes with an output, or with rows that await actions, on the host.
 class OutputMemory final : public Memory {
 public:
     // Null if memory ran out.
+    static Ref<OutputMemory> make(int64_t bytes);
     static Ref<OutputMemory> copy(const char* data, int64_t bytes);
     ~OutputMemory() override;
 
@@ -49,7 +50,7 @@ public:
     // Both. False if memory ran out: then none were moved.
     bool push(Output* outputs, int64_t count);
     // Calls receive(context, output) for up to most outputs; one for which it fails stays in the queue, and ends the
-    // call. Waits for the first at most timeout_ns. PENDING and CLOSED as ds_output_queue_take().
+    // call. Waits for the first at most timeout_ns. PENDING and CLOSED as ds_engine_take().
     using Receive = ds_status (*)(void* context, const Output& output);
     ds_status take(int64_t most, int64_t timeout_ns, Receive receive, void* context);
     int64_t size();

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "exec/open_simulators.h"
 #include "runtime/status.h"
 #include "sim/constants.h"
 
@@ -43,11 +44,12 @@ bool take_array(Value** array, int64_t count) {
 
 // ---- Creation and end ----
 
-Replica::Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests, const Ref<OutputQueue>& outputs,
-                 int32_t number)
+Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number)
     : simulator_(simulator),
-      requests_(requests),
-      outputs_(outputs),
+      requests_(parts.requests),
+      outputs_(parts.outputs),
+      given_(parts.policies),
+      desk_(parts.desk),
       number_(number),
       num_worlds_(simulator->config().num_worlds),
       num_agents_(simulator->config().num_agents),
@@ -59,15 +61,16 @@ Replica::Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& reque
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
-ds_status Replica::create(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests,
-                          const Ref<OutputQueue>& outputs, int32_t number, Ref<Replica>* replica) {
-    const Ref<Replica> made = Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, requests, outputs, number));
+ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
+                          Ref<Replica>* replica) {
+    const Ref<Replica> made = Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, parts, number));
     if (!made || !made->take_memory()) return fail_memory("the replica's records");
     if (const ds_status status = made->open_recorder()) return status;
     if (!made->on_host_) {
         made->device_ = DeviceRows::create(simulator, made->num_policies());
         if (!made->device_) return last_status();
     }
+    list_open(simulator.get());
     *replica = made;
     return DS_STATUS_OK;
 }
@@ -77,8 +80,7 @@ bool Replica::take_memory() {
         !take_array(&starts_, num_worlds_) || !take_array(&ended_, num_worlds_) ||
         !take_array(&nonfinite_, num_rows()) ||
         !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
-        !take_array(&row_steps_, num_rows()) || !take_array(&row_keys_, 2 * num_rows()) ||
-        !take_array(&row_tags_, num_rows()) || !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
+        !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
         !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_)) {
         return false;
     }
@@ -123,9 +125,6 @@ Replica::~Replica() {
     delete[] nonfinite_;
     delete[] summaries_;
     delete[] rows_;
-    delete[] row_steps_;
-    delete[] row_keys_;
-    delete[] row_tags_;
     delete[] sampling_;
     delete[] keys_;
     delete[] new_outputs_;
@@ -140,14 +139,18 @@ void Replica::close() {
 }
 
 void Replica::end() {
-    closed_ = true;
-    if (played_) give_back_all();
+    if (!simulator_) return;
+    simulator_->turn.lock();
+    device_ = {};
     if (!simulator_->closed) simulator_->close();
     simulator_->closed = true;
+    simulator_->turn.unlock();
+    unlist_open(simulator_.get());
+    simulator_ = {};
+    for (PolicySlot& slot : policies_) slot = {};
 }
 
 void Replica::read(ds_replica_info* info) const {
-    info->number = number_;
     info->num_worlds = num_worlds_;
     info->steps = steps_.load(std::memory_order_relaxed);
     info->world_steps = world_steps_.load(std::memory_order_relaxed);
@@ -156,42 +159,49 @@ void Replica::read(ds_replica_info* info) const {
 
 // ---- Policies ----
 
-ds_status Replica::set_policy(int64_t index, ds_policy_kind kind, const Ref<Policy>& policy) {
-    DS_ASSERT(index >= 0 && index < num_policies() && (kind == DS_POLICY_NATIVE) == static_cast<bool>(policy));
+void Replica::adopt_policies() {
+    const uint32_t version = given_->version();
+    if (version == policies_version_) return;
+    for (int64_t index = 0; index < num_policies(); ++index) {
+        GivenPolicy given;
+        PolicyLabels labels;
+        if (!given_->was_given_since(policies_version_, index, &given, &labels)) continue;
+        if (recorder_) recorder_->label_policy(index, labels.text);
+        const ds_failure_cause cause = adopt(index, given);
+        if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause});
+    }
+    policies_version_ = version;
+    rows_changed_ = true;
+}
+
+// NONE, or why the policy cannot act here.
+ds_failure_cause Replica::adopt(int64_t index, const GivenPolicy& given) {
+    const Ref<Policy>& policy = given.native;
     const ds_simulator_config& config = simulator_->config();
     const bool needs_device = policy && policy->device_kind() == DS_DEVICE_CUDA;
-    if (needs_device && (on_host_ || policy->device_index() != config.device_index)) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "policy", "copy its module to the replica's device, or to the CPU",
-                    "the policy is on CUDA device %lld, where the replica is not",
-                    static_cast<long long>(policy->device_index()));
-    }
+    if (needs_device && (on_host_ || policy->device_index() != config.device_index)) return DS_CAUSE_DEVICE;
     PolicySlot& before = policies_[index];
-    PolicySlot slot = {kind, policy, {}, 0, false};
+    DS_ASSERT(!before.asked);
+    PolicySlot slot = {given.kind, policy, given.cause, {}, 0, false, {}, 0};
     if (policy && !needs_device) {
         const int64_t size = policy->state_size();
         if (size > 0 && size != before.state_size) {
             slot.states = map_pages(num_rows() * size * 4, "policy");
-            if (!slot.states) return last_status();
+            if (!slot.states) return DS_CAUSE_MEMORY;
             slot.state_size = size;
         }
-        if (!take_scratch(*policy)) return fail_memory("the policy");
+        if (!take_scratch(*policy)) return DS_CAUSE_MEMORY;
     }
     if (device_) {
-        slot.on_device = needs_device || kind == DS_POLICY_RANDOM || kind == DS_POLICY_IDLE;
-        if (const ds_status status = device_->set_policy(index, needs_device ? policy : Ref<Policy>())) return status;
+        slot.on_device = needs_device || given.kind == DS_POLICY_RANDOM || given.kind == DS_POLICY_IDLE;
+        if (device_->set_policy(index, needs_device ? policy : Ref<Policy>())) return DS_CAUSE_MEMORY;
     }
-    if (!slot.states && before.states) {  // the caller may renew a policy: its episodes go on
+    if (!slot.states && before.states) {  // a policy may be renewed: its episodes go on
         slot.states = std::move(before.states);
         slot.state_size = before.state_size;
     }
     before = std::move(slot);
-    rows_changed_ = true;
-    if (stage_ == Stage::WAIT_FOR_ACTIONS && index == policy_ && kind != DS_POLICY_CALLER) stage_ = Stage::ACT;
-    return DS_STATUS_OK;
-}
-
-void Replica::label_policy(int64_t index, const char* labels) {
-    if (recorder_) recorder_->label_policy(index, labels);
+    return DS_CAUSE_NONE;
 }
 
 bool Replica::take_scratch(const Policy& policy) {
@@ -207,71 +217,47 @@ bool Replica::take_scratch(const Policy& policy) {
     return true;
 }
 
-// ---- Run ----
+// ---- Play ----
 
-ds_status Replica::run(int64_t timeout_ns, ds_replica_work* work) {
-    work->need = DS_REPLICA_NEEDS_NOTHING;
-    const ds_status status = closed_ ? DS_STATUS_OK : play(timeout_ns, work);
-    if (status) closed_ = true;
-    if (closed_) {
-        give_back_all();
-        stage_ = Stage::BEGIN;
-        work->need = DS_REPLICA_NEEDS_END;
-    }
+ds_status Replica::play() {
+    simulator_->turn.lock();
+    const ds_status status = play_on();
+    withdraw_questions();
+    give_back_all();
+    simulator_->turn.unlock();
     return status;
 }
 
-// Until the replica is closed, the time is over, or work->need is not NOTHING.
-ds_status Replica::play(int64_t timeout_ns, ds_replica_work* work) {
-    const TimeLimit limit(timeout_ns);
+ds_status Replica::play_on() {
     if (const ds_status status = simulator_->prepare()) return status;
-    if (stage_ == Stage::WAIT_FOR_ACTIONS) {
-        if (recorder_) {
-            const int64_t rows = first_row_[policy_ + 1] - first_row_[policy_];
-            recorder_->acted(policy_, DS_POLICY_CALLER, asked_ns_, rows);
-        }
-        stage_ = Stage::ACT;
-        ++policy_;
-    }
     while (!closed_) {
-        if (stage_ == Stage::BEGIN) {
-            if (const ds_status status = begin()) return status;
-            if (active_ == 0) {
-                if (requests_->is_closed_and_empty()) {
-                    work->need = DS_REPLICA_NEEDS_END;
-                    return DS_STATUS_OK;
-                }
-                if (!wait_for_requests(limit)) return DS_STATUS_OK;
-                continue;
-            }
-            stage_ = Stage::ACT;
-            policy_ = 0;
+        if (const ds_status status = begin()) return status;
+        if (active_ == 0) {
+            const int64_t start = recorder_ ? monotonic_ns() : 0;
+            sleep_until([this] { return requests_->has_some(); });
+            if (recorder_) recorder_->waited(start);
+            continue;
         }
-        if (stage_ == Stage::ACT) {
-            if (const ds_status status = act(work)) return status;
-            if (stage_ == Stage::WAIT_FOR_ACTIONS) return DS_STATUS_OK;
-        }
+        if (const ds_status status = act()) return status;
+        if (closed_) break;
         if (const ds_status status = step()) return status;
-        stage_ = Stage::BEGIN;
-        if (limit.left_ns() == 0) return DS_STATUS_OK;
         give_up_turn();
     }
     return DS_STATUS_OK;
 }
 
-// False if the time is over.
-bool Replica::wait_for_requests(const TimeLimit& limit) {
-    const int64_t left = limit.left_ns();
-    if (left == 0) return false;
-    const int64_t start = recorder_ ? monotonic_ns() : 0;
+// Without the turn, until something may be done, the replica is closed, or kLongestSleep is over.
+template <class IsDone>
+void Replica::sleep_until(const IsDone& is_done) {
+    Signal& arrivals = requests_->arrivals();
+    const uint32_t before = arrivals.now();
+    if (closed_ || is_done()) return;
     simulator_->turn.unlock();
-    requests_->wait(left < 0 ? kLongestSleep : std::min(left, kLongestSleep));
+    arrivals.wait(before, kLongestSleep);
     simulator_->turn.lock();
-    if (recorder_) recorder_->waited(start);
-    return true;
 }
 
-// For those who wait for it: a fork, or set_policy().
+// For a fork, which waits for it.
 void Replica::give_up_turn() {
     simulator_->turn.unlock();
     simulator_->turn.lock();
@@ -286,6 +272,7 @@ ds_status Replica::begin() {
     }
     Request *to_play, *over;
     const int64_t taken = requests_->take(std::min(num_worlds_ - active_, chunk()), now, &to_play, &over);
+    adopt_policies();  // that were given before these requests were submitted
     if (recorder_) recorder_->took(now, taken);
     // First of all the episodes get worlds: from there they are taken back if anything fails
     const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
@@ -445,7 +432,6 @@ void Replica::list_rows() {
             const int64_t place = places[played.policies[agent]]++;
             const int64_t row = world * num_agents_ + agent;
             rows_[place] = static_cast<int32_t>(row);
-            row_steps_[place] = played.length;
             keys_[row].step = static_cast<uint32_t>(played.length);
         }
     }
@@ -469,23 +455,27 @@ void Replica::show_time_left(int64_t world) {
 
 // ---- Act ----
 
-ds_status Replica::act(ds_replica_work* work) {
-    for (; policy_ < num_policies(); ++policy_) {
-        const int64_t first = first_row_[policy_], rows = first_row_[policy_ + 1] - first;
-        if (rows == 0) continue;
-        PolicySlot& slot = policies_[policy_];
-        if (slot.on_device) continue;
-        if (slot.kind == DS_POLICY_CALLER) {
-            ask_caller(first, rows, work);
-            return DS_STATUS_OK;
+ds_status Replica::act() {
+    for (int64_t policy = 0; policy < num_policies(); ++policy) {
+        const int64_t first = first_row_[policy], rows = first_row_[policy + 1] - first;
+        PolicySlot& slot = policies_[policy];
+        if (rows == 0 || slot.on_device || slot.kind == DS_POLICY_CALLER) continue;
+        if (slot.kind == DS_POLICY_FAILING) {
+            fail_rows(first, rows, slot.cause);
+            continue;
         }
         const int64_t start = recorder_ ? monotonic_ns() : 0;
         if (slot.kind == DS_POLICY_NATIVE) act_natively(slot, first, rows);
         else if (slot.kind == DS_POLICY_RANDOM) act_randomly(first, rows);
         else act_idly(first, rows);
-        if (recorder_) recorder_->acted(policy_, slot.kind, start, rows);
+        if (recorder_) recorder_->acted(policy, slot.kind, start, rows);
     }
-    stage_ = Stage::STEP;
+    if (const ds_status status = ask_callers()) return status;
+    wait_for_callers();
+    for (int64_t policy = 0; num_asked_ > 0 && !closed_ && policy < num_policies(); ++policy) {
+        if (!policies_[policy].asked) continue;
+        if (const ds_status status = take_answer(policy)) return status;
+    }
     return DS_STATUS_OK;
 }
 
@@ -552,52 +542,87 @@ ds_status Replica::act_on_device() {
     if (some_act_on_host_) {
         if (const ds_status status = write_actions()) return status;
     }
-    const bool knew_rows = !rows_changed_;
-    if (!knew_rows) {  // the caller has set a policy instead of choosing actions
-        if (const ds_status status = upload_rows()) return status;
-    }
     if (!some_act_on_host_ && !some_record_) return DS_STATUS_OK;
-    if (!knew_rows) {
-        if (const ds_status status = device_->prepare()) return status;
-    }
     if (const ds_status status = device_->act()) return status;
     return some_record_ ? read_tensor(DS_TENSOR_actions, actions_) : DS_STATUS_OK;
 }
 
-void Replica::ask_caller(int64_t first, int64_t rows, ds_replica_work* work) {
-    for (int64_t place = first; place < first + rows; ++place) {
-        const RandomKey key = key_of(rows_[place]);
-        row_keys_[2 * place] = key.a;
-        row_keys_[2 * place + 1] = key.b;
-        row_tags_[place] = played_[rows_[place] / num_agents_].request->asked.tag;
-    }
-    work->need = DS_REPLICA_NEEDS_ACTIONS;
-    work->policy = static_cast<int32_t>(policy_);
-    work->num_rows = static_cast<uint64_t>(rows);
-    work->num_agent_rows = num_rows();
-    work->num_inputs = num_inputs_;
-    work->rows = rows_ + first;
-    work->steps = row_steps_ + first;
-    work->keys = row_keys_ + 2 * first;
-    work->observations = observations_;
-    work->actions = actions_;
-    work->tags = row_tags_ + first;
-    work->rewards = rewards_;
-    stage_ = Stage::WAIT_FOR_ACTIONS;
-    if (recorder_) asked_ns_ = monotonic_ns();
-}
+// ---- Callers ----
 
-ds_status Replica::fail_rows(int64_t cause) {
-    if (stage_ != Stage::WAIT_FOR_ACTIONS) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "replica", "call it when ds_replica_run() asked for actions",
-                    "the replica needs no actions");
-    }
-    for (int64_t place = first_row_[policy_]; place < first_row_[policy_ + 1]; ++place) {
-        const int64_t world = rows_[place] / num_agents_;
-        choose_neutrally(actions_ + rows_[place] * kActionComponents);
-        mark(world, DS_EPISODE_FAILED, cause);
+ds_status Replica::ask_callers() {
+    for (int64_t policy = 0; policy < num_policies(); ++policy) {
+        PolicySlot& slot = policies_[policy];
+        if (slot.kind != DS_POLICY_CALLER || first_row_[policy] == first_row_[policy + 1]) continue;
+        slot.asked = rows_to_ask(policy);
+        if (!slot.asked) return fail_memory("rows that await actions");
+        slot.asked_ns = recorder_ ? monotonic_ns() : 0;
+        ++num_asked_;
+        desk_->ask(slot.asked);
     }
     return DS_STATUS_OK;
+}
+
+Ref<AskedRows> Replica::rows_to_ask(int64_t policy) const {
+    const int64_t first = first_row_[policy], count = first_row_[policy + 1] - first;
+    const Ref<AskedRows> asked = AskedRows::create(requests_, count, num_inputs_);
+    if (!asked) return {};
+    asked->replica = number_;
+    asked->policy = static_cast<int32_t>(policy);
+    asked->num_replica_rows = num_rows();
+    for (int64_t i = 0; i < count; ++i) {
+        const int32_t row = rows_[first + i];
+        const PlayedEpisode& played = played_[row / num_agents_];
+        const RandomKey key = key_of(row);
+        asked->rows[i] = row;
+        asked->steps[i] = played.length;
+        asked->keys[2 * i] = key.a;
+        asked->keys[2 * i + 1] = key.b;
+        asked->tags[i] = played.request->asked.tag;
+        asked->rewards[i] = rewards_[row];
+        memcpy(asked->observations + i * num_inputs_, observations_ + row * num_inputs_,
+               static_cast<size_t>(num_inputs_) * sizeof(float));
+    }
+    return asked;
+}
+
+void Replica::wait_for_callers() {
+    const auto have_all_returned = [this] {
+        return std::all_of(policies_, policies_ + num_policies(),
+                           [](const PolicySlot& slot) { return !slot.asked || slot.asked->have_returned(); });
+    };
+    while (num_asked_ > 0 && !closed_ && !have_all_returned()) sleep_until(have_all_returned);
+}
+
+ds_status Replica::take_answer(int64_t policy) {
+    PolicySlot& slot = policies_[policy];
+    const Ref<AskedRows> asked = std::move(slot.asked);
+    --num_asked_;
+    if (asked->cause()) {
+        fail_rows(first_row_[policy], asked->num_rows, asked->cause());
+    } else {
+        const int32_t* const rows = rows_ + first_row_[policy];  // those of asked are the caller's, too
+        for (int64_t i = 0; i < asked->num_rows; ++i) {
+            memcpy(actions_ + rows[i] * kActionComponents, asked->actions() + i * kActionComponents, kActionBytes);
+        }
+    }
+    if (recorder_) recorder_->acted(policy, slot.kind, slot.asked_ns, asked->num_rows);
+    return DS_STATUS_OK;
+}
+
+void Replica::fail_rows(int64_t first, int64_t count, int64_t cause) {
+    for (int64_t place = first; place < first + count; ++place) {
+        choose_neutrally(actions_ + rows_[place] * kActionComponents);
+        mark(rows_[place] / num_agents_, DS_EPISODE_FAILED, cause);
+    }
+}
+
+void Replica::withdraw_questions() {
+    for (int64_t policy = 0; num_asked_ > 0 && policy < num_policies(); ++policy) {
+        if (!policies_[policy].asked) continue;
+        desk_->withdraw(policies_[policy].asked);
+        policies_[policy].asked = {};
+        --num_asked_;
+    }
 }
 
 // ---- Step ----

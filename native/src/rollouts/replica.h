@@ -6,7 +6,9 @@
 #include "policy/policy.h"
 #include "rollouts/answers.h"
 #include "rollouts/device_rows.h"
+#include "rollouts/policy_table.h"
 #include "rollouts/replica_recorder.h"
+#include "rollouts/row_desk.h"
 #include "rollouts/step_record.h"
 #include "sim/observation_layout.h"
 
@@ -25,55 +27,64 @@ struct PlayedEpisode {
     bool records(int32_t bits) const { return (recorded & bits) != 0; }
 };
 
-// How the rows with one of the replica's policies get their actions.
+// How the rows with one of the policies get their actions here.
 struct PolicySlot {
     ds_policy_kind kind;
     Ref<Policy> native;
-    Pages states;    // of a recurrent policy on the host: a row of state_size floats per agent of all worlds
+    int64_t cause;         // of the kind FAILING
+    Pages states;          // of a recurrent policy on the host: a row of state_size floats per agent of all worlds
     int64_t state_size;
-    bool on_device;  // in DeviceRows
+    bool on_device;        // in DeviceRows
+    Ref<AskedRows> asked;  // in this pass
+    int64_t asked_ns;      // when that was
 };
 
-// Callers of an operation hold the simulator's turn, unless documented otherwise; run() gives it up now and then.
+// What a replica shares with the engine and its other replicas.
+struct ReplicaParts {
+    Ref<RequestQueue> requests;  // that it takes from
+    Ref<OutputQueue> outputs;
+    Ref<PolicyTable> policies;
+    Ref<RowDesk> desk;
+};
+
 class Replica : public RefCounted {
 public:
     // OUT_OF_MEMORY. The simulator has flat observations and no automatic reset, and no other object uses it.
-    static ds_status create(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests,
-                            const Ref<OutputQueue>& outputs, int32_t number, Ref<Replica>* replica);
+    static ds_status create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
+                            Ref<Replica>* replica);
     ~Replica();
 
-    Simulator& simulator() const { return *simulator_; }
-    int64_t num_policies() const { return requests_->rules().num_policies; }
-    int64_t num_inputs() const { return num_inputs_; }
+    RequestQueue& requests() const { return *requests_; }
 
-    // As the functions of the C API.
-    ds_status set_policy(int64_t index, ds_policy_kind kind, const Ref<Policy>& policy);
-    void label_policy(int64_t index, const char* labels);
-    ds_status run(int64_t timeout_ns, ds_replica_work* work);
-    ds_status fail_rows(int64_t cause);
-    // What release does beside.
-    void end();
-    // These need no turn.
+    // Plays requests on the calling thread and the simulator's, until it is closed or fails. Holds the simulator's turn
+    // but for short times between two passes and while it sleeps. Its episodes wait in the queue again in the end.
+    ds_status play();
+    // play() returns soon. Takes no lock.
     void close();
+    // Frees what is large, once play() has returned or was never called.
+    void end();
     void read(ds_replica_info* info) const;
 
 private:
-    enum class Stage { BEGIN, ACT, WAIT_FOR_ACTIONS, STEP };
-
-    Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests, const Ref<OutputQueue>& outputs,
-            int32_t number);
+    Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number);
     bool take_memory();
     ds_status open_recorder();
     bool take_staging();
     bool take_scratch(const Policy& policy);
 
+    // ---- Policies
+    int64_t num_policies() const { return given_->size(); }
+    void adopt_policies();
+    ds_failure_cause adopt(int64_t index, const GivenPolicy& given);
+
     // ---- One pass: begin, act, step
-    ds_status play(int64_t timeout_ns, ds_replica_work* work);
+    ds_status play_on();
     ds_status begin();
-    bool wait_for_requests(const TimeLimit& limit);
-    void give_up_turn();
-    ds_status act(ds_replica_work* work);
+    ds_status act();
     ds_status step();
+    template <class IsDone>
+    void sleep_until(const IsDone& is_done);
+    void give_up_turn();
 
     // ---- Begin
     bool mark_over(int64_t now_ns);
@@ -94,7 +105,12 @@ private:
     void act_randomly(int64_t first, int64_t count);
     void act_idly(int64_t first, int64_t count);
     ds_status act_on_device();
-    void ask_caller(int64_t first, int64_t count, ds_replica_work* work);
+    ds_status ask_callers();
+    Ref<AskedRows> rows_to_ask(int64_t policy) const;
+    void wait_for_callers();
+    ds_status take_answer(int64_t policy);
+    void fail_rows(int64_t first, int64_t count, int64_t cause);
+    void withdraw_questions();
     RandomKey key_of(int64_t row) const;
 
     // ---- Step
@@ -128,15 +144,19 @@ private:
     int64_t row_bytes(const PlayedEpisode& played) const;
     int64_t observation_bytes() const { return num_agents_ * num_inputs_ * static_cast<int64_t>(sizeof(float)); }
 
-    const Ref<Simulator> simulator_;
+    Ref<Simulator> simulator_;  // null: it has ended
     const Ref<RequestQueue> requests_;
     const Ref<OutputQueue> outputs_;
+    const Ref<PolicyTable> given_;
+    const Ref<RowDesk> desk_;
     const int32_t number_;
     const int64_t num_worlds_, num_agents_, num_inputs_;
     const PartPlace time_left_;  // of a request with a length of its own, which policies see
     const bool on_host_;
 
     PolicySlot policies_[DS_MAX_POLICIES] = {};
+    uint32_t policies_version_ = 0;        // of given_, that was adopted
+    int64_t num_asked_ = 0;                // policies_ that callers are asked for
     PlayedEpisode* played_ = nullptr;      // per world
     StepRecord* records_ = nullptr;        // likewise
     int64_t active_ = 0;                   // worlds that play
@@ -149,9 +169,6 @@ private:
     EpisodeSummary* summaries_ = nullptr;  // per world
     int32_t* rows_ = nullptr;              // by policy, ascending in each
     int64_t first_row_[DS_MAX_POLICIES + 1] = {};
-    int64_t* row_steps_ = nullptr;         // by place in rows_
-    uint32_t* row_keys_ = nullptr;         // likewise, two each
-    uint64_t* row_tags_ = nullptr;         // likewise
     ds_sampling* sampling_ = nullptr;      // by row
     ds_sampling_key* keys_ = nullptr;      // by row
     Output* new_outputs_ = nullptr;        // of num_worlds_
@@ -172,10 +189,7 @@ private:
     bool some_act_on_host_ = false;        // rows of a replica on CUDA
 
     std::unique_ptr<ReplicaRecorder> recorder_;  // null: nothing is recorded
-    int64_t asked_ns_ = 0;                 // when the caller was asked for actions
 
-    Stage stage_ = Stage::BEGIN;
-    int64_t policy_ = 0;                   // in the stages ACT and WAIT_FOR_ACTIONS
     uint32_t cancellations_ = 0;           // of the table, when they were last looked at
     int64_t next_deadline_ns_ = INT64_MAX; // no episode that is played has an earlier one
     double step_ns_ = 0, begin_ns_ = 0;    // smoothed: of a step, of the begin of one episode

@@ -34,7 +34,7 @@ public:
     void ended(int64_t start_ns, int64_t count);
 
 private:
-    static constexpr int64_t kPolicyKinds = DS_POLICY_NATIVE + 1;
+    static constexpr int64_t kPolicyKinds = DS_POLICY_NATIVE + 1;  // FAILING ones choose nothing
 
     ReplicaRecorder(const Ref<MetricsStore>& store, const RolloutLabels& labels, int64_t num_worlds)
         : store_(store), labels_(labels), num_worlds_(num_worlds) {}

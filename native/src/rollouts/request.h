@@ -61,6 +61,7 @@ struct Request {
     int64_t streamed;     // steps that have been output
     uint64_t id;
     int32_t lane;         // of its queue
+    int32_t branch;       // that it was moved to
     int32_t reason;       // ds_episode_reason, of one that is over
     bool in_use, cancelled;
 

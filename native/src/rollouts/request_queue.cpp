@@ -7,8 +7,8 @@
 namespace doorstep {
 namespace {
 
-ds_status fail_closed_queue(const char* argument) {
-    return fail(DS_STATUS_CLOSED, argument, "make a new engine", "the queue is closed");
+ds_status fail_closed_queue() {
+    return fail(DS_STATUS_CLOSED, "engine", "make a new engine", "the engine was closed");
 }
 
 ds_status fail_queue_memory() {
@@ -18,8 +18,21 @@ ds_status fail_queue_memory() {
 
 }  // namespace
 
-RequestQueue::RequestQueue(const QueueRules& rules, const Ref<RequestQueue>& source, Ref<RequestTable> table)
-    : rules_(rules), source_(source), table_(std::move(table)) {
+RequestQueue::RequestQueue(const QueueRules& rules, Ref<RequestTable> table) : rules_(rules), table_(std::move(table)) {
+    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
+}
+
+RequestQueue::RequestQueue(const Ref<RequestQueue>& source, int64_t capacity)
+    : rules_([&] {
+          QueueRules rules = source->rules_;
+          rules.capacity = capacity;
+          return rules;
+      }()),
+      source_(source),
+      table_(Ref<RequestTable>::share(&source->table())) {
+    MutexGuard guard(table_->mutex);
+    DS_ASSERT(!source->source_ && source->num_branches_ < DS_MAX_REPLICAS);
+    source->branches_[source->num_branches_++] = this;
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -125,7 +138,6 @@ Request* RequestQueue::take_first(int64_t now_ns) {
         }
         served_steps_ = given_steps_[request->lane];
         given_steps_[request->lane] += steps_of(*request);
-        ++taken_;
         return request;
     }
     return nullptr;
@@ -172,21 +184,21 @@ ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLev
     for (;;) {
         const uint32_t before = table_->room.now();
         uint64_t some;
-        bool full;
+        bool full, was_full;
         {
             MutexGuard guard(table_->mutex);
-            if (closed_) return fail_closed_queue("queue");
+            if (closed_) return fail_closed_queue();
             some = submit_some(requests + *accepted, levels ? levels + *accepted : nullptr,
                                std::min(count - *accepted, kSubmittedAtOnce), ids + *accepted);
+            was_full = waiting_ >= rules_.capacity;
+            distribute(monotonic_ns());
             full = waiting_ >= rules_.capacity;
         }
         *accepted += some;
         if (some > 0) wake();
         if (*accepted == count) return DS_STATUS_OK;
-        if (!full) {
-            if (some == 0) return fail_queue_memory();
-            continue;
-        }
+        if (some == 0 && !was_full) return fail_queue_memory();
+        if (!full) continue;
         const int64_t left = limit.left_ns();
         if (left == 0) return DS_STATUS_PENDING;
         table_->room.wait(before, left);
@@ -216,66 +228,68 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<Share
     return done;
 }
 
-// ---- Movement ----
+// ---- Branches ----
 
-ds_status RequestQueue::move(const Ref<RequestQueue>* targets, uint64_t num_targets, uint64_t first, uint64_t most,
-                             int64_t timeout_ns, uint64_t* moved) {
-    const TimeLimit limit(timeout_ns);
-    *moved = 0;
-    for (;;) {
-        const uint32_t arrivals = arrivals_.now(), room = table_->room.now();
-        bool all_closed = false, is_empty;
-        {
-            MutexGuard guard(table_->mutex);
-            *moved = move_some(targets, num_targets, first, most, &all_closed);
-            is_empty = waiting_ == 0;
-            if (*moved == 0 && is_empty && closed_) return fail_closed_queue("queue");
+// Moves requests on, in the scheduler's order, as far as there is room for the next one.
+void RequestQueue::distribute(int64_t now_ns) {
+    bool got_some[DS_MAX_REPLICAS] = {};
+    while (Request* request = first()) {
+        RequestQueue* branch = branch_for(request);
+        if (!branch) break;
+        remove(request);
+        if (request->has_expired(now_ns)) {
+            end_without_play(request, DS_EPISODE_EXPIRED);
+            continue;
         }
-        if (all_closed) return fail_closed_queue("targets");
-        for (uint64_t i = 0; i < num_targets; ++i) targets[i]->wake();
-        if (*moved > 0) {
-            table_->room.tell();
-            return DS_STATUS_OK;
-        }
-        const int64_t left = limit.left_ns();
-        if (left == 0) return DS_STATUS_PENDING;
-        if (is_empty) arrivals_.wait(arrivals, left);
-        else table_->room.wait(room, left);
+        served_steps_ = given_steps_[request->lane];
+        given_steps_[request->lane] += steps_of(*request);
+        const bool inserted = branch->insert(request);
+        DS_ASSERT(inserted);
+        (void)inserted;
+        got_some[request->branch] = true;
+    }
+    for (int64_t i = 0; i < num_branches_; ++i) {
+        if (got_some[i]) branches_[i]->wake();
     }
 }
 
-// Requests that are over go with the others, to whichever queue is open.
-uint64_t RequestQueue::move_some(const Ref<RequestQueue>* targets, uint64_t num_targets, uint64_t first, uint64_t most,
-                                 bool* all_closed) {
-    const int64_t now = monotonic_ns();
-    set_aside_expired(now);
-    uint64_t moved = 0, passed_over = 0, num_closed = 0;
-    RequestQueue* open = nullptr;
-    for (uint64_t turn = first; passed_over < num_targets; ++turn) {
-        RequestQueue& to = *targets[turn % num_targets];
-        num_closed = to.closed_ ? num_closed + 1 : 0;
-        if (!to.closed_) open = &to;
-        const bool has_room = !to.closed_ && to.waiting_ < to.rules_.capacity &&
-                              (!to.has_heap() || to.heap_.reserve(to.waiting_ + to.playing_ + 1));
-        Request* request = has_room && moved < most ? take_first(now) : nullptr;
-        if (!request) {
-            ++passed_over;
+// The branch that the request goes to, in whose turn it is or as it says; null if there is no room.
+RequestQueue* RequestQueue::branch_for(Request* request) {
+    const int64_t chosen = rules_.requests_choose ? request->asked.replica : -1;
+    const bool may_choose = chosen >= 0 && chosen < num_branches_ && !branches_[chosen]->closed_;
+    for (int64_t i = 0; i < num_branches_; ++i) {
+        const int64_t place = may_choose ? chosen : (turn_ + i) % num_branches_;
+        RequestQueue* branch = branches_[place];
+        if (!branch->has_room()) {
+            if (may_choose) return nullptr;
             continue;
         }
-        const bool inserted = to.insert(request);
-        DS_ASSERT(inserted);
-        (void)inserted;
-        passed_over = 0;
-        ++moved;
-        ++to.submitted_;
+        if (!may_choose) turn_ = place + 1;
+        request->branch = static_cast<int32_t>(place);
+        return branch;
     }
-    *all_closed = num_closed >= num_targets;
-    while (open && over_) {
+    return nullptr;
+}
+
+// Room and memory.
+bool RequestQueue::has_room() {
+    return !closed_ && waiting_ < rules_.capacity && (!has_heap() || heap_.reserve(waiting_ + playing_ + 1));
+}
+
+// Hands over the requests that are over.
+void RequestQueue::collect_over(Request** over) {
+    while (over_) {
         Request* request = over_;
         over_ = request->next;
-        open->end_without_play(request, request->reason);
+        request->next = *over;
+        *over = request;
     }
-    return moved;
+}
+
+// All replicas that may take what is here.
+void RequestQueue::wake_all() {
+    wake();
+    for (int64_t i = 0; i < num_branches_; ++i) branches_[i]->wake();
 }
 
 // Those that find no memory here are over.
@@ -293,6 +307,7 @@ void RequestQueue::return_to_source() {
         over_ = request->next;
         source_->end_without_play(request, request->reason);
     }
+    source_->distribute(monotonic_ns());
 }
 
 // ---- Other operations ----
@@ -309,19 +324,16 @@ bool RequestQueue::cancel(uint64_t id) {
     }
     queue->remove(request);
     queue->end_without_play(request, DS_EPISODE_CANCELLED);
-    queue->wake();
+    queue->wake_all();
     table_->room.tell();
     return true;
 }
 
-void RequestQueue::read(ds_request_queue_info* info) {
+QueueCounts RequestQueue::counts() {
     MutexGuard guard(table_->mutex);
-    info->closed = closed_;
-    info->capacity = rules_.capacity;
-    info->waiting = waiting_;
-    info->submitted = submitted_;
-    info->taken = taken_;
-    info->unanswered = table_->unanswered();
+    QueueCounts counts = {submitted_, waiting_, table_->unanswered()};
+    for (int64_t i = 0; i < num_branches_; ++i) counts.waiting += branches_[i]->waiting_;
+    return counts;
 }
 
 ds_status RequestQueue::drain(int64_t timeout_ns) {
@@ -345,8 +357,7 @@ void RequestQueue::close() {
         if (source_) return_to_source();
     }
     table_->room.tell();
-    wake();
-    if (source_) source_->wake();
+    (source_ ? source_.get() : this)->wake_all();
 }
 
 // ---- Replicas ----
@@ -354,18 +365,27 @@ void RequestQueue::close() {
 int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Request** over) {
     int64_t count = 0;
     Request** last = to_play;
+    *over = nullptr;
     {
         MutexGuard guard(table_->mutex);
+        if (source_) source_->set_aside_expired(now_ns);
         set_aside_expired(now_ns);
         for (; count < most; ++count) {
             Request* request = take_first(now_ns);
+            if (!request && source_) {
+                source_->distribute(now_ns);
+                request = take_first(now_ns);
+            }
             if (!request) break;
             *last = request;
             last = &request->next;
         }
         *last = nullptr;
-        *over = over_;
-        over_ = nullptr;
+        if (source_) {
+            source_->distribute(now_ns);
+            source_->collect_over(over);
+        }
+        collect_over(over);
         playing_ += count;
     }
     if (count > 0 || *over) table_->room.tell();
@@ -398,12 +418,12 @@ void RequestQueue::take_back(Request* request) {
         MutexGuard guard(table_->mutex);
         if (closed_ && source_) home = source_.get();
         given_steps_[request->lane] -= steps_of(*request);
-        --taken_;
         --playing_;
         if (request->cancelled) home->end_without_play(request, DS_EPISODE_CANCELLED);
         else if (!home->insert(request)) home->end_without_play(request, DS_EPISODE_FAILED);
+        home->distribute(monotonic_ns());
     }
-    home->wake();
+    home->wake_all();
 }
 
 void RequestQueue::take_back_over(Request* first) {
@@ -429,23 +449,14 @@ void RequestQueue::record_answers(const PlayedRequest* answered, const Output* o
     table_->recorder->answered_some(start, count);
 }
 
-void RequestQueue::wait(int64_t timeout_ns) {
-    const uint32_t before = arrivals_.now();
-    {
-        MutexGuard guard(table_->mutex);
-        if (waiting_ > 0 || over_ || closed_) return;
-    }
-    arrivals_.wait(before, timeout_ns);
-}
-
 int64_t RequestQueue::waiting() {
     MutexGuard guard(table_->mutex);
     return waiting_;
 }
 
-bool RequestQueue::is_closed_and_empty() {
+bool RequestQueue::has_some() {
     MutexGuard guard(table_->mutex);
-    return closed_ && waiting_ == 0 && !over_;
+    return waiting_ > 0 || over_ || (source_ && source_->over_);
 }
 
 }  // namespace doorstep

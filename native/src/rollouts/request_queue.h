@@ -1,4 +1,7 @@
 // Requests that wait, in the order in which a scheduler wants them. Any number of threads submit and take.
+//
+// A queue may have branches, one for each replica. Its requests go there by themselves, as far as there is room: in turn,
+// or where each request says. Whoever submits or takes moves them on, with the one lock that all these queues have.
 #pragma once
 
 #include "rollouts/output_queue.h"
@@ -18,17 +21,23 @@ struct QueueRules {
     ds_scheduler_config scheduler;
     bool plays_levels;
     int64_t num_agents, num_policies;
-    int64_t capacity;  // requests that wait
+    int64_t capacity;      // requests that wait
+    bool requests_choose;  // their branches
+};
+
+// Of a queue and its branches together; requests since its creation.
+struct QueueCounts {
+    int64_t submitted, waiting, unanswered;
 };
 
 class RequestQueue : public RefCounted {
 public:
-    // source: the queue whose requests are moved here, or null.
-    RequestQueue(const QueueRules& rules, const Ref<RequestQueue>& source, Ref<RequestTable> table);
+    RequestQueue(const QueueRules& rules, Ref<RequestTable> table);
+    // A branch of a queue, which lives as long as the queue is used.
+    RequestQueue(const Ref<RequestQueue>& source, int64_t capacity);
     ~RequestQueue();
 
     const QueueRules& rules() const { return rules_; }
-    const Ref<RequestQueue>& source() const { return source_; }
     RequestTable& table() const { return *table_; }
     // Null: nothing is recorded.
     Ref<MetricsStore> metrics() const { return table_->recorder ? table_->recorder->store() : Ref<MetricsStore>(); }
@@ -37,11 +46,10 @@ public:
     // levels: one per request, or null ones; null: no request has one.
     ds_status submit(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count, int64_t timeout_ns,
                      uint64_t* ids, uint64_t* accepted);
-    ds_status move(const Ref<RequestQueue>* targets, uint64_t num_targets, uint64_t first, uint64_t most,
-                   int64_t timeout_ns, uint64_t* moved);
     bool cancel(uint64_t id);
-    void read(ds_request_queue_info* info);
+    QueueCounts counts();
     ds_status drain(int64_t timeout_ns);
+    // Refuses further requests. Those that wait can still be taken; those of a branch wait in its source again.
     void close();
 
     // ---- For replicas
@@ -60,11 +68,11 @@ public:
     // Records the results of requests that no replica played, which will be pushed.
     void record_answers(const PlayedRequest* answered, const Output* outputs, int64_t count);
 
-    // Sleeps until something may be there to take, or the queue is closed, at most timeout_ns.
-    void wait(int64_t timeout_ns);
-    bool is_closed_and_empty();
     int64_t waiting();
-    // For a thread that waits in wait(), when it shall look at other things.
+    // There is something to take.
+    bool has_some();
+    // A replica sleeps until one of these comes, or wake() is called. Takes no lock.
+    Signal& arrivals() { return arrivals_; }
     void wake() { arrivals_.tell(); }
 
 private:
@@ -84,8 +92,6 @@ private:
 
     // All with the mutex held.
     uint64_t submit_some(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count, uint64_t* ids);
-    uint64_t move_some(const Ref<RequestQueue>* targets, uint64_t num_targets, uint64_t first, uint64_t most,
-                       bool* all_closed);
     void order(Request* request) const;
     bool insert(Request* request);
     void remove(Request* request);
@@ -95,7 +101,12 @@ private:
     void start_share(int32_t lane);
     void set_aside_expired(int64_t now_ns);
     void end_without_play(Request* request, int32_t reason);
+    void distribute(int64_t now_ns);
+    RequestQueue* branch_for(Request* request);
+    bool has_room();
     void return_to_source();
+    void collect_over(Request** over);
+    void wake_all();
     void note_deadline(const Request& request);
     template <class Function>
     void remove_if(const Function& function);
@@ -109,7 +120,10 @@ private:
     int64_t given_steps_[DS_MAX_POLICIES] = {};  // FAIR_SHARE: per lane
     int64_t served_steps_ = 0;                   // given_steps_ of the lane that was last served
     int64_t waiting_ = 0, playing_ = 0;          // playing_: taken, without a result
-    int64_t submitted_ = 0, taken_ = 0;
+    int64_t submitted_ = 0;
+    RequestQueue* branches_[DS_MAX_REPLICAS] = {};
+    int64_t num_branches_ = 0;                   // fixed before requests are submitted
+    int64_t turn_ = 0;                           // the branch that gets the next request
     int64_t look_at_ns_ = INT64_MAX;             // when to search for expired requests
     int64_t looked_ns_ = 0;                      // when that was done
     Request* over_ = nullptr;                    // to be answered without being played

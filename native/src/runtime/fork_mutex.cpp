@@ -7,6 +7,7 @@ namespace {
 
 constinit Mutex list_mutex;
 constinit List<ForkMutex> all;  // guarded by list_mutex
+constinit std::atomic<uint32_t> forks{0};
 
 }  // namespace
 
@@ -33,6 +34,9 @@ void unlock_fork_mutexes() {
 void reset_fork_mutexes() {
     all.for_each([](ForkMutex& mutex) { mutex.reset(); });
     list_mutex.reset();
+    forks.fetch_add(1, std::memory_order_relaxed);
 }
+
+uint32_t num_forks() { return forks.load(std::memory_order_relaxed); }
 
 }  // namespace doorstep

@@ -22,4 +22,7 @@ void lock_fork_mutexes();
 void unlock_fork_mutexes();
 void reset_fork_mutexes();
 
+// Forks between the first process and this one.
+uint32_t num_forks();
+
 }  // namespace doorstep

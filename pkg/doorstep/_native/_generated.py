@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 7
+ABI_VERSION = 8
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -265,12 +265,15 @@ class EpisodeReason(IntEnum):
 
 
 class FailureCause(IntEnum):
-    """Why an episode FAILED. Positive numbers are those of callers, of ds_replica_fail() or
-    ds_request_queue_answer()."""
+    """Why an episode FAILED. Positive numbers are those of callers, of ds_engine_return_rows() or
+    ds_engine_set_policy()."""
 
     NONE = 0
     MEMORY = -1
     SIMULATION = -2
+    CLOSED = -3
+    REPLICA = -4
+    DEVICE = -5
     LOGITS = -16
 
 
@@ -291,29 +294,22 @@ class OutputKind(IntEnum):
 
 
 class Controller(IntEnum):
-    """How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, see
-    ds_request_queue_branch(), and the next request goes to the next one. CALLER: as the caller moves them."""
+    """How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, and
+    the next request goes to the next one. CALLER: likewise, but to the one that the request names."""
 
     PULL = 0
     ROUND_ROBIN = 1
     CALLER = 2
 
 
-class ReplicaNeed(IntEnum):
-    """What a replica's caller has to do."""
-
-    NOTHING = 0
-    ACTIONS = 1
-    END = 2
-
-
 class PolicyKind(IntEnum):
-    """How policies choose that need no observation."""
+    """How the actions of a policy of requests are chosen."""
 
     CALLER = 0
     RANDOM = 1
     IDLE = 2
     NATIVE = 3
+    FAILING = 4
 
 
 class KernelSource(IntEnum):
@@ -1652,6 +1648,8 @@ class EpisodeRequest(ctypes.Structure):
     greedy: int
     record: int
     policies: ctypes.Array[ctypes.c_int32]
+    replica: int
+    padding: int
 
     _fields_: ClassVar = (
         ("tag", ctypes.c_uint64),
@@ -1666,6 +1664,8 @@ class EpisodeRequest(ctypes.Structure):
         ("greedy", ctypes.c_int32),
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),
+        ("replica", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
     )
 
 
@@ -1771,61 +1771,65 @@ class RolloutConfig(ctypes.Structure):
     )
 
 
-class RequestQueueInfo(ctypes.Structure):
-    """ds_request_queue_info"""
+class Rows(ctypes.Structure):
+    """ds_rows"""
 
     struct_size: int
-    closed: int
-    capacity: int
-    waiting: int
-    submitted: int
-    taken: int
-    unanswered: int
-
-    _fields_: ClassVar = (
-        ("struct_size", ctypes.c_uint32),
-        ("closed", ctypes.c_int32),
-        ("capacity", ctypes.c_int64),
-        ("waiting", ctypes.c_int64),
-        ("submitted", ctypes.c_int64),
-        ("taken", ctypes.c_int64),
-        ("unanswered", ctypes.c_int64),
-    )
-
-
-class ReplicaWork(ctypes.Structure):
-    """ds_replica_work"""
-
-    struct_size: int
-    need: int
+    replica: int
     policy: int
     padding: int
+    id: int
+    data: int
     num_rows: int
-    num_agent_rows: int
     num_inputs: int
+    num_replica_rows: int
     rows: int | None
     steps: int | None
     keys: int | None
-    observations: int | None
-    actions: int | None
     tags: int | None
     rewards: int | None
+    observations: int | None
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
-        ("need", ctypes.c_int32),
+        ("replica", ctypes.c_int32),
         ("policy", ctypes.c_int32),
         ("padding", ctypes.c_int32),
-        ("num_rows", ctypes.c_uint64),
-        ("num_agent_rows", ctypes.c_int64),
+        ("id", ctypes.c_uint64),
+        ("data", ctypes.c_uint64),
+        ("num_rows", ctypes.c_int64),
         ("num_inputs", ctypes.c_int64),
+        ("num_replica_rows", ctypes.c_int64),
         ("rows", ctypes.c_void_p),
         ("steps", ctypes.c_void_p),
         ("keys", ctypes.c_void_p),
-        ("observations", ctypes.c_void_p),
-        ("actions", ctypes.c_void_p),
         ("tags", ctypes.c_void_p),
         ("rewards", ctypes.c_void_p),
+        ("observations", ctypes.c_void_p),
+    )
+
+
+class EngineInfo(ctypes.Structure):
+    """ds_engine_info"""
+
+    struct_size: int
+    num_replicas: int
+    num_playing: int
+    padding: int
+    submitted: int
+    waiting: int
+    unanswered: int
+    outputs: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("num_replicas", ctypes.c_int32),
+        ("num_playing", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("submitted", ctypes.c_int64),
+        ("waiting", ctypes.c_int64),
+        ("unanswered", ctypes.c_int64),
+        ("outputs", ctypes.c_int64),
     )
 
 
@@ -1833,7 +1837,7 @@ class ReplicaInfo(ctypes.Structure):
     """ds_replica_info"""
 
     struct_size: int
-    number: int
+    has_ended: int
     num_worlds: int
     steps: int
     world_steps: int
@@ -1841,7 +1845,7 @@ class ReplicaInfo(ctypes.Structure):
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
-        ("number", ctypes.c_int32),
+        ("has_ended", ctypes.c_int32),
         ("num_worlds", ctypes.c_int64),
         ("steps", ctypes.c_int64),
         ("world_steps", ctypes.c_int64),
@@ -2057,8 +2061,8 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_scheduler_config", SchedulerConfig),
     ("ds_controller_config", ControllerConfig),
     ("ds_rollout_config", RolloutConfig),
-    ("ds_request_queue_info", RequestQueueInfo),
-    ("ds_replica_work", ReplicaWork),
+    ("ds_rows", Rows),
+    ("ds_engine_info", EngineInfo),
     ("ds_replica_info", ReplicaInfo),
     ("ds_cuda_driver_info", CudaDriverInfo),
     ("ds_cuda_device_info", CudaDeviceInfo),
@@ -2185,10 +2189,20 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_monotonic_ns", ctypes.c_int64, ()),
     ("ds_shared_level_create", ctypes.c_int, (ctypes.POINTER(Level), ctypes.c_int64, ctypes.c_void_p)),
     ("ds_shared_level_release", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_request_queue_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_request_queue_branch", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
+    ("ds_episode_requests_check", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EpisodeRequest), ctypes.c_uint64)),
     (
-        "ds_request_queue_submit",
+        "ds_engine_create",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.POINTER(LevelRewards), ctypes.c_void_p, ctypes.c_void_p),
+    ),
+    ("ds_engine_get_config", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_get_metrics", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EngineInfo))),
+    ("ds_engine_get_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaInfo))),
+    ("ds_engine_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_engine_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
+    (
+        "ds_engine_submit",
         ctypes.c_int,
         (
             ctypes.c_void_p,
@@ -2199,52 +2213,18 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
             ctypes.c_void_p,
         ),
     ),
+    ("ds_engine_cancel", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     (
-        "ds_request_queue_move",
-        ctypes.c_int,
-        (
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_uint64,
-            ctypes.c_uint64,
-            ctypes.c_uint64,
-            ctypes.c_int64,
-            ctypes.c_void_p,
-        ),
-    ),
-    ("ds_request_queue_cancel", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
-    ("ds_request_queue_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RequestQueueInfo))),
-    ("ds_request_queue_answer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64)),
-    ("ds_request_queue_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
-    ("ds_request_queue_close", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_request_queue_release", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_output_queue_create", ctypes.c_int, (ctypes.c_void_p,)),
-    (
-        "ds_output_queue_take",
+        "ds_engine_take",
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64, ctypes.POINTER(EpisodeOutput), ctypes.c_void_p),
     ),
-    ("ds_output_queue_size", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_output_queue_close", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_output_queue_release", ctypes.c_int, (ctypes.c_void_p,)),
-    (
-        "ds_replica_create",
-        ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
-    ),
-    ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
-    ("ds_replica_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
-    ("ds_replica_set_rewards", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LevelRewards))),
-    ("ds_replica_run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaWork))),
-    ("ds_replica_fail", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
-    ("ds_replica_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ReplicaInfo))),
-    ("ds_replica_close", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_replica_release", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_engine_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_engine_get_config", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_engine_get_waiting_queue", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_engine_get_output_queue", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_engine_get_metrics", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_engine_take_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Rows))),
+    ("ds_engine_return_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_engine_end_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_engine_close", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_engine_join", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_cuda_get_driver", ctypes.c_int, (ctypes.POINTER(CudaDriverInfo),)),
     ("ds_cuda_get_device", ctypes.c_int, (ctypes.c_int64, ctypes.POINTER(CudaDeviceInfo))),
@@ -2453,35 +2433,23 @@ class Functions:
     ds_monotonic_ns: Any
     ds_shared_level_create: Any
     ds_shared_level_release: Any
-    ds_request_queue_create: Any
-    ds_request_queue_branch: Any
-    ds_request_queue_submit: Any
-    ds_request_queue_move: Any
-    ds_request_queue_cancel: Any
-    ds_request_queue_get_info: Any
-    ds_request_queue_answer: Any
-    ds_request_queue_drain: Any
-    ds_request_queue_close: Any
-    ds_request_queue_release: Any
-    ds_output_queue_create: Any
-    ds_output_queue_take: Any
-    ds_output_queue_size: Any
-    ds_output_queue_close: Any
-    ds_output_queue_release: Any
-    ds_replica_create: Any
-    ds_replica_set_policy: Any
-    ds_replica_label_policy: Any
-    ds_replica_set_rewards: Any
-    ds_replica_run: Any
-    ds_replica_fail: Any
-    ds_replica_get_info: Any
-    ds_replica_close: Any
-    ds_replica_release: Any
+    ds_episode_requests_check: Any
     ds_engine_create: Any
     ds_engine_get_config: Any
-    ds_engine_get_waiting_queue: Any
-    ds_engine_get_output_queue: Any
     ds_engine_get_metrics: Any
+    ds_engine_get_info: Any
+    ds_engine_get_replica: Any
+    ds_engine_set_policy: Any
+    ds_engine_label_policy: Any
+    ds_engine_submit: Any
+    ds_engine_cancel: Any
+    ds_engine_take: Any
+    ds_engine_drain: Any
+    ds_engine_take_rows: Any
+    ds_engine_return_rows: Any
+    ds_engine_end_replica: Any
+    ds_engine_close: Any
+    ds_engine_join: Any
     ds_engine_release: Any
     ds_cuda_get_driver: Any
     ds_cuda_get_device: Any

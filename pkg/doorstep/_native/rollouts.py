@@ -1,10 +1,9 @@
-"""Queues, replicas and levels of rollouts in the C API, each owned by a Python object with its handle."""
+"""Engines and levels of rollouts in the C API, each owned by a Python object with its handle."""
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -40,29 +39,28 @@ def _records(array: NDArray[Any], struct: Any) -> Any:
 class _Memory:
     """Memory of the library, for numpy."""
 
-    def __init__(self, address: int | None, dtype: Any, shape: tuple[int, ...]) -> None:
-        data = (address or 0, False)
+    def __init__(self, address: int | None, dtype: Any, shape: tuple[int, ...], owner: object) -> None:
+        data, self._owner = (address or 0, False), owner
         self.__array_interface__ = {"data": data, "shape": shape, "typestr": np.dtype(dtype).str, "version": 3}
 
 
-def _array(address: int | None, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    return np.asarray(_Memory(address, dtype, shape))
+def _array(address: int | None, dtype: Any, shape: tuple[int, ...], owner: object = None) -> NDArray[Any]:
+    return np.asarray(_Memory(address, dtype, shape, owner))
 
 
 # ---- Requests ----
 
 
-def branch_request_queue(source: int, capacity: int) -> Handle:
-    """A queue to which requests of another one may be moved."""
-    made = new_handle(load().ds_request_queue_branch, source, capacity)
-    return Handle(made, load().ds_request_queue_release)
+def check_requests(config: int, requests: NDArray[Any]) -> None:
+    """Raises ArgumentError if an engine of a config refuses one of them, an array of REQUEST_DTYPE."""
+    check(load().ds_episode_requests_check(config, _records(requests, native.EpisodeRequest), len(requests)))
 
 
 class SubmitCall:
     """One submission of a contiguous array of REQUEST_DTYPE. What it has done is also known if Ctrl-C ends it."""
 
-    def __init__(self, queue: int, requests: NDArray[Any]) -> None:
-        self._queue, self._requests = queue, requests
+    def __init__(self, engine: EngineHandle, requests: NDArray[Any]) -> None:
+        self._engine, self._requests = engine, requests
         self._ids = np.empty(len(requests), np.uint64)
         self._progress = 0, ctypes.c_uint64()  # accepted before the latest call, and by it; changes at once
 
@@ -78,14 +76,14 @@ class SubmitCall:
 
     def run(self, timeout: float | None) -> None:
         """Waits for room, at most `timeout` seconds."""
-        function = load().ds_request_queue_submit
+        function = load().ds_engine_submit
         remaining = None if timeout is None else int(timeout * 1e9)
         while (done := self.num_accepted) < len(self._requests):
             nanoseconds = SLICE_NANOSECONDS if remaining is None else min(remaining, SLICE_NANOSECONDS)
             accepted = ctypes.c_uint64()
             self._progress = done, accepted
             status = function(
-                self._queue,
+                self._engine.value,
                 _records(self._requests[done:], native.EpisodeRequest),
                 len(self._requests) - done,
                 nanoseconds,
@@ -100,52 +98,14 @@ class SubmitCall:
                     break
 
 
-def move_requests(queue: int, targets: Sequence[int], first: int, most: int, timeout: float | None) -> int:
-    """Moves requests in turn; returns how many."""
-    moved, handles = ctypes.c_uint64(), (ctypes.c_uint64 * len(targets))(*targets)
-    function = load().ds_request_queue_move
-
-    def move(handle: int, nanoseconds: int) -> int:
-        return int(function(handle, handles, len(targets), first, most, nanoseconds, ctypes.byref(moved)))
-
-    wait(move, queue, timeout)
-    return moved.value
-
-
-def cancel_request(queue: int, request_id: int) -> bool:
-    """False if it has ended. ArgumentError if another engine gave the id."""
-    found = ctypes.c_int32()
-    check(load().ds_request_queue_cancel(queue, request_id, ctypes.byref(found)))
-    return bool(found.value)
-
-
-def request_queue_info(queue: int) -> native.RequestQueueInfo:
-    info = native.RequestQueueInfo(struct_size=ctypes.sizeof(native.RequestQueueInfo))
-    check(load().ds_request_queue_get_info(queue, ctypes.byref(info)))
-    return info
-
-
-def close_request_queue(queue: int) -> None:
-    check(load().ds_request_queue_close(queue))
-
-
-def answer_requests(queue: int, outputs: int, reason: int, cause: int) -> None:
-    check(load().ds_request_queue_answer(queue, outputs, reason, cause))
-
-
-def drain_requests(queue: int, timeout: float | None) -> bool:
-    """Waits until no request is unanswered; False after the timeout."""
-    return wait(load().ds_request_queue_drain, queue, timeout)
-
-
 # ---- Outputs ----
 
 
 class TakeCall:
     """One call that takes up to `most` outputs. It has them also if Ctrl-C ends it, and owns what goes with them."""
 
-    def __init__(self, queue: int, most: int) -> None:
-        self._queue = queue
+    def __init__(self, engine: EngineHandle, most: int) -> None:
+        self._engine = engine
         self._outputs, self._taken = np.empty(most, OUTPUT_DTYPE), ctypes.c_uint64()
         self._finalizer = weakref.finalize(self, _release_all_data, self._outputs, self._taken)
         self._finalizer.atexit = False
@@ -165,9 +125,9 @@ class TakeCall:
         """Waits for outputs, at most `timeout` seconds, unless it has some. ClosedError if there will be none."""
         if self._taken.value:
             return
-        function, taken = load().ds_output_queue_take, ctypes.byref(self._taken)
-        most, records = len(self._outputs), _records(self._outputs, native.EpisodeOutput)
-        wait(lambda queue, nanoseconds: int(function(queue, most, nanoseconds, records, taken)), self._queue, timeout)
+        function, taken = load().ds_engine_take, ctypes.byref(self._taken)
+        most, records, engine = len(self._outputs), _records(self._outputs, native.EpisodeOutput), self._engine.value
+        wait(lambda handle, nanoseconds: int(function(handle, most, nanoseconds, records, taken)), engine, timeout)
 
 
 def output_data(output: Any) -> NDArray[np.uint8]:
@@ -186,96 +146,117 @@ def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64) -> None:
         release_output_data(output)
 
 
-def output_count(queue: int) -> int:
-    size = ctypes.c_uint64()
-    check(load().ds_output_queue_size(queue, ctypes.byref(size)))
-    return size.value
+# ---- Engines ----
 
 
-def close_output_queue(queue: int) -> None:
-    check(load().ds_output_queue_close(queue))
+class RowsToAct(NamedTuple):
+    """Rows that await actions of a policy. The arrays have memory of their own."""
 
+    id: int
+    replica: int
+    policy: int
+    num_replica_rows: int  # of all worlds of the replica
+    rows: NDArray[np.int32]  # [R]: world * num_agents + agent
+    steps: NDArray[np.int64]  # [R]: that their episodes have made
+    tags: NDArray[np.uint64]  # [R]: the library's
+    rewards: NDArray[np.float32]  # [R]: of the step before
+    observations: NDArray[np.float32]  # [R, F]
 
-# ---- Engines and replicas ----
+    @staticmethod
+    def of(told: native.Rows) -> RowsToAct:
+        owner, count = Handle(told.data, load().ds_memory_release), (told.num_rows,)
+        return RowsToAct(
+            id=told.id,
+            replica=told.replica,
+            policy=told.policy,
+            num_replica_rows=told.num_replica_rows,
+            rows=_array(told.rows, np.int32, count, owner),
+            steps=_array(told.steps, np.int64, count, owner),
+            tags=_array(told.tags, np.uint64, count, owner),
+            rewards=_array(told.rewards, np.float32, count, owner),
+            observations=_array(told.observations, np.float32, (told.num_rows, told.num_inputs), owner),
+        )
 
 
 @final
-class EngineHandle(Handle):
-    """A configuration, and the queues and the store of metrics that are made from it."""
+class EngineHandle:
+    """An engine, which ends when this is collected."""
 
-    def __init__(self, config: int, metrics: int) -> None:
-        super().__init__(new_handle(load().ds_engine_create, config, metrics), load().ds_engine_release)
+    def __init__(self, config: int, rewards: native.LevelRewards | None, metrics: int) -> None:
+        self._made = ctypes.c_uint64()  # before the engine: Ctrl-C may come right after the call
+        self._finalizer = weakref.finalize(self, _release_engine, self._made)
+        self._finalizer.atexit = False
+        of_all = None if rewards is None else ctypes.byref(rewards)
+        check(load().ds_engine_create(config, of_all, metrics, ctypes.byref(self._made)))
+
+    @property
+    def value(self) -> int:
+        return self._made.value
 
     def config(self) -> ConfigHandle:
         return ConfigHandle(new_handle(load().ds_engine_get_config, self.value))
-
-    def waiting_queue(self) -> Handle:
-        return Handle(new_handle(load().ds_engine_get_waiting_queue, self.value), load().ds_request_queue_release)
-
-    def output_queue(self) -> Handle:
-        return Handle(new_handle(load().ds_engine_get_output_queue, self.value), load().ds_output_queue_release)
 
     def metrics(self) -> MetricsHandle | None:
         """None if nothing is measured."""
         handle = new_handle(load().ds_engine_get_metrics, self.value)
         return MetricsHandle(handle) if handle else None
 
+    def info(self) -> native.EngineInfo:
+        info = native.EngineInfo(struct_size=ctypes.sizeof(native.EngineInfo))
+        check(load().ds_engine_get_info(self.value, ctypes.byref(info)))
+        return info
 
-class RowsToAct(NamedTuple):
-    """What a replica that needs actions tells, valid until it runs on: arrays of the rows that act; from the
-    observations on, of all agents."""
+    def replica(self, number: int) -> native.ReplicaInfo:
+        """What it has done so far, also if it has failed."""
+        info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
+        load().ds_engine_get_replica(self.value, number, ctypes.byref(info))
+        return info
 
-    rows: NDArray[np.int32]
-    steps: NDArray[np.int64]
-    tags: NDArray[np.uint64]
-    observations: NDArray[np.float32]
-    rewards: NDArray[np.float32]
-    actions: NDArray[np.int32]
-
-
-@final
-class ReplicaHandle(Handle):
-    """A replica, and what it needs of its caller."""
-
-    def __init__(self, simulator: int, requests: int, outputs: int, number: int) -> None:
-        made = new_handle(load().ds_replica_create, simulator, requests, outputs, number)
-        super().__init__(made, load().ds_replica_release)
-        self.work = native.ReplicaWork(struct_size=ctypes.sizeof(native.ReplicaWork))
-
-    def set_rewards(self, rewards: native.LevelRewards) -> None:
-        check(load().ds_replica_set_rewards(self.value, ctypes.byref(rewards)))
+    def check_replica(self, number: int) -> None:
+        """Raises what it has failed with."""
+        info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
+        check(load().ds_engine_get_replica(self.value, number, ctypes.byref(info)))
 
     def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
-        check(load().ds_replica_set_policy(self.value, index, kind, policy))
+        check(load().ds_engine_set_policy(self.value, index, kind, policy))
 
     def label_policy(self, index: int, labels: str) -> None:
         """Labels of the policy's series in metrics, as the library writes them."""
-        check(load().ds_replica_label_policy(self.value, index, labels.encode()))
+        check(load().ds_engine_label_policy(self.value, index, labels.encode()))
 
-    def run(self, timeout: float) -> int:
-        """Plays for some seconds, or until the caller is needed: a ReplicaNeed, with the details in `work`."""
-        check(load().ds_replica_run(self.value, int(timeout * 1e9), ctypes.byref(self.work)))
-        return self.work.need
+    def cancel(self, request_id: int) -> bool:
+        """False if it has ended. ArgumentError if another engine gave the id."""
+        found = ctypes.c_int32()
+        check(load().ds_engine_cancel(self.value, request_id, ctypes.byref(found)))
+        return bool(found.value)
 
-    def rows_to_act(self) -> RowsToAct:
-        """When actions are needed."""
-        work = self.work
-        return RowsToAct(
-            rows=_array(work.rows, np.int32, (work.num_rows,)),
-            steps=_array(work.steps, np.int64, (work.num_rows,)),
-            tags=_array(work.tags, np.uint64, (work.num_rows,)),
-            observations=_array(work.observations, np.float32, (work.num_agent_rows, work.num_inputs)),
-            rewards=_array(work.rewards, np.float32, (work.num_agent_rows,)),
-            actions=_array(work.actions, np.int32, (work.num_agent_rows, len(native.ACTIONS))),
-        )
+    def drain(self, timeout: float | None) -> bool:
+        """Waits until no request is unanswered; False after the timeout."""
+        return wait(load().ds_engine_drain, self.value, timeout)
 
-    def fail(self, cause: int) -> None:
-        check(load().ds_replica_fail(self.value, cause))
+    def take_rows(self) -> RowsToAct:
+        """Waits for rows, not in the main thread. ClosedError if there will be none."""
+        told = native.Rows(struct_size=ctypes.sizeof(native.Rows))
+        check(load().ds_engine_take_rows(self.value, -1, ctypes.byref(told)))
+        return RowsToAct.of(told)
 
-    def info(self) -> native.ReplicaInfo:
-        info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
-        check(load().ds_replica_get_info(self.value, ctypes.byref(info)))
-        return info
+    def return_rows(self, rows_id: int, actions: NDArray[np.int32] | None, cause: int = 0) -> None:
+        """actions: contiguous [R, 4]; None: the episodes fail with the cause."""
+        address = None if actions is None else actions.ctypes.data
+        check(load().ds_engine_return_rows(self.value, rows_id, address, cause))
+
+    def end_replica(self, number: int) -> None:
+        check(load().ds_engine_end_replica(self.value, number))
 
     def close(self) -> None:
-        check(load().ds_replica_close(self.value))
+        """Takes no lock, and does not wait."""
+        check(load().ds_engine_close(self.value))
+
+    def join(self, timeout: float | None) -> bool:
+        """Waits for the end; False after the timeout."""
+        return wait(load().ds_engine_join, self.value, timeout)
+
+
+def _release_engine(made: ctypes.c_uint64) -> None:
+    if made.value:
+        load().ds_engine_release(made.value)

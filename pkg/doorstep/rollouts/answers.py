@@ -12,15 +12,14 @@ from typing import Any, TypeVar, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native.rollouts import OUTPUT_DTYPE, TakeCall
+from doorstep._native.rollouts import OUTPUT_DTYPE, EngineHandle, TakeCall
 from doorstep.errors import ClosedError, OutOfMemoryError
 from doorstep.rollouts.batch import RequestBatch
 from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
 from doorstep.rollouts.failures import FailureTexts
-from doorstep.rollouts.outbox import Delivery, Reading
+from doorstep.rollouts.outbox import Delivery, Outbox, Reading
 from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch
 from doorstep.rollouts.own_threads import OwnThreads
-from doorstep.rollouts.queues import OutputQueue
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.submissions import AwaitedResult, Promise, Submission, Submissions
@@ -40,26 +39,35 @@ class Answers:
     end calls anywhere; the next call does what is left to do.
 
     Args:
-        queue: what replicas have pushed.
-        lock: guards policies and submissions.
         threads: the engine's, in which nothing waits.
+        tend: called in waits, and when requests have been answered.
+        lock: guards policies and submissions.
         raises: whether reading the result of an episode that failed raises, and does not return it.
     """
 
     def __init__(
-        self, queue: OutputQueue, failures: FailureTexts, lock: threading.RLock, threads: OwnThreads, *, raises: bool
+        self,
+        engine: EngineHandle,
+        failures: FailureTexts,
+        threads: OwnThreads,
+        tend: Callable[[], None],
+        lock: threading.RLock,
+        submissions: Submissions,
+        *,
+        raises: bool,
     ) -> None:
-        self._threads, self._raises = threads, raises
-        self._queue, self._outbox, self._failures, self._lock = queue, queue.outbox, failures, lock
-        self._submissions = Submissions()
+        self._threads, self._tend, self._raises = threads, tend, raises
+        self._engine, self._failures, self._lock, self._submissions = engine, failures, lock, submissions
+        self._outbox: Outbox[OutputBatch] = Outbox(OutputBatch.join, lambda batch: batch.num_results)
         self._taking = threading.Lock()  # held by the only thread that takes, so that outputs stay in order
         self._wake = Changes()  # of the thread, when there are futures or the end
-        self._has_futures = False
+        self._has_futures = self._ending = self._is_over = False  # over: the thread has nothing left to do
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._serve_futures, name="doorstep-futures", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="doorstep-futures", daemon=True)
+        thread.start()
+        self._thread = thread
 
     # ---- Submissions
 
@@ -82,15 +90,16 @@ class Answers:
             self._submissions.settle()
         self._outbox.changes.tell()
 
-    def policies_in_use(self) -> frozenset[int]:
-        with self._lock:
-            return self._submissions.policies_in_use()
-
     def request_of(self, tag: int) -> EpisodeRequest:
         """The request that is not answered and has this tag in the library."""
         with self._lock:
             submission, index = self._submissions.find(tag)
             return submission.request(index)
+
+    @property
+    def num_outputs(self) -> int:
+        """That no call has returned."""
+        return self._engine.info().outputs + len(self._outbox)
 
     @property
     def outstanding(self) -> int:
@@ -149,9 +158,12 @@ class Answers:
                 return True
             if self._is_one_to_come():
                 return False
-        if self._queue.closed:
+        if self._has_ended():
             raise ClosedError("this engine was closed, and all outputs have been taken", hint="make a new one")
         return True
+
+    def _has_ended(self) -> bool:
+        return self._engine.info().num_playing == 0
 
     def _is_one_to_come(self) -> bool:
         """An output for a call."""
@@ -161,6 +173,7 @@ class Answers:
 
     def _receive(self, most: int, before: int, timeout: float) -> None:
         """Waits for outputs, which another thread may take."""
+        self._tend()
         if self._has_futures or self._taking.locked():
             self._wait(before, timeout)
             return
@@ -172,6 +185,7 @@ class Answers:
 
     def _wait(self, before: int, timeout: float) -> None:
         """Waits for other threads."""
+        self._tend()
         if self._has_futures:
             self._wake.tell()  # which Ctrl-C may have prevented
         self._outbox.changes.wait(before, timeout)
@@ -180,7 +194,7 @@ class Answers:
         """Some outputs, first those that were taken already and are not in the outbox."""
         incoming = self._outbox.incoming
         if incoming is None or not len(incoming):
-            incoming = self._outbox.incoming = Incoming(TakeCall(self._queue.native_handle, most))
+            incoming = self._outbox.incoming = Incoming(TakeCall(self._engine, most))
         incoming.call.run(timeout)
         return incoming if len(incoming) else None
 
@@ -196,6 +210,7 @@ class Answers:
             for submission, answered in incoming.answers:
                 self._submissions.answer(submission, answered)
             self._outbox.put(incoming.batch)
+        self._tend()
 
     # ---- Futures
 
@@ -211,11 +226,21 @@ class Answers:
         self._outbox.changes.wait_until(are_there, TimeLimit(None), wait=self._wait)
         return results
 
-    def _serve_futures(self) -> None:
+    def _run(self) -> None:
         self._threads.enter("a callback of a future")
-        while not self._has_futures and not self._queue.closed:
-            self._wake.wait(0, -1)
-        while self._has_futures:
+        self._serve_futures()
+        self._is_over = True
+        self._outbox.changes.tell()
+
+    def _serve_futures(self) -> None:
+        while not self._has_futures:
+            before, ending = self._wake.count, self._ending
+            if ending and self._has_ended():
+                return
+            if not self._has_futures:
+                self._wake.wait(before, SLICE_SECONDS if ending else -1)
+        while True:
+            self._tend()
             try:
                 with self._taking:
                     incoming = self._take(_MOST_OUTPUTS, SLICE_SECONDS)
@@ -244,12 +269,16 @@ class Answers:
     # ---- The end
 
     def end(self) -> None:
-        """To be called once the queue is closed."""
+        """To be called when the engine ends. Takes no lock, and does not wait."""
+        self._ending = True
         self._wake.tell()
         self._outbox.changes.tell()
 
     def join(self, timeout: float | None) -> None:
-        if self._thread is not None and self._thread.is_alive():
+        if self._thread is None:
+            return
+        # If Ctrl-C comes within its join(), Python takes a thread that is running for one that has ended
+        if self._outbox.changes.wait_until(lambda: self._is_over, TimeLimit(timeout)):
             self._thread.join(timeout)
 
 

@@ -98,7 +98,7 @@ class AsyncEpisodes:
         self._engine = RolloutEngine(config, on_error="return")
         core = weakref.proxy(self._engine._core)  # the finaliser of these refers to the exchange
         self._exchange.env_of = lambda tag: core.answers.request_of(tag).tag
-        self._exchange.is_ending = lambda: core.ending
+        self._exchange.is_ending = lambda: core.has_ended
         self._finalizer = weakref.finalize(self, setattr, self._exchange, "closed", True)  # takes no lock
         self._episodes = [0] * self.num_envs  # that have begun
         self._received: dict[int, Row] = {}  # and not sent
@@ -164,7 +164,7 @@ class AsyncEpisodes:
         return ready > 0 and (moving == 0 or exchange.num_blocked >= self._engine._core.num_playing)
 
     def _check_open(self) -> None:
-        if self._exchange.closed or self._engine._core.ending:
+        if self._exchange.closed or self._engine._core.has_ended:
             raise ClosedError("these environments were closed", hint="make new ones")
 
     def _batch(self, rows: list[Row]) -> Batch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
@@ -105,14 +105,20 @@ class RequestWriter:
     Args:
         num_agents: of an episode.
         policies: numbers for their policies.
+        choose: the number of the replica that plays a request, or -1; None: the library chooses.
     """
 
-    def __init__(self, num_agents: int, policies: PolicyTable) -> None:
-        self._num_agents, self._policies = num_agents, policies
+    def __init__(
+        self, num_agents: int, policies: PolicyTable, choose: Callable[[EpisodeRequest], int] | None = None
+    ) -> None:
+        self._num_agents, self._policies, self._choose = num_agents, policies, choose
         self._levels: weakref.WeakKeyDictionary[AnyLevel, Handle] = weakref.WeakKeyDictionary()
 
     def write(self, requests: Sequence[EpisodeRequest] | RequestBatch) -> WrittenRequests:
-        return self._write_batch(requests) if isinstance(requests, RequestBatch) else self._write_all(requests)
+        written = self._write_batch(requests) if isinstance(requests, RequestBatch) else self._write_all(requests)
+        if self._choose is not None:
+            written.array["replica"] = [self._choose(requests[index]) for index in range(len(requests))]
+        return written
 
     def _write_batch(self, batch: RequestBatch) -> WrittenRequests:
         one = self._write_all([batch.template])

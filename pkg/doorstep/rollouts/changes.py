@@ -37,8 +37,12 @@ class Changes:
         """Something has changed."""
         self.count += 1
         with contextlib.suppress(IndexError):  # another thread has opened the last one
-            while self._gates:
-                self._gates.popleft().release()
+            while True:
+                gate = self._gates[0]  # it is removed when it is open: Ctrl-C may come between
+                with contextlib.suppress(RuntimeError):  # it is open
+                    gate.release()
+                with contextlib.suppress(ValueError):  # it was removed
+                    self._gates.remove(gate)
 
     def wait(self, before: int, timeout: float) -> None:
         """Waits until `count` is not `before`, at most some seconds, and sometimes less; -1: without limit."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence, Sized
 from typing import Any, final
 
 from doorstep._arguments import refuse
 from doorstep._native import rollouts as native
-from doorstep.errors import ClosedError
 from doorstep.rollouts.batch import RequestWriter
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.policies import PolicyTable
-from doorstep.rollouts.queues import RequestQueue
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.submissions import MOST_AT_ONCE
 
@@ -49,9 +46,7 @@ class RequestChecks:
     """
 
     def __init__(self, config: RolloutConfig, policies: PolicyTable) -> None:
-        self._writer = RequestWriter(config.simulator.num_agents, policies)
-        self._queue = RequestQueue(native.EngineHandle(config.native_handle, 0).waiting_queue())
-        self._queue.close()  # the library checks requests before it sees that their queue is closed
+        self._writer, self._config = RequestWriter(config.simulator.num_agents, policies), config
 
     def check(self, requests: Sequence[EpisodeRequest]) -> frozenset[int]:
         """The numbers of their policies.
@@ -61,6 +56,5 @@ class RequestChecks:
         """
         check_count(requests)
         written = self._writer.write(requests)
-        with contextlib.suppress(ClosedError):
-            native.SubmitCall(self._queue.native_handle, written.array).run(0.0)
+        native.check_requests(self._config.native_handle, written.array)
         return written.policies

@@ -18,31 +18,31 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
 from doorstep._native import rollouts as native
-from doorstep._native._generated import EpisodeReason
-from doorstep.errors import ClosedError
+from doorstep.errors import ClosedError, DoorstepError
 from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import to_native_rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.answers import Answers
 from doorstep.rollouts.batch import RequestBatch, RequestWriter, with_levels
+from doorstep.rollouts.callers import Callers
 from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import check_count
 from doorstep.rollouts.config import RolloutConfig
-from doorstep.rollouts.controllers import Controller, make_controller
-from doorstep.rollouts.failures import CLOSED, FailureTexts, describe
+from doorstep.rollouts.controllers import make_controller
+from doorstep.rollouts.failures import FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
-from doorstep.rollouts.policies import PolicyTable
-from doorstep.rollouts.queues import OutputQueue, RequestQueue
-from doorstep.rollouts.replica import Replica
+from doorstep.rollouts.policies import PolicyTable, is_callable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.submissions import AwaitedResult, Promise
+from doorstep.rollouts.row_states import RowStates
+from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
 from doorstep.simulator import resolve_device
 
 
 @final
 class Core:
-    """Plays requests until end() is called, or the last replica fails. The last thread that ends answers the rest.
+    """Plays requests until end() is called, or all replicas have failed.
 
     Args:
         levels: that requests without one play; none: the reference's.
@@ -53,62 +53,33 @@ class Core:
         self, config: RolloutConfig, metrics: MetricsStore | None, levels: Sequence[AnyLevel], *, raises: bool
     ) -> None:
         self.config, self._levels = config, levels
-        num_agents = config.simulator.num_agents
-        self.devices = tuple(map(resolve_device, config.replica_devices))
-        resolved = config.replace(devices=self.devices)
-        self.handle = native.EngineHandle(resolved.native_handle, 0 if metrics is None else metrics.native_handle)
+        choose = make_controller(config.controller, len(config.replica_devices))
+        resolved = config.replace(devices=tuple(map(resolve_device, config.replica_devices)))
+        rewards = None if config.reward is None else to_native_rewards(config.reward)
+        given = 0 if metrics is None else metrics.native_handle
+        self.handle = native.EngineHandle(resolved.native_handle, rewards, given)
         made = self.handle.metrics() if metrics is None else None
         self.metrics = metrics if made is None else MetricsStore._of(made, config.metrics.trace)
-        self.waiting = RequestQueue(self.handle.waiting_queue())
-        self.outputs = OutputQueue(self.handle.output_queue())
-        self._lock = threading.RLock()
-        self._failures = FailureTexts()
-        self._failure: BaseException | None = None  # of the last replica
+        self._lock, submissions = threading.RLock(), Submissions()
+        self._failures = FailureTexts(functools.partial(_failure_of, self.handle))
         self.threads = OwnThreads()
-        self.answers = Answers(self.outputs, self._failures, self._lock, self.threads, raises=raises)
-        in_use = self.answers.policies_in_use
-        self.replicas: list[Replica] = []
-        self._native = NativePolicies(in_use, functools.partial(_ask_again, self.replicas))
-        self._policies = PolicyTable(config.max_policies, config.simulator, in_use, self._native.forget)
-        self._writer = RequestWriter(num_agents, self._policies)
+        in_use = functools.partial(_policies_in_use, self._lock, submissions)
+        self._native, states = NativePolicies(self.handle, in_use, self._failures), RowStates()
+        self._policies = PolicyTable(
+            config.max_policies, config.simulator, in_use, functools.partial(_tell, self._native, states)
+        )
+        tend = functools.partial(_tend, self._lock, submissions, self._native, self._policies)
+        common = self.handle, self._failures, self.threads, tend
+        self.answers = Answers(*common, self._lock, submissions, raises=raises)
+        self._callers = Callers(*common, config.simulator, self._policies.__getitem__, states)
+        self._writer = RequestWriter(config.simulator.num_agents, self._policies, choose)
+        self._told_ends = 0  # of replicas, by warnings
         self.ending = False
         self.is_copy = False  # in a forked child
-        num_replicas = len(config.replica_devices)
-        self._playing = set(range(num_replicas))
-        try:
-            self._controller: Controller = make_controller(config.controller, self.waiting, self.outputs, num_replicas)
-        except BaseException:
-            self.waiting.close()  # which ends the thread of one that was being made
-            raise
-        try:
-            self.replicas += map(self._make_replica, range(num_replicas))
-        except BaseException:
-            self._discard()
-            raise
 
     def start(self) -> None:
         """The caller ends the parts if it raises."""
-        for replica in self.replicas:
-            replica.start(self._policies, self._native, self._renew_policies, self._replica_ended)
         self.answers.start()
-
-    def _make_replica(self, number: int) -> Replica:
-        config = self.config.simulator.replace(device=self.devices[number])
-        return Replica(
-            number,
-            config,
-            self._controller.queues[number],
-            self.outputs,
-            self._failures,
-            self.threads,
-            self.config.reward,
-        )
-
-    def _discard(self) -> None:
-        self._controller.end()
-        self._controller.join(None)
-        for replica in self.replicas:
-            replica.discard()
 
     # ---- Requests ----
 
@@ -123,16 +94,20 @@ class Core:
             return np.empty(0, np.uint64)
         check_count(requests)
         self._check_open([])
+        self._warn_of_ends()
         requests = with_levels(requests, self._levels)
         submission = self.answers.new_submission(requests, futures)
         try:
             with self._lock:
                 written = self._writer.write(requests)
-                self._native.renew({number: self._policies[number] for number in written.policies})
+                policies = {number: self._policies[number] for number in written.policies}
+                self._native.renew(policies)
+                if any(map(is_callable, policies.values())):
+                    self._callers.start()
                 submission.policies = written.policies
                 self.answers.open(submission)
             written.array["tag"] = submission.library_tags()
-            submission.progress = call = native.SubmitCall(self.waiting.native_handle, written.array)
+            submission.progress = call = native.SubmitCall(self.handle, written.array)
             self._run(call, len(requests), timeout)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
@@ -156,10 +131,19 @@ class Core:
 
     def _check_open(self, ids: list[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""
-        if self._failure is not None:
-            raise _closed(f"the replicas of this engine have ended: {describe(self._failure)}", ids) from self._failure
         if self.ending:
             raise _closed("this engine was closed", ids)
+        if not self.num_playing and (failure := _failure_of(self.handle)) is not None:
+            raise _closed(f"the replicas of this engine have ended: {describe(failure)}", ids) from failure
+
+    def _warn_of_ends(self) -> None:
+        info = self.handle.info()
+        ends = info.num_replicas - info.num_playing
+        if ends > self._told_ends and info.num_playing and not self.ending:
+            self._told_ends = ends
+            if (failure := _failure_of(self.handle)) is not None:
+                told = f"a replica has ended, others play on: {describe(failure)}"
+                warnings.warn(told, RuntimeWarning, stacklevel=4)
 
     def run(self, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests, and cancels them if one fails or Ctrl-C comes."""
@@ -171,13 +155,13 @@ class Core:
             return self.answers.wait_for(awaited)
         except BaseException:
             for request_id in ids:
-                native.cancel_request(self.waiting.native_handle, request_id)
+                self.handle.cancel(request_id)
             raise
 
     def submit_futures(self, requests: Sequence[EpisodeRequest], timeout: float | None) -> list[Future[EpisodeResult]]:
         """The futures of the requests that found room in time, which are the first ones."""
         _check_have_no_steps(requests)
-        futures = [_EpisodeFuture(self.waiting, self.threads) for _ in requests]
+        futures = [_EpisodeFuture(self.handle, self.threads) for _ in requests]
         ids = self.submit(requests, timeout, futures).tolist()
         for future, request_id in zip(futures, ids, strict=False):
             future.request_id = request_id
@@ -186,74 +170,76 @@ class Core:
     @property
     def num_playing(self) -> int:
         """Replicas that have not ended."""
-        return len(self._playing)
+        return int(self.handle.info().num_playing)
+
+    @property
+    def has_ended(self) -> bool:
+        """Or ends soon."""
+        return self.ending or not self.num_playing
 
     # ---- Waiting ----
 
     def drain(self, timeout: float | None) -> bool:
         limit = TimeLimit(timeout)
         self.threads.check_wait(timeout)
-        return native.drain_requests(self.waiting.native_handle, timeout) and self.answers.drain(limit)
+        return self.handle.drain(timeout) and self.answers.drain(limit)
 
     # ---- The end ----
 
     def end(self) -> None:
         """Ends soon. Takes no lock and does not wait: the garbage collector may call it anywhere."""
         self.ending = True
-        self._controller.end()
-        for replica in self.replicas:
-            replica.close()
+        self.handle.close()
+        self.answers.end()
 
     def join(self, timeout: float | None = None) -> None:
         """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
         if self.threads.calls:
             return
-        self._controller.join(timeout)
-        for replica in self.replicas:
-            replica.join(timeout)
+        self.handle.join(timeout)
+        self.answers.end()  # which can see now that all have been answered
+        self._callers.join(timeout)
         self.answers.join(timeout)
 
-    def _renew_policies(self) -> None:
-        """Called by replicas between passes. Policies of answered requests are kept alive no longer."""
-        if self._native.renew_sometimes():
-            with self._lock:
-                self._policies.drop_unused()
 
-    def _replica_ended(self, number: int, cause: BaseException | None) -> None:
-        with self._lock:
-            self._playing.remove(number)
-            is_last = not self._playing
-        if not is_last:
-            self._controller.replica_ended(number)
-            if cause is not None:
-                warnings.warn(f"a replica has ended, others play on: {describe(cause)}", RuntimeWarning, stacklevel=1)
-            return
-        if not self.ending:
-            self._failure = cause
-        self._controller.end()
-        self._answer_the_rest()
+# Functions of some parts, which no part refers to: the parts are no cycle, and go when the engine does.
 
-    def _answer_the_rest(self) -> None:
-        cause = CLOSED if self._failure is None else self._failures.number_of(self._failure)
+
+def _policies_in_use(lock: threading.RLock, submissions: Submissions) -> frozenset[int]:
+    with lock:
+        return submissions.policies_in_use()
+
+
+def _tell(natives: NativePolicies, states: RowStates, number: int, policy: Any, name: str) -> None:
+    """The policy, which metrics call so, gets a number; None: that of the number has it no longer."""
+    if policy is None:
+        natives.take_back(number)
+        states.forget(number)
+    else:
+        natives.give(number, policy, name)
+
+
+def _tend(lock: threading.RLock, submissions: Submissions, natives: NativePolicies, policies: PolicyTable) -> None:
+    """Looks after weights; policies of answered requests are kept alive no longer."""
+    if natives.renew_sometimes() or not submissions.unanswered:
+        with lock:
+            policies.drop_unused()
+
+
+def _failure_of(engine: native.EngineHandle) -> DoorstepError | None:
+    """Of the first replica that has failed."""
+    for number in range(engine.info().num_replicas):
         try:
-            for queue in (*self._controller.queues, self.waiting):
-                queue.close()
-            handles = self.waiting.native_handle, self.outputs.native_handle
-            native.answer_requests(*handles, EpisodeReason.FAILED, cause)
-        finally:
-            self.outputs.close()
-            self.answers.end()
+            engine.check_replica(number)
+        except DoorstepError as error:  # noqa: PERF203
+            return error
+    return None
 
 
 def _closed(message: str, ids: list[int]) -> ClosedError:
     error = ClosedError(message, hint="make a new one")
     error.ids = ids  # type: ignore[attr-defined]
     return error
-
-
-def _ask_again(replicas: list[Replica], number: int) -> None:
-    for replica in replicas:
-        replica.forget_policy(number)
 
 
 @final
@@ -272,7 +258,7 @@ class AwaitedEpisode:
         return self._core.answers.wait_for([self._awaited])[0]
 
     def cancel(self) -> None:
-        native.cancel_request(self._core.waiting.native_handle, self._id)
+        self._core.handle.cancel(self._id)
 
 
 class _EpisodeFuture(Future[EpisodeResult]):
@@ -282,9 +268,9 @@ class _EpisodeFuture(Future[EpisodeResult]):
     request_id: int | None = None
 
     # A future that is kept must not keep the engine's parts
-    def __init__(self, queue: RequestQueue, threads: OwnThreads) -> None:
+    def __init__(self, engine: native.EngineHandle, threads: OwnThreads) -> None:
         super().__init__()
-        self._queue, self._threads = queue, threads
+        self._engine, self._threads = engine, threads
         self._waiters = _Waiters(self)
 
     def result(self, timeout: float | None = None) -> EpisodeResult:
@@ -305,7 +291,7 @@ class _EpisodeFuture(Future[EpisodeResult]):
     def cancel(self) -> bool:
         is_cancelled = super().cancel()
         if is_cancelled and self.request_id is not None:
-            native.cancel_request(self._queue.native_handle, self.request_id)
+            self._engine.cancel(self.request_id)
         return is_cancelled
 
 

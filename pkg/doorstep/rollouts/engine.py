@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
-from doorstep._native import rollouts as native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
@@ -25,7 +24,6 @@ from doorstep.rollouts.batch import make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, watch_process
-from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
 
@@ -107,18 +105,18 @@ class RolloutEngine:
 
     @property
     def native_handle(self) -> int:
-        """The ds_engine: its config, with the devices that its replicas have, and its queues."""
+        """The ds_engine. Its config has the devices of its replicas."""
         return self._core.handle.value
 
     @property
-    def waiting_queue(self) -> RequestQueue:
+    def num_waiting(self) -> int:
         """Requests that no replica has taken."""
-        return self._core.waiting
+        return int(self._core.handle.info().waiting)
 
     @property
-    def output_queue(self) -> OutputQueue:
-        """Outputs that nobody has taken."""
-        return self._core.outputs
+    def num_outputs(self) -> int:
+        """Outputs that have come, and that no call has returned."""
+        return self._core.answers.num_outputs
 
     @property
     def outstanding(self) -> int:
@@ -206,7 +204,7 @@ class RolloutEngine:
             False if it has ended, which is so a moment after its result can be taken, or was never submitted.
         """
         check_integer("request_id", request_id, 0, 2**64 - 1)
-        return native.cancel_request(self._core.waiting.native_handle, request_id)
+        return self._core.handle.cancel(request_id)
 
     # ---- Results ----
 

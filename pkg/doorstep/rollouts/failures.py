@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, final
 
 from doorstep._native._generated import EpisodeReason, FailureCause
@@ -13,25 +14,31 @@ _MOST_TEXTS = 4096  # that are kept: results with older ones say less
 
 _AGENTS = 8  # as ds_failure_cause counts steps
 
-CLOSED = 1  # the cause of requests that were unanswered when their engine was closed, which is no failure of theirs
+CLOSED = int(FailureCause.CLOSED)  # which is no failure of the episode
 CLOSED_TEXT = "the engine was closed"
 
 _KNOWN = {
     CLOSED: CLOSED_TEXT,
-    int(FailureCause.MEMORY): "no memory was left for what the request records",
+    int(FailureCause.MEMORY): "no memory was left for what the request records, or for its policy",
     int(FailureCause.SIMULATION): "a step met a value that is not finite, or more contacts than a world can hold",
+    int(FailureCause.DEVICE): "the policy is on a CUDA device where the replica is not; copy its module to the CPU",
 }
 
 
 @final
 class FailureTexts:
-    """Any thread may use it."""
+    """Any thread may use it.
 
-    def __init__(self) -> None:
+    Args:
+        replicas: what the replicas have failed with; None: they have not.
+    """
+
+    def __init__(self, replicas: Callable[[], BaseException | None]) -> None:
+        self._replicas = replicas
         self._lock = threading.Lock()
         self._numbers: dict[str, int] = {}
         self._texts: dict[int, tuple[str, str]] = {}  # with where it was raised; in the order of their numbers
-        self._next = CLOSED + 1
+        self._next = 1
 
     def number_of(self, error: BaseException) -> int:
         """The same for exceptions with equal texts."""
@@ -52,6 +59,9 @@ class FailureTexts:
         if cause <= FailureCause.LOGITS:
             step, agent = divmod(FailureCause.LOGITS - cause, _AGENTS)
             return f"the logits of agent {agent} were not finite in step {step} (counted from 0), which it made idly"
+        if cause == FailureCause.REPLICA:
+            failure = self._replicas()
+            return "its replica failed" if failure is None else describe(failure)
         return _KNOWN.get(cause) or self._texts.get(cause, ("its policy raised", ""))[0]
 
     def error_of(self, result: Any, cause: int) -> StateError:

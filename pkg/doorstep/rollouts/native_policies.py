@@ -1,7 +1,7 @@
-"""What replicas read of the native policies of an engine, whose weights may change or move while episodes are played.
+"""What replicas are told of the policies of an engine, whose weights may change or move while episodes are played.
 
 Weights of modules on the CPU are copied: replicas read the copies without Python's lock, and a module may free its
-memory at any time. Copies are renewed with every submission, and now and then while replicas play; so are checks of
+memory at any time. Copies are renewed with every submission, and now and then in calls that wait; so are checks of
 weights on a GPU, which are read in place.
 """
 
@@ -13,7 +13,13 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, final
 
+from doorstep._native._generated import PolicyKind
+from doorstep._native.rollouts import EngineHandle
+from doorstep.errors import ArgumentError
+from doorstep.metrics.labels import labels_text
 from doorstep.policy import Policy
+from doorstep.rollouts.failures import FailureTexts
+from doorstep.rollouts.policies import BUILT_IN
 
 if TYPE_CHECKING:
     from doorstep.policy.torch_weights import ModuleWeights, WeightCopy
@@ -23,29 +29,45 @@ RENEWAL_SECONDS = 0.05
 
 @final
 class NativePolicies:
-    """The handles of native policies by their numbers. Any thread may use it.
+    """Any thread may use it.
 
     Args:
         in_use: the numbers that unanswered requests have.
-        ask_again: told a number whose handle is out of date; replicas then call give().
+        failures: get why policies cannot be played.
     """
 
-    def __init__(self, in_use: Callable[[], AbstractSet[int]], ask_again: Callable[[int], None]) -> None:
-        self._in_use, self._ask_again = in_use, ask_again
-        self._lock = threading.Lock()  # handles do not change while replicas get them
+    def __init__(
+        self, engine: EngineHandle, in_use: Callable[[], AbstractSet[int]], failures: FailureTexts
+    ) -> None:
+        self._engine, self._in_use, self._failures = engine, in_use, failures
+        self._lock = threading.Lock()
+        self._with_weights: dict[int, Any] = {}  # policies whose modules may change
         self._copies: dict[int, WeightCopy] = {}
-        self._given: dict[int, Any] = {}  # policies
+        self._failing: set[int] = set()
         self._next_renewal = 0.0
 
-    def give(self, number: int, policy: Any, use: Callable[[int], None]) -> None:
-        """Calls `use` with the handle of the policy that has this number.
+    def give(self, number: int, policy: Any, name: str) -> None:
+        """The number stands for this policy, which metrics call so.
 
         Raises:
             StateError: the module's weights are elsewhere.
         """
         with self._lock:
-            use(self._handle(number, policy))
-            self._given[number] = policy
+            self._engine.label_policy(number, labels_text({"policy": name}))
+            if not isinstance(policy, Policy):
+                self._engine.set_policy(number, BUILT_IN.get(type(policy), PolicyKind.CALLER))
+                return
+            if policy._weights is not None:
+                self._with_weights[number] = policy
+            self._give(number, policy)
+
+    def take_back(self, number: int) -> None:
+        """The number stands for no policy; replicas refer to it no longer."""
+        with self._lock:
+            for known in (self._with_weights, self._copies):
+                known.pop(number, None)
+            self._failing.discard(number)
+            self._engine.set_policy(number, PolicyKind.CALLER)
 
     def renew(self, policies: Mapping[int, Any]) -> None:
         """Replicas read the weights of these, by their numbers, as they are now.
@@ -55,59 +77,54 @@ class NativePolicies:
         """
         with self._lock:
             for number, policy in policies.items():
-                self._renew(number, policy)
+                if number in self._with_weights:
+                    self._renew(number, policy)
 
     def renew_sometimes(self) -> bool:
         """The same for the policies of unanswered requests, if that was not done lately; whether it was done now.
-        Replicas are told the error of one when they ask for its handle."""
+        Episodes whose policy's weights are elsewhere fail."""
         if time.monotonic() < self._next_renewal:
             return False
         in_use = self._in_use()  # before the lock, which those who submit take with that of the requests held
         with self._lock:
             self._next_renewal = time.monotonic() + RENEWAL_SECONDS
-            for number, policy in list(self._given.items()):
+            for number, policy in list(self._with_weights.items()):
                 if number in in_use:
-                    self._renew_or_take_back(number, policy)
+                    self._renew_or_fail(number, policy)
         return True
-
-    def forget(self, number: int) -> None:
-        """The number passes to another policy."""
-        with self._lock:
-            self._take_back(number)
 
     # ---- With the lock held
 
-    def _handle(self, number: int, policy: Any) -> int:
-        weights = _weights_of(policy)
-        if weights is not None:
-            weights.check()
-        if weights is None or weights.device != "cpu":
-            handle: int = policy.native_handle
-            return handle
-        from doorstep.policy.torch_weights import WeightCopy  # here: it imports torch
-
-        copy = self._copies[number] = WeightCopy(weights)
-        return copy.policy.value
-
-    def _renew(self, number: int, policy: Any) -> None:
-        weights = _weights_of(policy)
-        if weights is None:
-            return
-        weights.check()
-        if number in self._copies and not self._copies[number].is_current():
-            self._take_back(number)
-
-    def _renew_or_take_back(self, number: int, policy: Any) -> None:
+    def _renew_or_fail(self, number: int, policy: Any) -> None:
         try:
             self._renew(number, policy)
-        except Exception:  # whatever it is, give() meets it too
-            self._take_back(number)
+        except Exception as error:  # whatever it is, the engine goes on
+            self._fail(number, error)
 
-    def _take_back(self, number: int) -> None:
-        self._copies.pop(number, None)
-        self._given.pop(number, None)
-        self._ask_again(number)
+    def _renew(self, number: int, policy: Any) -> None:
+        policy._weights.check()
+        copy = self._copies.get(number)
+        if number in self._failing or (copy is not None and not copy.is_current()):
+            self._give(number, policy)
 
+    def _give(self, number: int, policy: Policy) -> None:
+        weights: ModuleWeights | None = policy._weights
+        if weights is not None:
+            weights.check()
+        self._failing.discard(number)
+        handle: int = policy.native_handle
+        if weights is not None and weights.device == "cpu":
+            from doorstep.policy.torch_weights import WeightCopy  # here: it imports torch
 
-def _weights_of(policy: Any) -> ModuleWeights | None:
-    return policy._weights if isinstance(policy, Policy) else None
+            copy = self._copies[number] = WeightCopy(weights)
+            handle = copy.policy.value
+        try:
+            self._engine.set_policy(number, PolicyKind.NATIVE, handle)
+        except ArgumentError as error:  # it does not fit
+            self._fail(number, error)
+
+    def _fail(self, number: int, error: Exception) -> None:
+        if number not in self._failing:
+            self._copies.pop(number, None)
+            self._failing.add(number)
+            self._engine.set_policy(number, PolicyKind.FAILING, self._failures.number_of(error))

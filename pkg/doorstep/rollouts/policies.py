@@ -14,7 +14,7 @@ from doorstep._native._generated import PolicyKind
 from doorstep._observations import or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.policy import load_policy
+from doorstep.policy import Policy, load_policy
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 from doorstep.policy.loading import check_observations
 from doorstep.rollouts.request import check_policy
@@ -34,7 +34,7 @@ class PolicyTable:
         most: how many there may be.
         simulator: the rules of the engine's simulators.
         in_use: the numbers that unanswered requests have.
-        passed_on: told a number that its policy has no longer.
+        tell: told a number, the policy that gets it, and what it is called; or None when its policy has it no longer.
         load: makes a policy of what requests have; None: `load_policy()`.
     """
 
@@ -43,10 +43,10 @@ class PolicyTable:
         most: int,
         simulator: SimulatorConfig,
         in_use: Callable[[], AbstractSet[int]],
-        passed_on: Callable[[int], None],
+        tell: Callable[[int, Any, str], None],
         load: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._num_agents, self._in_use, self._passed_on = simulator.num_agents, in_use, passed_on
+        self._num_agents, self._in_use, self._tell = simulator.num_agents, in_use, tell
         self._observations = or_default(simulator.observations)
         self._load = load or _load
         self._policies: list[Any] = [_UNUSED] * most
@@ -55,11 +55,6 @@ class PolicyTable:
 
     def __getitem__(self, number: int) -> Any:
         return self._policies[number]
-
-    def name_of(self, number: int) -> str:
-        """What its policy is called in metrics: the text that requests have, the policy's `name`, or that of the
-        function or class. At most 60 letters, the last ones."""
-        return printable(_name_of(self._given[number])).replace("\0", "\\0")[-_NAME_LETTERS:]
 
     def numbers_of(self, policy: Any, held: set[int]) -> list[int]:
         """The number of each agent's policy. held: gets them; the numbers in it pass to no other policy."""
@@ -82,20 +77,25 @@ class PolicyTable:
     def _give_number(self, key: Any, given: Any, policy: Any, held: set[int]) -> int:
         """Ctrl-C may end it anywhere: then the policy has no number, or this one."""
         number = self._find_free(held)
-        others = {other: its for other, its in self._numbers.items() if its != number}
-        if len(others) < len(self._numbers):
-            self._passed_on(number)
-        self._given[number], self._policies[number], self._numbers = given, policy, {**others, key: number}
+        for other, its in list(self._numbers.items()):
+            if its == number:
+                self._drop(other, number)
+        self._tell(number, policy, _name_of(given))
+        numbers = {**self._numbers, key: number}
+        self._given[number], self._policies[number], self._numbers = given, policy, numbers
         return number
+
+    def _drop(self, key: Any, number: int) -> None:
+        numbers = {other: its for other, its in self._numbers.items() if other != key}
+        self._numbers, self._given[number], self._policies[number] = numbers, _UNUSED, _UNUSED
+        self._tell(number, None, "")
 
     def drop_unused(self) -> None:
         """Refers no longer to policies that no unanswered request has, but for names."""
         in_use = self._in_use()
         for key, number in list(self._numbers.items()):
             if number not in in_use and not isinstance(key, str):
-                del self._numbers[key]
-                self._policies[number] = self._given[number] = _UNUSED
-                self._passed_on(number)
+                self._drop(key, number)
 
     def _find_free(self, held: set[int]) -> int:
         for number, policy in enumerate(self._policies):
@@ -112,6 +112,11 @@ class PolicyTable:
         )
 
 
+def is_callable(policy: Any) -> bool:
+    """Whether a loaded policy acts in Python."""
+    return not isinstance(policy, Policy) and type(policy) not in BUILT_IN
+
+
 def _load(given: Any) -> Any:
     policy = load_policy(given)
     check_policy(policy)
@@ -119,10 +124,12 @@ def _load(given: Any) -> Any:
 
 
 def _name_of(policy: Any) -> str:
-    if isinstance(policy, (str, os.PathLike)):
-        return os.fspath(policy)
-    names = (getattr(policy, "name", None), getattr(policy, "__name__", None))
-    return next((name for name in names if isinstance(name, str) and name), type(policy).__name__)
+    """What metrics call it: the text that requests have, the policy's `name`, or that of the function or class. At most
+    60 letters, the last ones."""
+    names = [os.fspath(policy)] if isinstance(policy, (str, os.PathLike)) else []
+    names += [getattr(policy, "name", None), getattr(policy, "__name__", None), type(policy).__name__]
+    name = next(name for name in names if isinstance(name, str) and name)
+    return printable(name).replace("\0", "\\0")[-_NAME_LETTERS:]
 
 
 def _identity(policy: Any) -> Any:

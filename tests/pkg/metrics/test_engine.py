@@ -66,7 +66,7 @@ def test_every_request_is_accounted_for(controller: Any, replicas: int) -> None:
         assert engine.drain(10)
         assert_accounted_for(engine, results, 560)
         assert count(engine, "requests_answered", reason="failed", cause="caller") == 60
-        played = [replica.info() for replica in engine._core.replicas]
+        played = [engine._core.handle.replica(number) for number in range(replicas)]
         for name in ("steps", "step_seconds", "batch_fill"):
             assert count(engine, name) == sum(info.steps for info in played), name
         assert count(engine, "episodes_begun") == sum(info.episodes for info in played)
@@ -188,15 +188,15 @@ def test_a_policy_that_gets_the_number_of_another_has_its_own_name() -> None:
         assert count(engine, "policy_seconds", policy="second") == 3
 
 
-def test_a_name_that_raises_fails_its_episodes_and_no_replica() -> None:
+def test_a_name_that_raises_is_raised_at_once_and_ends_no_replica() -> None:
     class Raising(Nameless):
         @property
         def name(self) -> str:
             raise ValueError("no name")
 
-    with RolloutEngine(SimulatorConfig(4, num_threads=1), on_error="return") as engine:
-        (failed,) = results_of(engine, [EpisodeRequest(policy=Raising(), max_steps=3)])
-        assert "no name" in failed.error
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        with pytest.raises(ValueError, match="no name"):
+            engine.submit(EpisodeRequest(policy=Raising(), max_steps=3))
         assert len(results_of(engine, some_requests(3))) == 3
 
 

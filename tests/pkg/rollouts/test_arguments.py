@@ -79,7 +79,7 @@ def test_submissions_are_checked(submitted: Any, message: str) -> None:
             engine.submit(submitted)
         assert message in str(caught.value)
         assert engine.outstanding == 0
-        assert len(engine.waiting_queue) == 0
+        assert engine.num_waiting == 0
         assert engine.submit([EpisodeRequest(max_steps=1)]) == [result.id for result in engine]
 
 

@@ -67,6 +67,11 @@ void join_thread(pthread_t thread) {
     live_counts.threads.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void detach_thread(pthread_t thread) {
+    pthread_detach(thread);
+    live_counts.threads.fetch_sub(1, std::memory_order_relaxed);
+}
+
 // ---- The background thread
 
 bool BackgroundThread::start() {

@@ -19,6 +19,8 @@ int64_t default_thread_count();
 // the operating system refuses.
 bool start_thread(pthread_t* thread, void* (*entry)(void*), void* argument);
 void join_thread(pthread_t thread);
+// Instead of joining it: it ends by itself, at some time.
+void detach_thread(pthread_t thread);
 
 // One thread that runs jobs for asynchronous steps. It is created when first needed.
 class BackgroundThread {

@@ -1,0 +1,142 @@
+"""Threads that call the policies of an engine that are callables."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import ACTIONS
+from doorstep._native.rollouts import EngineHandle, RowsToAct
+from doorstep.config import SimulatorConfig
+from doorstep.errors import ArgumentError, ClosedError
+from doorstep.rollouts.exchange import AskedRows, Exchange
+from doorstep.rollouts.failures import FailureTexts
+from doorstep.rollouts.own_threads import OwnThreads
+from doorstep.rollouts.row_states import RowStates, on_host
+
+
+@final
+class Callers:
+    """One thread waits for rows; when it has got some, another one waits, so that no policy waits for another.
+
+    Args:
+        failures: gets what policies raise.
+        threads: gets these.
+        tend: called before actions are returned.
+        config: of the simulators.
+        find_policy: the policy of a number of requests.
+    """
+
+    def __init__(
+        self,
+        engine: EngineHandle,
+        failures: FailureTexts,
+        threads: OwnThreads,
+        tend: Callable[[], None],
+        config: SimulatorConfig,
+        find_policy: Callable[[int], Any],
+        states: RowStates,
+    ) -> None:
+        self._engine, self._find_policy, self._failures = engine, find_policy, failures
+        self._own_threads, self._tend = threads, tend
+        self._num_agents = config.num_agents
+        self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
+        self._states = states
+        self._lock = threading.Lock()
+        self._num_waiting = 0
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """The first thread, if there is none."""
+        if not any(thread.is_alive() for thread in self._threads):
+            self._add()
+
+    def join(self, timeout: float | None) -> None:
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout)
+
+    def _add(self) -> None:
+        name = f"doorstep-policies-{len(self._threads)}"
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    # ---- The threads
+
+    def _run(self) -> None:
+        self._own_threads.enter("a policy")
+        with contextlib.suppress(ClosedError):  # the engine has ended
+            while True:
+                self._serve()
+
+    def _serve(self) -> None:
+        with self._lock:
+            self._num_waiting += 1
+        try:
+            asked = self._engine.take_rows()
+        finally:
+            with self._lock:
+                self._num_waiting -= 1
+                is_last = self._num_waiting == 0
+        if is_last:
+            with contextlib.suppress(RuntimeError):  # no more threads can start: other rows wait
+                self._add()
+        actions, cause = self._choose(asked)
+        self._tend()
+        with contextlib.suppress(ClosedError):  # the replica has ended
+            self._engine.return_rows(asked.id, actions, cause)
+
+    def _choose(self, asked: RowsToAct) -> tuple[NDArray[np.int32] | None, int]:
+        """The actions, or the number of a failure."""
+        try:
+            return self._call(asked), 0
+        except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
+            return None, self._failures.number_of(error)
+
+    def _call(self, asked: RowsToAct) -> NDArray[np.int32]:
+        policy = self._find_policy(asked.policy)
+        if isinstance(policy, Exchange):
+            return policy(self._for_exchange(asked))
+        chosen = _read_actions(self._states.call(policy, asked), len(asked.rows))
+        if self._check_actions:
+            _refuse_out_of_range(chosen)
+        return chosen
+
+    def _for_exchange(self, asked: RowsToAct) -> AskedRows:
+        return AskedRows(
+            replica=asked.replica,
+            worlds=asked.rows // self._num_agents,
+            steps=asked.steps,
+            tags=asked.tags,
+            observations=asked.observations,
+            rewards=asked.rewards,
+        )
+
+
+def _read_actions(returned: Any, rows: int) -> NDArray[np.int32]:
+    array = on_host(returned)
+    if array.dtype.kind not in "iu" or array.shape != (rows, len(ACTIONS)):
+        raise ArgumentError(
+            f"the policy returned {array.dtype} {list(array.shape)}; it must return integers [{rows}, {len(ACTIONS)}]",
+            argument="policy",
+        )
+    limits = np.iinfo(np.int32)
+    clipped = np.clip(array, limits.min, limits.max) if array.dtype.itemsize >= 4 else array
+    return np.ascontiguousarray(clipped, np.int32)
+
+
+def _refuse_out_of_range(actions: NDArray[Any]) -> None:
+    outside = np.argwhere((actions < 0) | (actions >= ACTIONS))
+    if len(outside):
+        row, component = outside[0].tolist()
+        raise ArgumentError(
+            f"the policy returned actions[{row}, {component}] = {actions[row, component]}; it must be 0 to"
+            f" {ACTIONS[component] - 1}",
+            argument="policy",
+        )
