@@ -1225,6 +1225,7 @@ enum {
     DS_MAX_TRACE_TRACKS = 256,          /* queues and replicas in the trace of a store */
     DS_TIME_SERIES_POINTS = 512,        /* most points of a time series */
     DS_SKETCH_RELATIVE_ERROR_PERCENT = 1,
+    DS_SKETCH_WINDOW_SECONDS = 60,      /* longest window of recent values */
 };
 
 typedef enum ds_series_kind {
@@ -1284,6 +1285,9 @@ DS_API ds_status ds_metrics_config_get(ds_config config, ds_metrics_config* fiel
 
 /* trace_capacity: events that each queue and each replica keeps, the latest ones, 0 .. DS_MAX_TRACE_EVENTS; 0: none. */
 DS_API ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics);
+/* A part of the store, for an engine of several that share it: what is opened in it has these labels too, and is in both.
+   Its trace is the store's. labels: as in ds_series_info; a series that has one of them already is INVALID_ARGUMENT. */
+DS_API ds_status ds_metrics_label(ds_metrics metrics, const char* labels, ds_metrics* part);
 /* Releases the handle. The store lives while a queue or a replica uses it. */
 DS_API ds_status ds_metrics_release(ds_metrics metrics);
 /* Opens the series with this name and these labels, or creates it with the description.
@@ -1301,11 +1305,13 @@ DS_API ds_status ds_series_release(ds_series series);
 DS_API ds_status ds_series_get_info(ds_series series, ds_series_info* info);
 DS_API ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals);
 /* Adds a value: to a counter an integer, 0 to 2**53; to a sketch a number, at least 0; to a time series any number.
-   time_ns: when it was, on ds_monotonic_ns(), at least 0; it matters to a time series. */
+   time_ns: when it was, on ds_monotonic_ns(), at least 0; counters ignore it. */
 DS_API ds_status ds_series_record(ds_series series, double value, int64_t time_ns);
 /* values: [count], the quantiles of a sketch: with a fraction q, the value at place floor(q * (n - 1)) of its n values in
-   ascending order, within 1%; 0 if there are none. fractions: [count], 0 to 1. */
-DS_API ds_status ds_series_get_quantiles(ds_series series, const double* fractions, uint64_t count, double* values);
+   ascending order, within 1%; 0 if there are none. fractions: [count], 0 to 1. window_ns: 0: of all values; otherwise of
+   those of the last window_ns nanoseconds and up to 8.6 seconds before, at most DS_SKETCH_WINDOW_SECONDS. */
+DS_API ds_status ds_series_get_quantiles(ds_series series, int64_t window_ns, const double* fractions, uint64_t count,
+                                         double* values);
 /* Up to most points of a time series, in the order of time. */
 DS_API ds_status ds_series_get_points(ds_series series, uint64_t most, ds_series_point* points, uint64_t* count);
 
@@ -1590,6 +1596,9 @@ DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_repl
    the ds_policy, of FAILING the cause, which is positive; else 0. Recurrent states of episodes that are played go on
    where policies have states of one size. Does not wait. */
 DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy);
+/* Labels of the metrics of policy `index` from the next passes on, as in ds_series_info: such as policy="a"; "": its
+   number. A series for which there is no room or no memory is not recorded; the counter dropped_series counts it. */
+DS_API ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels);
 /* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit).
    *accepted: how many; ids: [count], those of the accepted ones. PENDING if not all were accepted. CLOSED if the engine is
    closed or its replicas have failed. INVALID_ARGUMENT, with none accepted, if one is refused. */

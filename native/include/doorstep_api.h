@@ -114,7 +114,8 @@
     X(ds_status, series_get_info, (ds_series series, ds_series_info* info)) \
     X(ds_status, series_get_totals, (ds_series series, ds_series_totals* totals)) \
     X(ds_status, series_record, (ds_series series, double value, int64_t time_ns)) \
-    X(ds_status, series_get_quantiles, (ds_series series, const double* fractions, uint64_t count, double* values)) \
+    X(ds_status, series_get_quantiles, (ds_series series, int64_t window_ns, const double* fractions, uint64_t count, \
+      double* values)) \
     X(ds_status, series_get_points, (ds_series series, uint64_t most, ds_series_point* points, uint64_t* count)) \
     X(ds_status, metrics_get_trace, (ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count)) \
     X(ds_status, scheduler_config_default, (ds_scheduler_config* fields)) \
@@ -218,7 +219,9 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
+    X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -100,9 +100,9 @@ def bits_of(tensor: torch.Tensor) -> NDArray[Any]:
 
 def every_activation(dtype: torch.dtype) -> Any:
     nn = torch.nn
-    kinds = (nn.ReLU(), nn.LeakyReLU(0.2), nn.ELU(), nn.SiLU(), nn.Sigmoid(), nn.Tanh(), nn.GELU(), nn.GELU("tanh"))
-    kinds += (nn.ReLU6(), nn.CELU(), nn.SELU(), nn.Mish(), nn.Hardsigmoid(), nn.Hardswish(), nn.Softsign())
-    kinds += (nn.Softplus(),)
+    kinds = [nn.ReLU(), nn.LeakyReLU(0.2), nn.ELU(), nn.SiLU(), nn.Sigmoid(), nn.Tanh(), nn.GELU(), nn.GELU("tanh")]
+    kinds += [nn.ReLU6(), nn.CELU(), nn.SELU(), nn.Mish(), nn.Hardsigmoid(), nn.Hardswish(), nn.Softsign()]
+    kinds += [nn.Softplus()]
     hidden = [module for kind in kinds for module in (nn.Linear(70, 70), kind)]
     heads = Heads(nn.Linear(70, size) for size in doorstep.ACTIONS)
     return nn.Sequential(nn.Linear(NUM_INPUTS, 70), nn.LayerNorm(70), nn.RMSNorm(70), *hidden, heads).to(dtype)

@@ -41,12 +41,13 @@ NEEDED = {
     r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
     r"\bimport minari\b": "minari",
     r"^\$ doorstep view": "viser",
+    r"^\$ doorstep serve|doorstep\.serve": "aiohttp",
     r"^\$ doorstep train|doorstep\.training": "torch",
-    r"^\$ doorstep evaluate .*--plot": "matplotlib",
+    r"^\$ doorstep evaluate .*--plot|metrics\.plot\(": "matplotlib",
     r"^\$ doorstep .*\.yaml": "yaml",
 }
 C_FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function")
-VIEW_TIMEOUT = 60  # seconds
+SERVER_TIMEOUT = 60  # seconds
 
 
 class UnknownCodeError(Exception):
@@ -177,7 +178,7 @@ def run_command(words: list[str], only_check: bool) -> None:
     elif only_check:
         return
     elif program == "doorstep":
-        view(arguments) if arguments[0] == "view" else run_doorstep(arguments)
+        run_until_ctrl_c(arguments) if arguments[0] in ("view", "serve") else run_doorstep(arguments)
     elif program == "python":
         subprocess.run([sys.executable, *arguments], check=True)
     else:
@@ -210,14 +211,15 @@ def run_doorstep(arguments: list[str]) -> None:
         raise AssertionError(f"doorstep {shlex.join(arguments)} ended with {done.returncode}: {done.stderr}")
 
 
-def view(arguments: list[str]) -> None:
-    """The viewer prints its address and ends with Ctrl-C; it gets a port that is free."""
+def run_until_ctrl_c(arguments: list[str]) -> None:
+    """A server prints its address and ends with Ctrl-C; it gets a port that is free."""
     reader, writer = os.pipe()
     with open(reader) as printed, open(writer, "w") as stdout:
-        viewer = server().start(COMMAND, *arguments, "--port", "0", folder=Path.cwd(), stdout=stdout, stderr=sys.stderr)
+        words = (*arguments, "--port", "0")
+        started = server().start(COMMAND, *words, folder=Path.cwd(), stdout=stdout, stderr=sys.stderr)
         stdout.close()
         line = printed.readline()
-        viewer.send_signal(signal.SIGINT)
-        status = viewer.wait(VIEW_TIMEOUT)
+        started.send_signal(signal.SIGINT)
+        status = started.wait(SERVER_TIMEOUT)
     if not line.startswith("http://") or status != 0:
-        raise AssertionError(f"doorstep view printed {line!r} and ended with {status}")
+        raise AssertionError(f"doorstep {arguments[0]} printed {line!r} and ended with {status}")

@@ -69,7 +69,7 @@ std::map<std::string, std::vector<double>> hard_values() {
 void quantiles_are_within_one_percent() {
     for (auto& [name, values] : hard_values()) {
         Sketch sketch;
-        for (const double value : values) sketch.add(value);
+        for (const double value : values) sketch.add(value, 0);
         std::sort(values.begin(), values.end());
         CHECK_EQUAL(sketch.count(), values.size());
         for (int i = 0; i <= 1000; ++i) {
@@ -84,7 +84,7 @@ void quantiles_are_within_one_percent() {
 
 void values_outside_the_range_count_at_its_ends() {
     Sketch sketch;
-    for (const double value : {0.0, 1e-13, 1.0, 1e30}) sketch.add(value);
+    for (const double value : {0.0, 1e-13, 1.0, 1e30}) sketch.add(value, 0);
     CHECK_EQUAL(sketch.count(), 4);
     CHECK(sketch.quantile(0.4) == 0);
     CHECK_NEAR(sketch.quantile(0.7), 1, 0.01);
@@ -99,8 +99,8 @@ void merged_sketches_are_the_sketch_of_all_values() {
     for (const auto& [name, values] : hard_values()) {
         Sketch all, parts[3], merged;
         for (size_t i = 0; i < values.size(); ++i) {
-            all.add(values[i]);
-            parts[i * i % 7 % 3].add(values[i]);
+            all.add(values[i], 0);
+            parts[i * i % 7 % 3].add(values[i], 0);
         }
         for (const Sketch& part : parts) merged.merge(part);
         CHECK_EQUAL(merged.count(), all.count());
@@ -108,12 +108,50 @@ void merged_sketches_are_the_sketch_of_all_values() {
     }
 }
 
-// ---- Time series
-
 struct TimedValue {
     int64_t time_ns;
     double value;
 };
+
+// By definition: of the values in the spans that end after that time.
+double exact_recent_quantile(const std::vector<TimedValue>& values, double fraction, int64_t since_ns) {
+    std::vector<double> recent;
+    for (const auto& [time_ns, value] : values) {
+        if (((time_ns >> Sketch::kSpanLog2) + 1) << Sketch::kSpanLog2 > since_ns) recent.push_back(value);
+    }
+    if (recent.empty()) return 0;
+    std::sort(recent.begin(), recent.end());
+    return recent[static_cast<size_t>(fraction * static_cast<double>(recent.size() - 1))];
+}
+
+// Values of ten minutes, with pauses, some of which come late, of a sketch and of the sum of its parts.
+void recent_quantiles_are_of_the_last_values() {
+    constexpr int64_t kSecond = 1'000'000'000;
+    Draws draw(5);
+    std::vector<TimedValue> values;
+    Sketch all, parts[3];
+    for (int64_t now = 0; now < 600 * kSecond; now += draw.integer(1, 100) == 1 ? 70 * kSecond : kSecond / 10) {
+        const TimedValue value = {std::max<int64_t>(now - draw.integer(0, 2) * kSecond, 0), exp2(10 * uniform(draw))};
+        values.push_back(value);
+        all.add(value.value, value.time_ns);
+        parts[draw.below(3)].add(value.value, value.time_ns);
+        if (draw.below(20)) continue;
+        Sketch merged;
+        for (const Sketch& part : parts) merged.merge(part);
+        for (const int64_t seconds : {1, 10, 60}) {
+            const int64_t since = std::max<int64_t>(now - seconds * kSecond, 0);
+            for (const double fraction : {0.0, 0.5, 0.99}) {
+                const double exact = exact_recent_quantile(values, fraction, since);
+                CHECK_NEAR(all.recent_quantile(fraction, since), exact, Sketch::kRelativeError * exact);
+                CHECK(merged.recent_quantile(fraction, since) == all.recent_quantile(fraction, since));
+            }
+        }
+    }
+    CHECK_EQUAL(all.count(), values.size());
+    CHECK(all.recent_quantile(0.5, 1000 * kSecond) == 0);
+}
+
+// ---- Time series
 
 std::vector<ds_series_point> points_of(const TimeSeries& series) {
     std::vector<ds_series_point> points(TimeSeries::kSpans + 1);
@@ -212,7 +250,7 @@ void writers_lose_nothing_while_others_read() {
             CHECK_EQUAL(values.open(series), DS_STATUS_OK);
             for (int64_t i = 0; i < kValues; ++i) {
                 count->add(1);
-                quantiles->add(thread + 1);
+                quantiles->add(thread + 1, (i + thread) << 30);  // of other spans
                 values->add(1, (i + thread) << 30);  // of another layout now and then
             }
             counter->record(1, 0);
@@ -240,7 +278,7 @@ void counts_stay_at_the_largest_number() {
     writer->add(INT64_MAX);
     CHECK_EQUAL(writer->value(), INT64_MAX);
     Sketch all, same;
-    all.add(3);
+    all.add(3, 0);
     for (int doubled = 0; doubled < 70; ++doubled) {
         same.merge(all);
         all.merge(same);
@@ -281,7 +319,7 @@ void memory_does_not_grow_with_values_and_writers() {
         CHECK_EQUAL(quantiles.open(sketch), DS_STATUS_OK);
         CHECK_EQUAL(values.open(series), DS_STATUS_OK);
         for (int64_t i = 0; i < 1000; ++i) {
-            quantiles->add(static_cast<double>(base * i));
+            quantiles->add(static_cast<double>(base * i), (base + i) * 1'000'000'000);
             values->add(1, (base + i) * 1'000'000'000);
             track->record_span(DS_TRACE_STEP, i, i + 1, 1);
         }
@@ -308,6 +346,21 @@ void labels_are_checked() {
     for (const char* bad : {"", "1a", "a b", "a-b"}) CHECK_EQUAL(check_series_name(bad), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(check_series_name(std::string(63, 'a').c_str()), DS_STATUS_OK);
     CHECK_EQUAL(check_series_name(std::string(64, 'a').c_str()), DS_STATUS_INVALID_ARGUMENT);
+}
+
+void labels_of_two_are_merged_in_order() {
+    const auto merged = [](const std::string& a, const std::string& b) {
+        char both[sizeof ds_series_info::labels];
+        return merge_labels(a.c_str(), b.c_str(), both) ? std::string("refused") : std::string(both);
+    };
+    CHECK(merged("", "").empty());
+    CHECK(merged("a=\"1\"", "") == "a=\"1\"");
+    CHECK(merged("", "a=\"1\"") == "a=\"1\"");
+    CHECK(merged("b=\"2\",c=\"\"", "a=\",\",bb=\"\\\"\",d=\"4\"") == "a=\",\",b=\"2\",bb=\"\\\"\",c=\"\",d=\"4\"");
+    CHECK(merged("a=\"1\",b=\"2\"", "b=\"2\"") == "refused");
+    const std::string longest = "b=\"" + std::string(244, 'x') + "\"";
+    CHECK_EQUAL(merged("a=\"1\"", longest).size(), 254);
+    CHECK(merged("a=\"123\"", longest) == "refused");
 }
 
 void labels_are_left_out_by_name() {
@@ -348,6 +401,28 @@ void stores_merge_by_name_and_labels() {
     open(*total, DS_SERIES_COUNTER, "s2");
     open(*b, DS_SERIES_SKETCH, "s2");
     CHECK_EQUAL(total->merge(*b, ""), DS_STATUS_INVALID_ARGUMENT);
+}
+
+void parts_of_a_store_record_in_it() {
+    const Ref<MetricsStore> whole = make_store(10);
+    const Ref<MetricsStore> a = Ref<MetricsStore>::adopt(new MetricsStore(whole, "engine=\"a\""));
+    const Ref<MetricsStore> b = Ref<MetricsStore>::adopt(new MetricsStore(whole, "engine=\"b\""));
+    open(*a, DS_SERIES_COUNTER, "n", "by=\"x\"")->record(1, 0);
+    open(*a, DS_SERIES_COUNTER, "n", "by=\"x\"")->record(2, 0);
+    open(*b, DS_SERIES_COUNTER, "n", "by=\"x\"")->record(4, 0);
+    CHECK_EQUAL(whole->num_series(), 2);
+    CHECK_EQUAL(a->num_series(), 1);
+    CHECK_EQUAL(count_of(*open(*whole, DS_SERIES_COUNTER, "n", "by=\"x\",engine=\"a\"")), 3);
+    CHECK_EQUAL(count_of(*b->series(0)), 4);
+    Ref<Series> series;
+    CHECK_EQUAL(a->open(DS_SERIES_COUNTER, "n", "engine=\"x\"", "", &series), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(a->open(DS_SERIES_COUNTER, "n", "b", "", &series), DS_STATUS_INVALID_ARGUMENT);
+    Ref<TraceTrack> track;
+    CHECK_EQUAL(b->open_track(7, &track), DS_STATUS_OK);
+    track->record_span(DS_TRACE_STEP, 1, 2, 3);
+    ds_trace_event event[10];
+    CHECK_EQUAL(whole->read_trace(10, event), 1);
+    CHECK_EQUAL(a->read_trace(10, event), 1);
 }
 
 // ---- Traces
@@ -441,10 +516,16 @@ void handles_share_ownership() {
     CHECK(strcmp(info.name, "s") == 0 && strcmp(info.labels, "a=\"1\"") == 0 && strcmp(info.description, "A sentence.") == 0);
     const double fractions[] = {0, 1};
     double values[2];
-    CHECK_EQUAL(ds_series_get_quantiles(series, fractions, 2, values), DS_STATUS_OK);
+    CHECK_EQUAL(ds_series_get_quantiles(series, 0, fractions, 2, values), DS_STATUS_OK);
     CHECK(values[0] == 2.5 && values[1] == 2.5);
+    CHECK_EQUAL(ds_series_record(series, 3, monotonic_ns()), DS_STATUS_OK);
+    CHECK_EQUAL(ds_series_get_quantiles(series, 1, fractions, 2, values), DS_STATUS_OK);
+    CHECK(values[0] > 2.5 && values[1] > 2.5);
+    for (const int64_t bad : {int64_t{-1}, int64_t{60'000'000'001}}) {
+        CHECK_EQUAL(ds_series_get_quantiles(series, bad, fractions, 2, values), DS_STATUS_INVALID_ARGUMENT);
+    }
     const double beyond = 1.5;
-    CHECK_EQUAL(ds_series_get_quantiles(series, &beyond, 1, values), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_series_get_quantiles(series, 0, &beyond, 1, values), DS_STATUS_INVALID_ARGUMENT);
     ds_series_point point;
     uint64_t count;
     CHECK_EQUAL(ds_series_get_points(series, 1, &point, &count), DS_STATUS_INVALID_ARGUMENT);
@@ -512,6 +593,29 @@ void every_request_is_accounted_for_while_readers_poll() {
     CHECK_EQUAL(live_stores(), 0);
 }
 
+// A policy whose series finds no room is played all the same, and counted once, whatever it is called later.
+void a_full_store_drops_series_and_ends_no_replica() {
+    const Played played;
+    char name[16];
+    for (int64_t i = 0;; ++i) {
+        ds_series series;
+        snprintf(name, sizeof name, "n%lld", static_cast<long long>(i));
+        if (ds_metrics_open_series(played.metrics, DS_SERIES_COUNTER, name, "", "", &series)) break;
+        CHECK_EQUAL(ds_series_release(series), DS_STATUS_OK);
+    }
+    CHECK_EQUAL(total_of(played.metrics, "dropped_series"), 0);
+    for (const int64_t dropped : {1, 2}) {
+        const char* labels = dropped == 1 ? "policy=\"a\"" : "policy=\"b\"";
+        CHECK_EQUAL(ds_engine_label_policy(played.engine.handle, 0, labels), DS_STATUS_OK);
+        played.submit(40);
+        played.engine.drain();
+        CHECK_EQUAL(total_of(played.metrics, "requests_answered"), 40 * dropped);
+        CHECK_EQUAL(total_of(played.metrics, "dropped_series"), dropped);
+    }
+    CHECK_EQUAL(ds_engine_label_policy(played.engine.handle, 0, "policy"), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_label_policy(played.engine.handle, 1, ""), DS_STATUS_INVALID_ARGUMENT);
+}
+
 // The store outlives its handle while the engine uses it, and a child of a fork can go on with both.
 void children_of_forks_read_and_record() {
     const Played played;
@@ -553,19 +657,23 @@ int main() {
     RUN(quantiles_are_within_one_percent);
     RUN(values_outside_the_range_count_at_its_ends);
     RUN(merged_sketches_are_the_sketch_of_all_values);
+    RUN(recent_quantiles_are_of_the_last_values);
     RUN(spans_are_the_finest_of_which_there_are_few_enough);
     RUN(writers_lose_nothing_while_others_read);
     RUN(counts_stay_at_the_largest_number);
     RUN(series_are_opened_once_by_many_threads);
     RUN(memory_does_not_grow_with_values_and_writers);
     RUN(labels_are_checked);
+    RUN(labels_of_two_are_merged_in_order);
     RUN(labels_are_left_out_by_name);
     RUN(stores_merge_by_name_and_labels);
+    RUN(parts_of_a_store_record_in_it);
     RUN(traces_keep_the_latest_events);
     RUN(readers_see_whole_events_only);
     RUN(series_end_in_a_time_that_does_not_grow_with_their_number);
     RUN(handles_share_ownership);
     RUN(every_request_is_accounted_for_while_readers_poll);
+    RUN(a_full_store_drops_series_and_ends_no_replica);
     if (kCanStartThreadsInChild) RUN(children_of_forks_read_and_record);
     return 0;
 }

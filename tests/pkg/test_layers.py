@@ -29,6 +29,7 @@ PRIVATE_USES = {
     "doorstep.rollouts.core": {"_of"},
     "doorstep.rollouts.native_policies": {"_weights"},
     "doorstep.rollouts.recorded": {"_begin"},
+    "doorstep.serve.server": {"_core"},
     "doorstep.simulator": {"_forget"},
 }
 

@@ -16,8 +16,8 @@ from doorstep.envs import _ENVIRONMENTS
 PACKAGE = Path(doorstep.__file__).parent
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 MISSING = (
-    "av", "gymnasium", "jax", "matplotlib", "matplotlib.figure", "minari", "pettingzoo", "pufferlib", "ray", "rsl_rl",
-    "shtab", "skrl", "stable_baselines3", "tensordict", "torch", "torchrl", "viser", "yaml",
+    "aiohttp", "av", "gymnasium", "jax", "matplotlib", "matplotlib.figure", "minari", "pettingzoo", "pufferlib", "ray",
+    "rsl_rl", "shtab", "skrl", "stable_baselines3", "tensordict", "torch", "torchrl", "viser", "yaml",
 )  # fmt: skip
 
 # What needs one, and the extra.
@@ -38,6 +38,7 @@ PLACES = {
     "madrona._shapes({})": "jax",
     "doorstep.policy.arrays.TorchArrays(0)": "torch",
     "doorstep.view()": "view",
+    "import doorstep.serve": "serve",
     "doorstep.plots.figures.load_matplotlib()": "plot",
     "doorstep.record('run.rec', steps=1).render('run.gif')": "video",
     "doorstep.rollouts.write_minari('mine-v0', [])": "minari",

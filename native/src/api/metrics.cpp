@@ -1,11 +1,14 @@
 // Stores of metrics, their series and traces.
 #include <math.h>
 
+#include <algorithm>
 #include <new>
 
 #include "api/call.h"
+#include "metrics/labels.h"
 #include "metrics/sketch.h"
 #include "metrics/time_series.h"
+#include "runtime/futex.h"
 
 namespace doorstep {
 namespace {
@@ -48,6 +51,16 @@ ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics) {
     }
     return give(metrics_stores, Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(trace_capacity)),
                 "a store of metrics", metrics);
+}
+
+ds_status ds_metrics_label(ds_metrics metrics, const char* labels, ds_metrics* part) {
+    if (!labels) return fail_null("labels");
+    if (!part) return fail_null("part");
+    if (const ds_status status = check_labels(labels)) return status;
+    const Ref<MetricsStore> whole = metrics_stores.find(metrics);
+    if (!whole) return fail_closed("metrics");
+    return give(metrics_stores, Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(whole, labels)),
+                "a part of a store of metrics", part);
 }
 
 ds_status ds_metrics_release(ds_metrics metrics) {
@@ -146,7 +159,10 @@ ds_status ds_series_record(ds_series series, double value, int64_t time_ns) {
     return DS_STATUS_OK;
 }
 
-ds_status ds_series_get_quantiles(ds_series series, const double* fractions, uint64_t count, double* values) {
+ds_status ds_series_get_quantiles(ds_series series, int64_t window_ns, const double* fractions, uint64_t count,
+                                  double* values) {
+    constexpr int64_t kLongest = int64_t{DS_SKETCH_WINDOW_SECONDS} * 1'000'000'000;
+    if (const ds_status status = check_range("window_ns", "0 is since the start", window_ns, 0, kLongest)) return status;
     if (!fractions) return fail_null("fractions");
     if (!values) return fail_null("values");
     for (uint64_t i = 0; i < count; ++i) {
@@ -156,7 +172,11 @@ ds_status ds_series_get_quantiles(ds_series series, const double* fractions, uin
     }
     std::unique_ptr<Samples> sum;
     if (const ds_status status = sum_of(series, DS_SERIES_SKETCH, "sketch", &sum)) return status;
-    for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<const Sketch&>(*sum).quantile(fractions[i]);
+    const Sketch& sketch = static_cast<const Sketch&>(*sum);
+    const int64_t since = std::max<int64_t>(monotonic_ns() - window_ns, 0);
+    for (uint64_t i = 0; i < count; ++i) {
+        values[i] = window_ns ? sketch.recent_quantile(fractions[i], since) : sketch.quantile(fractions[i]);
+    }
     return DS_STATUS_OK;
 }
 

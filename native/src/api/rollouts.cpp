@@ -1,4 +1,6 @@
 // Engines, and the levels that their requests refer to.
+#include <string.h>
+
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -6,6 +8,7 @@
 #include "api/configs.h"
 #include "api/levels.h"
 #include "api/rollouts.h"
+#include "metrics/labels.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {
@@ -246,6 +249,18 @@ ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, ui
         if (status) return status;
     }
     found->policies().give(index, std::move(given));
+    return DS_STATUS_OK;
+}
+
+ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels) {
+    if (!labels) return fail_null("labels");
+    if (const ds_status status = check_labels(labels)) return status;
+    const Ref<Engine> found = find_engine(engine);
+    if (!found) return last_status();
+    if (const ds_status status = check_range("index", "", index, 0, found->policies().size() - 1)) return status;
+    PolicyLabels copy;
+    strcpy(copy.text, labels);
+    found->policies().label(index, copy);
     return DS_STATUS_OK;
 }
 

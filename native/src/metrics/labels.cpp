@@ -46,6 +46,11 @@ bool contains(const char* names, const Name& name) {
     }
 }
 
+Name name_of(const char* label) { return {label, static_cast<size_t>(skip_name(label) - label)}; }
+
+// Returns the end of the label that `text` begins with: a comma, or the end of the text.
+const char* skip_label(const char* text) { return skip_value(skip_name(text) + 1); }
+
 ds_status fail_labels(const char* labels, const char* why) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "labels", "write them as a=\"x\",b=\"y\", in the order of their names",
                 "labels is %s; %s", labels, why);
@@ -77,10 +82,8 @@ ds_status check_labels(const char* labels) {
 void copy_labels_without(const char* labels, const char* names, char* to) {
     char* const start = to;
     while (*labels) {
-        const char* end = skip_name(labels);
-        const Name name = {labels, static_cast<size_t>(end - labels)};
-        end = skip_value(end + 1);
-        if (!contains(names, name)) {
+        const char* const end = skip_label(labels);
+        if (!contains(names, name_of(labels))) {
             if (to != start) *to++ = ',';
             const size_t length = static_cast<size_t>(end - labels);
             memcpy(to, labels, length);
@@ -89,6 +92,23 @@ void copy_labels_without(const char* labels, const char* names, char* to) {
         labels = *end ? end + 1 : end;
     }
     *to = 0;
+}
+
+ds_status merge_labels(const char* a, const char* b, char* to) {
+    char* const start = to;
+    if (strlen(a) + strlen(b) + 2 > sizeof ds_series_info::labels) return fail_labels(b, "it is too long");
+    while (*a || *b) {
+        const bool from_a = *b == 0 || (*a && name_of(a).is_before(name_of(b)));
+        if (!from_a && *a && !name_of(b).is_before(name_of(a))) return fail_labels(b, "a name is there twice");
+        const char*& from = from_a ? a : b;
+        const char* const end = skip_label(from);
+        if (to != start) *to++ = ',';
+        memcpy(to, from, static_cast<size_t>(end - from));
+        to += end - from;
+        from = *end ? end + 1 : end;
+    }
+    *to = 0;
+    return DS_STATUS_OK;
 }
 
 }  // namespace doorstep

@@ -15,6 +15,10 @@ inline int64_t sum_of(int64_t a, int64_t b) {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
+inline uint32_t sum_of(uint32_t a, uint32_t b) {
+    uint32_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT32_MAX : sum;
+}
 inline double sum_of(double a, double b) { return a + b; }
 
 // A number that one thread at a time writes while others read it.
@@ -33,7 +37,7 @@ private:
 class Samples {
 public:
     virtual ~Samples() = default;
-    // time_ns: on monotonic_ns(), for time series
+    // time_ns: on monotonic_ns(); counters ignore it
     virtual void record(double value, int64_t time_ns) = 0;
     // Adds what another one of the same kind has recorded, while it may go on.
     virtual void merge(const Samples& other) = 0;

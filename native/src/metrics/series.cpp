@@ -46,7 +46,10 @@ Samples* Series::make_samples(ds_series_kind kind, ForkMutex* readers) {
     switch (kind) {
     case DS_SERIES_COUNTER: return new (std::nothrow) Counter;
     case DS_SERIES_TIME_SERIES: return new (std::nothrow) TimeSeries(readers);
-    default: return new (std::nothrow) Sketch;
+    default: {
+        std::unique_ptr<Sketch> sketch(new (std::nothrow) Sketch);
+        return sketch && *sketch ? sketch.release() : nullptr;
+    }
     }
 }
 

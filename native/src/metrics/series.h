@@ -54,9 +54,7 @@ template <class Kind>
 class Writer {
 public:
     Writer() = default;
-    ~Writer() {
-        if (samples_) series_->close_writer(samples_);
-    }
+    ~Writer() { close(); }
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
@@ -67,6 +65,11 @@ public:
         series_ = series;
         samples_ = static_cast<Kind*>(samples);
         return DS_STATUS_OK;
+    }
+    void close() {
+        if (samples_) series_->close_writer(samples_);
+        samples_ = nullptr;
+        series_ = {};
     }
     explicit operator bool() const { return samples_ != nullptr; }
     Kind* operator->() const { return samples_; }

@@ -27,58 +27,111 @@ int32_t exponent_of(double value) {
 
 }  // namespace
 
-// -1: below the first bin.
+Sketch::Sketch() : pages_(map_pages((1 + kBins) * static_cast<int64_t>(sizeof(Bin)), "metrics")) {}
+
+// ---- Bins ----
+
+// 0: values that count as 0.
 int32_t Sketch::bin_of(double value) {
-    if (!(value >= power_of_two(kLowExponent))) return -1;
-    if (value >= power_of_two(kHighExponent)) return kBins - 1;
+    if (!(value >= power_of_two(kLowExponent))) return 0;
+    if (value >= power_of_two(kHighExponent)) return kBins;
     const int32_t exponent = exponent_of(value);
     const double s = value / power_of_two(exponent) - 1;
     const int32_t within = static_cast<int32_t>(s * (4 - s) / 3 * kBinsPerOctave);
-    return (exponent - kLowExponent) * kBinsPerOctave + std::min(within, kBinsPerOctave - 1);
+    return 1 + (exponent - kLowExponent) * kBinsPerOctave + std::min(within, kBinsPerOctave - 1);
 }
 
-// The inverse: s solves s (4 - s) / 3 = the place within the octave.
+// The inverse, of a bin without the first: s solves s (4 - s) / 3 = the place within the octave.
 double Sketch::low_edge(int32_t bin) {
     const double place = static_cast<double>(bin % kBinsPerOctave) / kBinsPerOctave;
     return power_of_two(kLowExponent + bin / kBinsPerOctave) * (3 - sqrt(4 - 3 * place));
 }
 
 double Sketch::value_of(int32_t bin) {
-    const double low = low_edge(bin), high = low_edge(bin + 1);
+    if (bin == 0) return 0;
+    const double low = low_edge(bin - 1), high = low_edge(bin);
     return 2 * low * high / (low + high);
 }
 
-void Sketch::add(double value) {
-    const int32_t bin = bin_of(value);
-    (bin < 0 ? zeros_ : bins_[bin]).add(1);
+// ---- Recording ----
+
+void Sketch::add(double value, int64_t time_ns) {
+    DS_ASSERT(time_ns >= 0);
+    Bin& bin = bins()[bin_of(value)];
+    const int64_t span = time_ns >> kSpanLog2;
+    bin.ever.add(1);
+    if (make_current(span)) bin.recent[span % kSpans].add(1);
     totals_.add(value);
 }
 
-int64_t Sketch::count() const {
-    int64_t count = zeros_.get();
-    for (const Cell<int64_t>& bin : bins_) count = sum_of(count, bin.get());
-    return count;
-}
-
-double Sketch::quantile(double fraction) const {
-    DS_ASSERT(fraction >= 0 && fraction <= 1);
-    const int64_t count = this->count();
-    if (count == 0) return 0;
-    const int64_t place = static_cast<int64_t>(fraction * static_cast<double>(count - 1));
-    int64_t below = zeros_.get();
-    if (place < below) return 0;
-    int32_t bin = 0;
-    while (bin < kBins - 1 && (below = sum_of(below, bins_[bin].get())) <= place) ++bin;
-    return std::max(totals_.low(), std::min(value_of(bin), totals_.high()));
+// Gives the span its place, unless a later one has it. Returns whether it is there.
+bool Sketch::make_current(int64_t span) {
+    const int64_t place = span % kSpans;
+    if (spans_[place].get() >= span) return spans_[place].get() == span;
+    spans_[place].set(-1);
+    for (int32_t bin = 0; bin <= kBins; ++bin) {
+        Cell<uint32_t>& number = bins()[bin].recent[place];
+        if (number.get()) number.set(0);
+    }
+    std::atomic_thread_fence(std::memory_order_release);
+    spans_[place].set(span);
+    return true;
 }
 
 void Sketch::merge(const Samples& other) {
     const Sketch& from = static_cast<const Sketch&>(other);
-    zeros_.add(from.zeros_.get());
-    for (int32_t bin = 0; bin < kBins; ++bin) {
-        if (const int64_t more = from.bins_[bin].get()) bins_[bin].add(more);
+    bool shared[kSpans];
+    for (int64_t place = 0; place < kSpans; ++place) {
+        const int64_t span = from.spans_[place].get();
+        shared[place] = span >= 0 && make_current(span);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    for (int32_t bin = 0; bin <= kBins; ++bin) {
+        const Bin& more = from.bins()[bin];
+        if (more.ever.get() == 0) continue;
+        bins()[bin].ever.add(more.ever.get());
+        for (int64_t place = 0; place < kSpans; ++place) {
+            if (shared[place]) bins()[bin].recent[place].add(more.recent[place].get());
+        }
     }
     totals_.merge(from.totals_);
+}
+
+// ---- Reading ----
+
+int64_t Sketch::number(const Bin& bin, Choice chosen) {
+    if (chosen == kEver || bin.ever.get() == 0) return bin.ever.get();
+    int64_t sum = 0;
+    for (int64_t place = 0; place < kSpans; ++place) {
+        if (chosen >> place & 1) sum += bin.recent[place].get();
+    }
+    return sum;
+}
+
+Sketch::Choice Sketch::spans_since(int64_t time_ns) const {
+    Choice chosen = 0;
+    for (int64_t place = 0; place < kSpans; ++place) {
+        if (spans_[place].get() >= time_ns >> kSpanLog2) chosen |= 1u << place;
+    }
+    return chosen;
+}
+
+int64_t Sketch::count(Choice chosen) const {
+    int64_t count = 0;
+    for (int32_t bin = 0; bin <= kBins; ++bin) count = sum_of(count, number(bins()[bin], chosen));
+    return count;
+}
+
+double Sketch::quantile(double fraction, Choice chosen) const {
+    DS_ASSERT(fraction >= 0 && fraction <= 1);
+    const int64_t count = this->count(chosen);
+    if (count == 0) return 0;
+    const int64_t place = static_cast<int64_t>(fraction * static_cast<double>(count - 1));
+    int64_t below = 0;
+    int32_t bin = 0;
+    while (bin < kBins && (below = sum_of(below, number(bins()[bin], chosen))) <= place) ++bin;
+    if (bin == 0) return 0;
+    return std::max(totals_.low(), std::min(value_of(bin), totals_.high()));
 }
 
 void Sketch::read(ds_series_totals* totals) const {

@@ -23,6 +23,13 @@ MetricsStore::MetricsStore(int64_t trace_capacity) : trace_capacity_(trace_capac
     live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
 }
 
+MetricsStore::MetricsStore(const Ref<MetricsStore>& whole, const char* labels)
+    : whole_(whole), trace_capacity_(whole->trace_capacity_) {
+    DS_ASSERT(strlen(labels) < sizeof labels_);
+    strcpy(labels_, labels);
+    live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
+}
+
 MetricsStore::~MetricsStore() {
     for (int64_t i = 0; i < size_; ++i) Ref<Series>::adopt(entries_[i].series);
     free(entries_);
@@ -57,6 +64,7 @@ ds_status MetricsStore::insert(uint64_t hash, const Ref<Series>& series) {
 
 ds_status MetricsStore::open(ds_series_kind kind, const char* name, const char* labels, const char* description,
                              Ref<Series>* series) {
+    if (whole_) return open_in_whole(kind, name, labels, description, series);
     const uint64_t hash = hash_of(name, labels);
     Ref<Series> made;
     {
@@ -77,6 +85,22 @@ ds_status MetricsStore::open(ds_series_kind kind, const char* name, const char* 
     if ((*series)->kind() == kind) return DS_STATUS_OK;
     *series = {};
     return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "use another name", "the store has a series %s of another kind", name);
+}
+
+ds_status MetricsStore::open_in_whole(ds_series_kind kind, const char* name, const char* labels,
+                                      const char* description, Ref<Series>* series) {
+    if (const ds_status status = check_labels(labels)) return status;
+    char all[sizeof labels_];
+    if (const ds_status status = merge_labels(labels_, labels, all)) return status;
+    Ref<Series> opened;
+    if (const ds_status status = whole_->open(kind, name, all, description, &opened)) return status;
+    const uint64_t hash = hash_of(name, all);
+    MutexGuard guard(mutex_);
+    if (!find(hash, name, all)) {
+        if (const ds_status status = insert(hash, opened)) return status;
+    }
+    *series = std::move(opened);
+    return DS_STATUS_OK;
 }
 
 int64_t MetricsStore::num_series() {
@@ -107,6 +131,7 @@ ds_status MetricsStore::merge(MetricsStore& other, const char* without) {
 ds_status MetricsStore::open_track(int32_t replica, Ref<TraceTrack>* track) {
     *track = {};
     if (trace_capacity_ == 0) return DS_STATUS_OK;
+    if (whole_) return whole_->open_track(replica, track);
     MutexGuard guard(mutex_);
     if (num_tracks_ == DS_MAX_TRACE_TRACKS) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "metrics", "make a new store",
@@ -120,6 +145,7 @@ ds_status MetricsStore::open_track(int32_t replica, Ref<TraceTrack>* track) {
 }
 
 int64_t MetricsStore::read_trace(int64_t most, ds_trace_event* events) {
+    if (whole_) return whole_->read_trace(most, events);
     Ref<TraceTrack> tracks[DS_MAX_TRACE_TRACKS];
     {
         MutexGuard guard(mutex_);

@@ -10,6 +10,8 @@ class MetricsStore : public RefCounted {
 public:
     // trace_capacity: events of each writer; 0: none are recorded.
     explicit MetricsStore(int64_t trace_capacity);
+    // A part of another store: what is opened in it gets these labels too, and is in both.
+    MetricsStore(const Ref<MetricsStore>& whole, const char* labels);
     ~MetricsStore();
 
     // Finds the series with this name and these labels, or creates it. As Series::create(); INVALID_ARGUMENT
@@ -35,9 +37,13 @@ private:
         Series* series;  // with a reference
     };
 
+    ds_status open_in_whole(ds_series_kind kind, const char* name, const char* labels, const char* description,
+                            Ref<Series>* series);
     Series* find(uint64_t hash, const char* name, const char* labels) const;
     ds_status insert(uint64_t hash, const Ref<Series>& series);
 
+    const Ref<MetricsStore> whole_;  // null: this is no part of another
+    char labels_[sizeof ds_series_info::labels] = "";
     const int64_t trace_capacity_;
     ForkMutex mutex_;  // guards everything below
     Entry* entries_ = nullptr;

@@ -38,7 +38,7 @@ ds_status AnswerRecorder::open(MetricsStore& store, const RolloutLabels& labels,
 void AnswerRecorder::record(const ds_episode_output& result) {
     const bool failed = result.reason == DS_EPISODE_FAILED;
     (failed ? failed_[place_of_cause(result.cause)] : answered_[result.reason])->add(1);
-    latencies_[result.reason]->add(static_cast<double>(result.ended_ns - result.submitted_ns) * 1e-9);
+    latencies_[result.reason]->add(static_cast<double>(result.ended_ns - result.submitted_ns) * 1e-9, result.ended_ns);
 }
 
 }  // namespace doorstep

@@ -15,6 +15,11 @@ struct GivenPolicy {
     int64_t cause = 0;   // of the kind FAILING
 };
 
+// Of its series in metrics; "": its index.
+struct PolicyLabels {
+    char text[sizeof ds_series_info::labels] = "";
+};
+
 class PolicyTable : public RefCounted {
 public:
     // Null if memory ran out.
@@ -22,16 +27,20 @@ public:
 
     int64_t size() const { return size_; }
     void give(int64_t index, GivenPolicy policy);
-    // Changes with every give().
+    void label(int64_t index, const PolicyLabels& labels);
+    // Changes with every give() and label().
     uint32_t version() const { return version_.load(std::memory_order_acquire); }
-    // Whether the policy was given after a version; copies it then.
-    bool was_given_since(uint32_t version, int64_t index, GivenPolicy* policy);
+    // Whether the policy was given or labelled after a version; copies it then.
+    bool was_given_since(uint32_t version, int64_t index, GivenPolicy* policy, PolicyLabels* labels);
 
 private:
     struct Entry {
         GivenPolicy policy;
+        PolicyLabels labels;
         uint32_t version = 0;
     };
+
+    void changed(Entry& entry);
 
     explicit PolicyTable(int64_t size) : size_(size) {}
 

@@ -155,7 +155,9 @@ void Replica::adopt_policies() {
     if (version == policies_version_) return;
     for (int64_t index = 0; index < num_policies(); ++index) {
         GivenPolicy given;
-        if (!given_->was_given_since(policies_version_, index, &given)) continue;
+        PolicyLabels labels;
+        if (!given_->was_given_since(policies_version_, index, &given, &labels)) continue;
+        if (recorder_) recorder_->label_policy(index, labels.text);
         const ds_failure_cause cause = adopt(index, given);
         if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause});
     }
@@ -219,7 +221,7 @@ ds_status Replica::play() {
 ds_status Replica::play_on() {
     if (const ds_status status = simulator_->prepare()) return status;
     while (!closed_) {
-        if (const ds_status status = take_answers()) return status;
+        take_answers();
         if (const ds_status status = step()) return status;
         if (const ds_status status = begin()) return status;
         if (active_ == 0) {
@@ -459,15 +461,14 @@ ds_status Replica::act() {
         case DS_POLICY_RANDOM: act_randomly(first, rows); break;
         case DS_POLICY_IDLE: act_idly(first, rows); break;
         }
-        if (!recorder_) continue;
-        if (const ds_status status = recorder_->acted(policy, slot.kind, start, monotonic_ns(), rows)) return status;
+        if (recorder_) recorder_->acted(policy, slot.kind, start, monotonic_ns(), rows);
     }
-    if (const ds_status status = act_natively()) return status;
+    act_natively();
     for (int64_t world = 0; world < num_worlds_; ++world) played_[world].has_acted = true;
     if (const ds_status status = ask_callers()) return status;
     while (device_ && num_asked_ > 0 && !closed_) {  // there all worlds step together
         sleep_until([this] { return some_have_returned(); });
-        if (const ds_status status = take_answers()) return status;
+        take_answers();
     }
     find_ready();
     return DS_STATUS_OK;
@@ -489,13 +490,13 @@ ActCall Replica::native_call(const PolicySlot& slot, int64_t first, int64_t rows
 }
 
 // The native policies since the last call. A policy's share of their time is that of its rows.
-ds_status Replica::act_natively() {
+void Replica::act_natively() {
     const int64_t count = std::exchange(num_native_calls_, 0);
-    if (count == 0) return DS_STATUS_OK;
+    if (count == 0) return;
     const int64_t start = recorder_ ? monotonic_ns() : 0;
     PolicyCall* const calls = native_calls_.get();
     some_nonfinite_ |= act_together(*simulator_, calls, count, scratch_, scratch_bytes_) != kPolicyTroubleNone;
-    if (!recorder_) return DS_STATUS_OK;
+    if (!recorder_) return;
     int64_t rows = 0, done = 0;
     for (int64_t i = 0; i < count; ++i) rows += calls[i].call.num_rows;
     const int64_t taken = monotonic_ns() - start;
@@ -503,12 +504,8 @@ ds_status Replica::act_natively() {
         const int64_t begin = start + taken * done / rows;
         done += calls[i].call.num_rows;
         const int64_t end = start + taken * done / rows;
-        if (const ds_status status =
-                recorder_->acted(calls[i].index, DS_POLICY_NATIVE, begin, end, calls[i].call.num_rows)) {
-            return status;
-        }
+        recorder_->acted(calls[i].index, DS_POLICY_NATIVE, begin, end, calls[i].call.num_rows);
     }
-    return DS_STATUS_OK;
 }
 
 // Every action has random numbers of its own, by its episode's seed, its step, agent and component.
@@ -614,16 +611,14 @@ bool Replica::some_have_returned() const {
                        [](const PolicySlot& slot) { return slot.asked && slot.asked->have_returned(); });
 }
 
-ds_status Replica::take_answers() {
+void Replica::take_answers() {
     for (int64_t policy = 0; num_asked_ > 0 && policy < num_policies(); ++policy) {
-        if (!policies_[policy].asked || !policies_[policy].asked->have_returned()) continue;
-        if (const ds_status status = take_answer(policy)) return status;
+        if (policies_[policy].asked && policies_[policy].asked->have_returned()) take_answer(policy);
     }
-    return DS_STATUS_OK;
 }
 
 // Rows of episodes that have ended meanwhile do not wait for it any more.
-ds_status Replica::take_answer(int64_t policy) {
+void Replica::take_answer(int64_t policy) {
     PolicySlot& slot = policies_[policy];
     const Ref<AskedRows> asked = std::move(slot.asked);
     --num_asked_;
@@ -637,8 +632,7 @@ ds_status Replica::take_answer(int64_t policy) {
         if (asked->cause()) mark(row / num_agents_, DS_EPISODE_FAILED, asked->cause());
         else memcpy(actions_ + row * kActionComponents, asked->actions() + i * kActionComponents, kActionBytes);
     }
-    return recorder_ ? recorder_->acted(policy, DS_POLICY_CALLER, slot.asked_ns, monotonic_ns(), asked->num_rows)
-                     : DS_STATUS_OK;
+    if (recorder_) recorder_->acted(policy, DS_POLICY_CALLER, slot.asked_ns, monotonic_ns(), asked->num_rows);
 }
 
 void Replica::fail_rows(int64_t first, int64_t count, int64_t cause) {
@@ -754,6 +748,7 @@ ds_status Replica::mark_nonfinite() {
             const PolicySlot& slot = policies_[played.policies[agent]];
             const uint8_t* const flags = slot.on_device ? on_device : nonfinite_.get();
             if (slot.kind != DS_POLICY_NATIVE || !flags || !flags[world * num_agents_ + agent]) continue;
+            if (recorder_) recorder_->met_nonfinite(1);
             mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (played.length - 1) + agent));
         }
     }

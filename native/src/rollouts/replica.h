@@ -110,7 +110,7 @@ private:
 
     // ---- Act
     ActCall native_call(const PolicySlot& slot, int64_t first, int64_t rows) const;
-    ds_status act_natively();
+    void act_natively();
     void act_randomly(int64_t first, int64_t count);
     void act_idly(int64_t first, int64_t count);
     ds_status act_on_device();
@@ -118,8 +118,8 @@ private:
     ds_status ask_callers();
     Ref<AskedRows> rows_to_ask(int64_t policy);
     bool some_have_returned() const;
-    ds_status take_answers();
-    ds_status take_answer(int64_t policy);
+    void take_answers();
+    void take_answer(int64_t policy);
     void fail_rows(int64_t first, int64_t count, int64_t cause);
     void withdraw_questions();
     RandomKey key_of(int64_t row) const;

@@ -19,8 +19,11 @@ public:
     void begun(int64_t start_ns, int64_t count);
     void passed(int64_t waiting_requests, int64_t active_worlds);
     void waited(int64_t start_ns);
-    // The actions of a policy's rows are chosen. OUT_OF_MEMORY, INVALID_ARGUMENT: there is no room for its series.
-    ds_status acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t end_ns, int64_t rows);
+    // Labels of a policy's series instead of its number, from its next actions on; checked, as policy="a".
+    void label_policy(int64_t policy, const char* labels);
+    // The actions of a policy's rows are chosen.
+    void acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t end_ns, int64_t rows);
+    void met_nonfinite(int64_t actions) { nonfinite_actions_->add(actions); }
     void stepped(int64_t start_ns, int64_t active_worlds);
     // Episodes began before the latest step: told one by one which.
     bool awaits_first_steps() const { return awaits_first_steps_; }
@@ -36,17 +39,25 @@ private:
     ReplicaRecorder(const Ref<MetricsStore>& store, const RolloutLabels& labels, int64_t num_worlds)
         : store_(store), labels_(labels), num_worlds_(num_worlds) {}
     ds_status open();
-    ds_status open_policy(int64_t policy, ds_policy_kind kind, Writer<Sketch>* times);
+
+    // What is recorded of a policy. Its series are opened when they are first needed.
+    struct PolicyTimes {
+        char labels[sizeof ds_series_info::labels];  // "": its number
+        bool is_opened[kPolicyKinds];                // or dropped
+        Writer<Sketch> times[kPolicyKinds];
+    };
+    Writer<Sketch>& times_of(int64_t policy, ds_policy_kind kind);
+    ds_status open_times(int64_t policy, ds_policy_kind kind, Writer<Sketch>* times);
 
     const Ref<MetricsStore> store_;
     const RolloutLabels labels_;
     const int64_t num_worlds_;
 
-    Writer<Counter> episodes_begun_, steps_, episode_steps_, world_steps_;
+    Writer<Counter> episodes_begun_, steps_, episode_steps_, world_steps_, nonfinite_actions_, dropped_series_;
     Writer<Sketch> queue_wait_, first_step_, batch_fill_, begin_, step_;
     Writer<TimeSeries> active_worlds_, waiting_requests_;
     AnswerRecorder answers_;
-    std::unique_ptr<Writer<Sketch>[]> policies_;  // by index and kind; opened when they are first needed
+    std::unique_ptr<PolicyTimes[]> policies_;
     Ref<TraceTrack> track_;
     bool awaits_first_steps_ = false;
 };

@@ -13,12 +13,14 @@ namespace doorstep {
     X(steps, COUNTER, "Steps of the simulator.")                                                                         \
     X(episode_steps, COUNTER, "Steps of episodes: the worlds that played one, summed over the steps.")                   \
     X(world_steps, COUNTER, "Steps of all worlds, summed likewise.")                                                     \
+    X(nonfinite_actions, COUNTER, "Actions that a network could not choose: of logits that are NaN or infinite.")        \
+    X(dropped_series, COUNTER, "Series of policies that are not recorded, because there was no room or no memory.")      \
     X(queue_wait_seconds, SKETCH, "From the submission of a request until its episode begins.")                          \
     X(first_step_seconds, SKETCH, "From the submission of a request until the first step of its episode is done.")       \
     X(latency_seconds, SKETCH, "From the submission of a request until its result, by the reason.")                      \
     X(batch_fill, SKETCH, "The part of the worlds that play, of each step.")                                             \
     X(begin_seconds, SKETCH, "Time to begin the episodes of a pass.")                                                    \
-    X(policy_seconds, SKETCH, "Time to choose the actions of a policy in a step, by its index and its kind.")            \
+    X(policy_seconds, SKETCH, "Time to choose the actions of a policy in a step, by its name and its kind.")             \
     X(step_seconds, SKETCH, "Time of a step of the simulator.")                                                          \
     X(active_worlds, TIME_SERIES, "Worlds that play, at each pass.")                                                     \
     X(waiting_requests, TIME_SERIES, "Requests that wait in the replica's queue, at each pass.")

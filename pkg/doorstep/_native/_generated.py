@@ -39,6 +39,7 @@ MAX_TRACE_EVENTS = 16777216
 MAX_TRACE_TRACKS = 256
 TIME_SERIES_POINTS = 512
 SKETCH_RELATIVE_ERROR_PERCENT = 1
+SKETCH_WINDOW_SECONDS = 60
 MAX_POLICIES = 1024
 MAX_QUEUE_CAPACITY = 16777216
 PYTHON_SIGNATURE_BYTES = 512
@@ -2166,6 +2167,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_metrics_config_create", ctypes.c_int, (ctypes.POINTER(MetricsConfig), ctypes.c_void_p)),
     ("ds_metrics_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(MetricsConfig))),
     ("ds_metrics_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
+    ("ds_metrics_label", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     ("ds_metrics_release", ctypes.c_int, (ctypes.c_void_p,)),
     (
         "ds_metrics_open_series",
@@ -2179,7 +2181,11 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_series_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesInfo))),
     ("ds_series_get_totals", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesTotals))),
     ("ds_series_record", ctypes.c_int, (ctypes.c_void_p, ctypes.c_double, ctypes.c_int64)),
-    ("ds_series_get_quantiles", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    (
+        "ds_series_get_quantiles",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p),
+    ),
     (
         "ds_series_get_points",
         ctypes.c_int,
@@ -2213,6 +2219,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EngineInfo))),
     ("ds_engine_get_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaInfo))),
     ("ds_engine_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_engine_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
     (
         "ds_engine_submit",
         ctypes.c_int,
@@ -2423,6 +2430,7 @@ class Functions:
     ds_metrics_config_create: Any
     ds_metrics_config_get: Any
     ds_metrics_create: Any
+    ds_metrics_label: Any
     ds_metrics_release: Any
     ds_metrics_open_series: Any
     ds_metrics_num_series: Any
@@ -2454,6 +2462,7 @@ class Functions:
     ds_engine_get_info: Any
     ds_engine_get_replica: Any
     ds_engine_set_policy: Any
+    ds_engine_label_policy: Any
     ds_engine_submit: Any
     ds_engine_cancel: Any
     ds_engine_take: Any

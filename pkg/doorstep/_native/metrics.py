@@ -38,10 +38,10 @@ class SeriesHandle(Handle):
     def record(self, value: float, time_ns: int) -> None:
         check(load().ds_series_record(self.value, value, time_ns))
 
-    def quantiles(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def quantiles(self, fractions: NDArray[np.float64], window_ns: int) -> NDArray[np.float64]:
         values = np.empty_like(fractions)
         function = load().ds_series_get_quantiles
-        check(function(self.value, fractions.ctypes.data, len(fractions), values.ctypes.data))
+        check(function(self.value, window_ns, fractions.ctypes.data, len(fractions), values.ctypes.data))
         return values
 
     def points(self) -> NDArray[Any]:
@@ -62,6 +62,10 @@ class MetricsHandle(Handle):
     @classmethod
     def create(cls, trace_capacity: int) -> MetricsHandle:
         return cls(new_handle(load().ds_metrics_create, trace_capacity))
+
+    def labelled(self, labels: str) -> MetricsHandle:
+        """A part of the store."""
+        return MetricsHandle(new_handle(load().ds_metrics_label, self.value, labels.encode()))
 
     def open_series(self, kind: native.SeriesKind, name: str, labels: str, description: str) -> SeriesHandle:
         texts = (text.encode() for text in (name, labels, description))

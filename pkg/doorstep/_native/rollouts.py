@@ -229,6 +229,10 @@ class EngineHandle:
     def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
         check(load().ds_engine_set_policy(self.value, index, kind, policy))
 
+    def label_policy(self, index: int, labels: str) -> None:
+        """Labels of the policy's series in metrics, as the library writes them."""
+        check(load().ds_engine_label_policy(self.value, index, labels.encode()))
+
     def cancel(self, request_id: int) -> bool:
         """False if it has ended. ArgumentError if another engine gave the id."""
         found = ctypes.c_int32()

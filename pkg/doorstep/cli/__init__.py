@@ -1,4 +1,4 @@
-"""The command `doorstep`: demo, levels, view, render, record, replay, train, plot, evaluate, bench, doctor.
+"""The command `doorstep`: demo, levels, view, render, record, replay, train, plot, evaluate, serve, bench, doctor.
 
 Each command is a module with four names: SUMMARY, EXAMPLES (whole commands, which its help shows),
 `add_arguments(parser)` and `run(arguments)`, which returns the exit code.
@@ -21,7 +21,7 @@ from typing import Any, NoReturn, Protocol, TextIO
 from doorstep._arguments import nearest
 from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
-from doorstep.cli import bench, demo, doctor, evaluate, levels, plot, record, render, replay, train, view
+from doorstep.cli import bench, demo, doctor, evaluate, levels, plot, record, render, replay, serve, train, view
 from doorstep.cli.terminal import coloured
 from doorstep.errors import DoorstepError, LibraryError, ReplayError
 
@@ -47,6 +47,7 @@ _COMMANDS: dict[str, _Command] = {
     "train": train,
     "plot": plot,
     "evaluate": evaluate,
+    "serve": serve,
     "bench": bench,
     "doctor": doctor,
 }

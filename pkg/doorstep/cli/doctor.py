@@ -295,6 +295,7 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "jax": _look_for_package("jax>=0.6", "doorstep.jax and Tensor.to_jax() need it"),
     "av": _look_for_package("av>=14", "Only videos need it"),
     "matplotlib": _look_for_package("matplotlib>=3.8", "Only doorstep plot and doorstep evaluate --plot need it"),
+    "aiohttp": _look_for_package("aiohttp>=3.10", "Only doorstep serve needs it"),
     "viser": _look_for_package("viser>=1.1,<2", "Only doorstep view needs it"),
     "shtab": _look_for_package("shtab>=1.7", "Only doorstep --print-completion needs it"),
 }

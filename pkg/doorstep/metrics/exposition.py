@@ -1,11 +1,15 @@
-"""Series as texts for other programs: Prometheus' format, JSON."""
+"""Series as texts for other programs: Prometheus' format, JSON, CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from doorstep._files import replaced_file
 from doorstep.metrics.labels import labels_text
 from doorstep.metrics.series import AnySeries, Counter, Sketch
 
@@ -60,8 +64,12 @@ def to_json(series: Sequence[AnySeries]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
+def _kind_of(series: AnySeries) -> str:
+    return "counter" if isinstance(series, Counter) else "sketch" if isinstance(series, Sketch) else "time_series"
+
+
 def _as_dict(series: AnySeries) -> dict[str, Any]:
-    kind = "counter" if isinstance(series, Counter) else "sketch" if isinstance(series, Sketch) else "time_series"
+    kind = _kind_of(series)
     known = {"name": series.name, "kind": kind, "labels": series.labels, "description": series.description}
     if isinstance(series, Counter):
         return {**known, "value": series.value}
@@ -72,3 +80,21 @@ def _as_dict(series: AnySeries) -> dict[str, Any]:
     points = series.points()
     names = points.dtype.names or ()
     return {**known, **totals, "last": series.last, "points": {name: points[name].tolist() for name in names}}
+
+
+# ---- CSV
+
+_TOTALS = ("count", "sum", "mean", "minimum", "maximum", "last")
+
+
+def write_csv(path: str | os.PathLike[str], series: Sequence[AnySeries]) -> None:
+    labels = sorted({label for one in series for label in one.labels})
+    text = io.StringIO(newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["name", "type", *labels, *_TOTALS, *(f"quantile_{fraction}" for fraction in QUANTILES)])
+    for one in series:
+        totals = [getattr(one, name, "") for name in _TOTALS]
+        quantiles = one.quantiles(QUANTILES).tolist() if isinstance(one, Sketch) else [""] * len(QUANTILES)
+        rows.writerow([one.name, _kind_of(one), *(one.labels.get(label, "") for label in labels), *totals, *quantiles])
+    with replaced_file(path) as file:
+        file.write(text.getvalue().encode())

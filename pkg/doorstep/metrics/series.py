@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_integer
-from doorstep._native._generated import SeriesKind
+from doorstep._arguments import check_integer, is_number, refuse
+from doorstep._native._generated import SKETCH_WINDOW_SECONDS, SeriesKind
 from doorstep._native.metrics import SeriesHandle
 from doorstep._native.rollouts import monotonic_ns
 from doorstep.metrics.labels import parse_labels
@@ -84,30 +84,51 @@ class _Values(_Series):
 
 @final
 class Sketch(_Values):
-    """Quantiles of values within 1%, in 24 KB however many there are. Values from 2**-40 to 2**40 are told apart;
-    smaller ones count as 0, larger ones as 2**40. Sketches of parts add up to that of the whole."""
+    """Quantiles of values within 1%, of all and of the last ones, in at most 120 KB however many there are. Values from
+    2**-40 to 2**40 are told apart; smaller ones count as 0, larger ones as 2**40. Sketches of parts add up to that of
+    the whole.
+
+    >>> from doorstep.metrics import MetricsStore
+    >>> waits = MetricsStore().sketch("wait_seconds")
+    >>> for wait in (1, 2, 3):
+    ...     waits.add(wait)
+    >>> round(waits.quantile(0.5), 1), round(waits.quantile(0.5, seconds=10), 1)
+    (2.0, 2.0)
+    """
 
     def add(self, value: float) -> None:
         """
         Raises:
             ArgumentError: `value` is not finite, or negative.
         """
-        self._handle.record(float(value), 0)
+        self._handle.record(float(value), monotonic_ns())
 
-    def quantile(self, fraction: float) -> float:
+    def quantile(self, fraction: float, seconds: float | None = None) -> float:
         """The value at place floor(fraction * (count - 1)) of all in ascending order, within 1%; 0 without values.
 
         Args:
             fraction: 0 to 1; 0.5 is the median.
+            seconds: more than 0 and at most 60: of the values of the last so many seconds, and of up to 8.6 seconds
+                before, as values are counted by spans of that length; None: of all.
 
         Raises:
-            ArgumentError: `fraction` is outside 0 to 1.
+            ArgumentError: `fraction` or `seconds` is out of range.
         """
-        return float(self.quantiles([fraction])[0])
+        return float(self.quantiles([fraction], seconds)[0])
 
-    def quantiles(self, fractions: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """The quantiles of n fractions, float64 [n], at one moment."""
-        return self._handle.quantiles(np.asarray(fractions, np.float64).reshape(-1))
+    def quantiles(
+        self, fractions: Sequence[float] | NDArray[np.float64], seconds: float | None = None
+    ) -> NDArray[np.float64]:
+        """The quantiles of n fractions, float64 [n], at one moment; otherwise as `quantile()`."""
+        return self._handle.quantiles(np.asarray(fractions, np.float64).reshape(-1), _window_ns(seconds))
+
+
+def _window_ns(seconds: float | None) -> int:
+    if seconds is None:
+        return 0
+    if not is_number(seconds) or not 0 < seconds <= SKETCH_WINDOW_SECONDS:
+        refuse("seconds", f"None or a number of seconds, more than 0 and at most {SKETCH_WINDOW_SECONDS}", seconds)
+    return max(int(seconds * 1e9), 1)
 
 
 @final

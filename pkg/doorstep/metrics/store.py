@@ -44,11 +44,12 @@ class MetricsStore:
     def __init__(self, trace: int = 0) -> None:
         self._trace = check_integer("trace", trace, 0, MAX_TRACE_EVENTS)
         self._handle = MetricsHandle.create(self._trace)
+        self._parts: dict[str, MetricsStore] = {}  # by their labels
 
     @classmethod
     def _of(cls, handle: MetricsHandle, trace: int) -> MetricsStore:
         store = cls.__new__(cls)
-        store._trace, store._handle = trace, handle
+        store._trace, store._handle, store._parts = trace, handle, {}
         return store
 
     @property
@@ -83,6 +84,35 @@ class MetricsStore:
     def __iter__(self) -> Iterator[AnySeries]:
         """All series, in the order in which they were made."""
         return map(wrap, self._handle.all_series())
+
+    def labelled(self, **labels: object) -> MetricsStore:
+        """A part of this store: series that are made in it have these labels too, and are in both. It is the same one
+        for the same labels. So that engines which share a store can be told apart:
+
+        >>> import doorstep
+        >>> from doorstep.metrics import MetricsStore
+        >>> store = MetricsStore()
+        >>> for name in ("train", "test"):
+        ...     with doorstep.RolloutEngine(num_worlds=16, metrics=store.labelled(engine=name)) as engine:
+        ...         results = engine.run(doorstep.EpisodeRequest(seed=seed, max_steps=5) for seed in range(10))
+        >>> store.total("requests_answered").value, store.total("requests_answered", engine="test").value
+        (20, 10)
+        >>> engine.metrics.total("requests_answered").value
+        10
+
+        Args:
+            labels: at least one; names that the series of an engine do not have.
+
+        Raises:
+            ArgumentError: there is no label, a name is malformed, or they are too long.
+        """
+        text = labels_text(labels)
+        if not text:
+            refuse("labels", "at least one label, such as engine='train'", labels)
+        if text not in self._parts:
+            made = MetricsStore._of(self._handle.labelled(text), self._trace)
+            self._parts.setdefault(text, made)
+        return self._parts[text]
 
     def total(self, name: str, /, **labels: object) -> Any:
         """What all series with this name and these labels have recorded together, whatever their other labels are: a
@@ -124,6 +154,37 @@ class MetricsStore:
     def to_json(self) -> str:
         """All series, with quantiles of sketches and points of time series, as JSON."""
         return exposition.to_json(list(self))
+
+    # ---- Files
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes a table with a row for each series, whole or not at all: its name, type and labels, a column for each
+        name of a label, then count, sum, mean, minimum, maximum, last, and the quantiles 0.5, 0.9 and 0.99; what a type
+        does not have is empty.
+
+        Raises:
+            ArgumentError, OSError: the file cannot be written.
+        """
+        exposition.write_csv(path, list(self))
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draws every time series over time, and the quantiles of every sketch: what differs in `replica` and
+        `scheduler` is added up.
+
+        Args:
+            path: a file that ends in .png, .svg or .pdf; it is replaced whole or not at all.
+
+        Raises:
+            ArgumentError: another ending.
+            StateError: no time series and no sketch has a value.
+            LibraryError: matplotlib is missing: pip install "doorstep[plot]".
+            OSError: the file cannot be written.
+        """
+        from doorstep.metrics.picture import plot_series  # here: plots import evaluations, and these metrics
+
+        summed = MetricsStore()
+        summed.merge(self, without=("replica", "scheduler"))
+        plot_series(path, list(summed))
 
     # ---- Trace
 

@@ -83,7 +83,7 @@ class Requests:
         self._submissions = Submissions(self._engine << (64 - _ENGINE_BITS - INDEX_BITS))
         in_use = self._submissions.policies_in_use
         self._policies = PolicyTable(
-            config.max_policies, config.simulator, in_use, lambda number, policy: None, load_for_ray
+            config.max_policies, config.simulator, in_use, lambda number, policy, name: None, load_for_ray
         )
         self._checks = RequestChecks(config, self._policies)
         self._lock = threading.RLock()

@@ -210,13 +210,13 @@ def _policies_in_use(lock: threading.RLock, submissions: Submissions) -> frozens
         return submissions.policies_in_use()
 
 
-def _tell(natives: NativePolicies, states: RowStates, number: int, policy: Any) -> None:
-    """The policy gets a number; None: that of the number has it no longer."""
+def _tell(natives: NativePolicies, states: RowStates, number: int, policy: Any, name: str) -> None:
+    """The policy, which metrics call so, gets a number; None: that of the number has it no longer."""
     if policy is None:
         natives.take_back(number)
         states.forget(number)
     else:
-        natives.give(number, policy)
+        natives.give(number, policy, name)
 
 
 def _tend(lock: threading.RLock, submissions: Submissions, natives: NativePolicies, policies: PolicyTable) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 from doorstep._native._generated import PolicyKind
 from doorstep._native.rollouts import EngineHandle
 from doorstep.errors import ArgumentError
+from doorstep.metrics.labels import labels_text
 from doorstep.policy import Policy
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.policies import BUILT_IN
@@ -45,13 +46,14 @@ class NativePolicies:
         self._failing: set[int] = set()
         self._next_renewal = 0.0
 
-    def give(self, number: int, policy: Any) -> None:
-        """The number stands for this policy.
+    def give(self, number: int, policy: Any, name: str) -> None:
+        """The number stands for this policy, which metrics call so.
 
         Raises:
             StateError: the module's weights are elsewhere.
         """
         with self._lock:
+            self._engine.label_policy(number, labels_text({"policy": name}))
             if not isinstance(policy, Policy):
                 self._engine.set_policy(number, BUILT_IN.get(type(policy), PolicyKind.CALLER))
                 return

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, final
 
 from doorstep._arguments import refuse
+from doorstep._files import printable
 from doorstep._native._generated import PolicyKind
 from doorstep._observations import or_default
 from doorstep.config import SimulatorConfig
@@ -21,6 +22,7 @@ from doorstep.rollouts.request import check_policy
 BUILT_IN = {RandomPolicy: PolicyKind.RANDOM, IdlePolicy: PolicyKind.IDLE}
 
 _UNUSED = object()
+_NAME_LETTERS = 60
 
 
 @final
@@ -32,7 +34,7 @@ class PolicyTable:
         most: how many there may be.
         simulator: the rules of the engine's simulators.
         in_use: the numbers that unanswered requests have.
-        tell: told a number and the policy that gets it, or None when its policy has it no longer.
+        tell: told a number, the policy that gets it, and what it is called; or None when its policy has it no longer.
         load: makes a policy of what requests have; None: `load_policy()`.
     """
 
@@ -41,7 +43,7 @@ class PolicyTable:
         most: int,
         simulator: SimulatorConfig,
         in_use: Callable[[], AbstractSet[int]],
-        tell: Callable[[int, Any], None],
+        tell: Callable[[int, Any, str], None],
         load: Callable[[Any], Any] | None = None,
     ) -> None:
         self._num_agents, self._in_use, self._tell = simulator.num_agents, in_use, tell
@@ -78,7 +80,7 @@ class PolicyTable:
         for other, its in list(self._numbers.items()):
             if its == number:
                 self._drop(other, number)
-        self._tell(number, policy)
+        self._tell(number, policy, _name_of(given))
         numbers = {**self._numbers, key: number}
         self._given[number], self._policies[number], self._numbers = given, policy, numbers
         return number
@@ -86,7 +88,7 @@ class PolicyTable:
     def _drop(self, key: Any, number: int) -> None:
         numbers = {other: its for other, its in self._numbers.items() if other != key}
         self._numbers, self._given[number], self._policies[number] = numbers, _UNUSED, _UNUSED
-        self._tell(number, None)
+        self._tell(number, None, "")
 
     def drop_unused(self) -> None:
         """Refers no longer to policies that no unanswered request has, but for names."""
@@ -119,6 +121,15 @@ def _load(given: Any) -> Any:
     policy = load_policy(given)
     check_policy(policy)
     return policy
+
+
+def _name_of(policy: Any) -> str:
+    """What metrics call it: the text that requests have, the policy's `name`, or that of the function or class. At most
+    60 letters, the last ones."""
+    names = [os.fspath(policy)] if isinstance(policy, (str, os.PathLike)) else []
+    names += [getattr(policy, "name", None), getattr(policy, "__name__", None), type(policy).__name__]
+    name = next(name for name in names if isinstance(name, str) and name)
+    return printable(name).replace("\0", "\\0")[-_NAME_LETTERS:]
 
 
 def _identity(policy: Any) -> Any:

@@ -102,7 +102,7 @@ def run_script(folder: str) -> dict[str, Any]:
         os.chdir(here)
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def act(agent: Any, observations: torch.Tensor) -> Any:
     choices, _, _ = agent.get_action(observations)
     return as_actions(choices.numpy())

@@ -99,7 +99,7 @@ def train(config: TrainingConfig, meter: Meter) -> Any:
     return policy_of_rows(lambda observations: act(agent, torch.from_numpy(observations)))
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def act(agent: PPO, observations: torch.Tensor) -> Any:
     actions, _ = agent.act(observations, None, timestep=0, timesteps=0)
     return actions.numpy()

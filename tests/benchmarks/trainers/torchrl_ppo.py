@@ -100,7 +100,7 @@ def update(config: TrainingConfig, loss: ClipPPOLoss, optimizer: torch.optim.Opt
             optimizer.step()
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def act(policy: Any, normalize: Any, observations: torch.Tensor) -> Any:
     data = normalize(TensorDict({"agents": {"observation": observations}}))
     with set_exploration_type(ExplorationType.RANDOM):

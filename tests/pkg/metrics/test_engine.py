@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.pkg.metrics.test_series import parsed
-from tests.pkg.rollouts.playing import assert_equal_results, results_of, some_requests, walk
+from tests.pkg.rollouts.playing import NUM_INPUTS, assert_equal_results, results_of, some_requests, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
@@ -141,6 +142,108 @@ def test_the_time_of_a_policy_is_told_by_its_kind() -> None:
         assert called.minimum >= 0.02
         assert 5 <= called.count <= 20
         assert 0 <= idle.maximum < 0.02
+
+
+class Named:
+    name = 'my "policy"'
+
+    def __call__(self, rows: Any) -> Any:
+        return walk(rows)
+
+
+class Nameless:
+    def __call__(self, rows: Any) -> Any:
+        return walk(rows)
+
+
+def test_policies_are_told_by_their_names(tmp_path: Path) -> None:
+    def odd(rows: Any) -> Any:
+        return walk(rows)
+
+    odd.__name__ = "\0" + "ü" * 100 + "\ud800"
+    path = tmp_path / "stored.safetensors"
+    shutil.copy(Path(doorstep.policy.__file__).with_name("trained.safetensors"), path)
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        for policy in ("random", "trained", str(path), walk, Named(), Nameless(), odd):
+            assert len(results_of(engine, some_requests(3, policy=policy))) == 3
+        assert engine.metrics is not None
+        names = {one.labels["policy"]: one.labels["kind"] for one in engine.metrics if "policy" in one.labels}
+    kinds = {"random": "random", "trained": "native", str(path)[-60:]: "native"}
+    called = ("walk", 'my "policy"', "Nameless", "ü" * 54 + "\\ud800")
+    assert names == kinds | dict.fromkeys(called, "caller")
+
+
+def test_a_policy_that_gets_the_number_of_another_has_its_own_name() -> None:
+    def first(rows: Any) -> Any:
+        return walk(rows)
+
+    def second(rows: Any) -> Any:
+        return walk(rows)
+
+    config = RolloutConfig(SimulatorConfig(4, num_threads=1), max_policies=1)
+    with RolloutEngine(config) as engine:
+        for policy in (first, second, first):
+            results_of(engine, [EpisodeRequest(policy=policy, max_steps=3)])
+        assert engine.metrics is not None
+        assert count(engine, "policy_seconds", policy="first") == 6
+        assert count(engine, "policy_seconds", policy="second") == 3
+
+
+def test_a_name_that_raises_is_raised_at_once_and_ends_no_replica() -> None:
+    class Raising(Nameless):
+        @property
+        def name(self) -> str:
+            raise ValueError("no name")
+
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        with pytest.raises(ValueError, match="no name"):
+            engine.submit(EpisodeRequest(policy=Raising(), max_steps=3))
+        assert len(results_of(engine, some_requests(3))) == 3
+
+
+@pytest.mark.slow
+def test_policies_without_room_for_their_series_are_played_and_counted() -> None:
+    store = MetricsStore()
+    with RolloutEngine(SimulatorConfig(4, num_threads=1), metrics=store) as engine:
+        for number in range(16384 - len(list(store))):
+            store.counter(f"n{number}")
+        with pytest.raises(doorstep.ArgumentError, match="16384 series"):
+            store.counter("one_more")
+        for policy in ("random", "idle", walk):
+            assert {result.reason for result in results_of(engine, some_requests(5, policy=policy))} == {"time"}
+    counted = {series.name: series.count for series in store if series.name in ("dropped_series", "requests_answered")}
+    assert counted["dropped_series"] == 3
+    assert "policy_seconds" not in {series.name for series in store}
+
+
+def test_actions_of_logits_that_are_not_finite_are_counted() -> None:
+    torch = pytest.importorskip("torch")
+    broken = torch.nn.Linear(NUM_INPUTS, 19)
+    policy = doorstep.load_policy(broken)
+    torch.nn.init.constant_(broken.weight, float("nan"))
+    with RolloutEngine(SimulatorConfig(4, num_threads=1), on_error="return") as engine:
+        failed = results_of(engine, [EpisodeRequest(policy=(policy, "idle")) for _ in range(3)])
+        assert {result.reason for result in failed} == {"failed"}
+        results_of(engine, some_requests(3))
+        assert count(engine, "nonfinite_actions") == 3
+
+
+def test_a_picture_is_drawn_of_what_was_recorded(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        assert engine.metrics is not None
+        with pytest.raises(doorstep.StateError, match="no time series"):
+            MetricsStore().plot(tmp_path / "empty.svg")
+        results_of(engine, [*some_requests(5), *some_requests(5, policy=walk)])
+        engine.drain()
+        engine.metrics.plot(tmp_path / "metrics.svg")
+        with pytest.raises(doorstep.ArgumentError, match=r"\.png"):
+            engine.metrics.plot(tmp_path / "metrics.txt")
+        shown = {series.name for series in engine.metrics if series.count}
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.svg"]
+    texts = set(re.findall(r"<!-- (.*?) -->", (tmp_path / "metrics.svg").read_text("utf-8")))
+    assert {name for name in shown if name.endswith("_seconds")} <= texts
+    assert any("requests_answered 10;" in text for text in texts)
 
 
 def test_labels_tell_replica_and_scheduler() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +85,17 @@ def test_quantiles_are_within_one_percent() -> None:
     assert (sketch.minimum, sketch.maximum) == (values.min(), values.max())
 
 
+def test_quantiles_of_the_last_seconds_leave_out_what_is_older(monkeypatch: pytest.MonkeyPatch) -> None:
+    sketch = MetricsStore().sketch("s")
+    sketch._handle.record(1000, 0)  # at the start of this machine's clock, or of a process that has just begun
+    for value in (1, 2, 3):
+        sketch.add(value)
+    assert sketch.quantile(1) == pytest.approx(1000, rel=0.01)
+    assert sketch.quantiles([0, 0.5, 1], seconds=1) == pytest.approx([1, 2, 3], rel=0.01)
+    assert sketch.quantile(0.5, seconds=60) == pytest.approx(2, rel=0.01)
+    assert MetricsStore().sketch("s").quantile(0.5, seconds=60) == 0
+
+
 def test_a_time_series_knows_when() -> None:
     series = MetricsStore().time_series("t")
     second = 1_000_000_000
@@ -96,6 +109,25 @@ def test_a_time_series_knows_when() -> None:
     series.add(5, 100_000 * second)
     assert len(series.points()) <= 512
     assert (series.count, series.sum, series.last) == (101, 455, 5)
+
+
+def test_a_part_of_a_store_has_its_labels_and_is_in_the_whole() -> None:
+    store = MetricsStore(trace=10)
+    a, b = store.labelled(engine="a"), store.labelled(engine="b", run=7)
+    a.counter("n", by="x").add(3)
+    b.counter("n", by="x").add(4)
+    store.counter("n", by="y").add(8)
+    assert store.labelled(engine="a") is a
+    assert [series.labels for series in a] == [{"by": "x", "engine": "a"}]
+    assert (a.total("n").value, b.total("n", run=7).value) == (3, 4)
+    assert (store.total("n", engine="a").value, store.total("n").value) == (3, 15)
+    del store
+    assert a.counter("n", by="x").value == 3
+    for labels in ({}, {"engine": "x" * 300}, {"1": "x"}):
+        with pytest.raises(doorstep.ArgumentError, match="label"):
+            a.labelled(**labels)
+    with pytest.raises(doorstep.ArgumentError, match="engine"):
+        a.counter("n", engine="b")
 
 
 def test_totals_leave_out_the_other_labels() -> None:
@@ -186,6 +218,20 @@ def test_json_has_every_number() -> None:
     assert (c["kind"], c["last"], c["points"]["sum"], c["points"]["count"]) == ("time_series", 3, [3], [1])
 
 
+def test_a_table_has_a_row_for_each_series(tmp_path: Path) -> None:
+    store = MetricsStore()
+    store.counter("a", x='comma, "quote"').add(7)
+    store.sketch("b", y="2").add(2)
+    store.time_series("c").add(-3.5)
+    store.to_csv(tmp_path / "metrics.csv")
+    with open(tmp_path / "metrics.csv", newline="", encoding="utf-8") as file:
+        a, b, c = csv.DictReader(file)
+    assert (a["name"], a["x"], a["y"], a["count"], a["sum"]) == ("a", 'comma, "quote"', "", "7", "")
+    assert (b["x"], b["y"], b["mean"], b["quantile_0.99"], b["last"]) == ("", "2", "2.0", "2.0", "")
+    assert (c["minimum"], c["last"], c["quantile_0.5"]) == ("-3.5", "-3.5", "")
+    assert [row["type"] for row in (a, b, c)] == ["counter", "sketch", "time_series"]
+
+
 def test_bad_arguments_change_nothing() -> None:
     store = MetricsStore()
     counter, sketch, series = store.counter("a"), store.sketch("b"), store.time_series("c")
@@ -200,6 +246,10 @@ def test_bad_arguments_change_nothing() -> None:
         lambda: sketch.add(-1),
         lambda: sketch.add(math.nan),
         lambda: sketch.quantile(1.1),
+        lambda: sketch.quantile(0.5, seconds=0),
+        lambda: sketch.quantile(0.5, seconds=60.1),
+        lambda: sketch.quantile(0.5, seconds=math.nan),
+        lambda: sketch.quantile(0.5, seconds="60"),  # type: ignore[arg-type]
         lambda: series.add(math.inf),
         lambda: store.merge(store),
         lambda: store.merge(None),  # type: ignore[arg-type]

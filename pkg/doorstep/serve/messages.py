@@ -1,0 +1,103 @@
+"""What clients send and get: requests and results as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from doorstep._arguments import nearest, refuse, shown
+from doorstep._configs.checked import within
+from doorstep._documents import from_json, to_json
+from doorstep.errors import ArgumentError, DoorstepError
+from doorstep.levels.files import level_from
+from doorstep.policy.sampling import SamplingParams
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult
+
+_FIELDS = ("seed", "level", "policy", "sampling", "max_steps", "priority", "deadline", "record", "tag")
+_RECORDED = ("actions", "observations")
+_ARRAYS = ("returns", "max_y", "actions", "observations", "rewards", "last_observations")
+_NUMBERS = ("id", "reason", "length", "queued_seconds", "played_seconds", "replica", "error")
+
+# What clients name policies by, and what requests of the engine then have.
+Policies = Mapping[str, Any]
+
+
+# ---- Requests
+
+
+def requests_of(text: bytes, policies: Policies, most: int) -> list[EpisodeRequest]:
+    """The requests of a list, each an object with the fields of an `EpisodeRequest`.
+
+    Raises:
+        ArgumentError: names the entry and the field, as `requests[3].seed`.
+    """
+    entries = from_json(text)
+    if not isinstance(entries, list) or not 1 <= len(entries) <= most:
+        refuse("requests", f"a list of 1 to {most} objects", entries)
+    return [_request_of(f"requests[{i}]", entry, policies) for i, entry in enumerate(entries)]
+
+
+def _request_of(name: str, entry: Any, policies: Policies) -> EpisodeRequest:
+    if not isinstance(entry, dict):
+        refuse(name, "an object with fields of a doorstep.EpisodeRequest", entry)
+    with within(name):
+        for field in entry:
+            if field not in _FIELDS:
+                hint = nearest(field, _FIELDS) or f"the fields are {', '.join(_FIELDS)}"
+                raise ArgumentError(f"{shown(field)} is not a field of a request", argument=field, hint=hint)
+        return EpisodeRequest(**{**entry, **_objects_of(entry, policies)})
+
+
+def _objects_of(entry: dict[str, Any], policies: Policies) -> dict[str, Any]:
+    """The fields that are no numbers."""
+    objects: dict[str, Any] = {"policy": _policy_of(entry.get("policy", next(iter(policies))), policies)}
+    if entry.get("level") is not None:
+        objects["level"] = level_from("level", entry["level"])
+    if entry.get("sampling") is not None:
+        with within("sampling"):
+            objects["sampling"] = SamplingParams.from_dict(entry["sampling"])
+    recorded = entry.get("record", ())
+    names = [recorded] if isinstance(recorded, str) else recorded
+    if not isinstance(names, (list, tuple)) or not all(name in _RECORDED for name in names):
+        refuse("record", "some of " + ", ".join(map(repr, _RECORDED)), recorded)
+    return {**objects, "record": tuple(names)}
+
+
+def _policy_of(named: Any, policies: Policies) -> Any:
+    if isinstance(named, list):
+        return tuple(_policy_of(one, policies) if isinstance(one, str) else _refuse(one, policies) for one in named)
+    return policies[named] if isinstance(named, str) and named in policies else _refuse(named, policies)
+
+
+def _refuse(named: Any, policies: Policies) -> Any:
+    refuse("policy", f"{', '.join(map(repr, policies))}, or a list of these, one for each agent", named)
+
+
+# ---- Answers
+
+
+def result_line(index: int, result: EpisodeResult) -> bytes:
+    """A line with the result of request `index` of the list. Numbers that are not finite are null; the hash, which has
+    64 bits, is hexadecimal."""
+    arrays = {name: _plain(array) for name in _ARRAYS if (array := getattr(result, name)) is not None}
+    fields = {name: getattr(result, name) for name in _NUMBERS}
+    answer = {"index": index, "tag": result.request.tag, **fields, "state_hash": f"{result.state_hash:016x}", **arrays}
+    return to_json(answer).encode() + b"\n"
+
+
+def error_line(error: Exception) -> bytes:
+    return to_json(error_of(error)).encode() + b"\n"
+
+
+def error_of(error: Exception) -> dict[str, Any]:
+    argument = error.argument if isinstance(error, DoorstepError) else ""
+    return {"error": {"type": type(error).__name__, "message": str(error), "argument": argument}}
+
+
+def _plain(array: Any) -> Any:
+    if not np.isfinite(array).all():
+        array = np.where(np.isfinite(array), array, None)
+    return array.tolist()

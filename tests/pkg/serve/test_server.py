@@ -1,0 +1,336 @@
+"""An engine over HTTP: results are the engine's, whatever a client sends or omits to read."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("aiohttp")
+
+from tests.pkg.metrics.test_series import parsed
+from tests.pkg.rollouts.playing import some_requests
+from tests.pkg.serve.serving import PATIENCE, Served, Waiting, failing, head_of, served
+
+import doorstep
+from doorstep import RolloutEngine, SimulatorConfig
+from doorstep.serve import serve, server
+
+POLICIES = {"random": "random", "still": "idle", "failing": failing}
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def engine() -> Iterator[RolloutEngine]:
+    with RolloutEngine(SimulatorConfig(8, num_threads=1, max_levels=1)) as made:
+        yield made
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def in_flight(at: Served) -> int:
+    return int(json.loads(at.call("GET", "/info")[2])["in_flight"])
+
+
+# ---- What is answered
+
+
+def test_results_are_those_of_the_engine(engine: RolloutEngine) -> None:
+    level = doorstep.levels.curated()["one door"]
+    documents = [
+        {"seed": 7 * i, "max_steps": 1 + i * 11 % 40, "policy": "random", "record": ["observations"]} for i in range(20)
+    ]
+    documents += [{"seed": 3, "level": level.to_dict(), "policy": ["still", "random"], "max_steps": 5, "tag": 2**63}]
+    expected = engine.run([
+        *some_requests(20, record=("observations",)),
+        doorstep.EpisodeRequest(seed=3, level=level, policy=("idle", "random"), max_steps=5, tag=2**63),
+    ])
+    with served(engine, POLICIES) as at:
+        results = at.play(documents)
+    for index, (result, own) in enumerate(zip(results, expected, strict=True)):
+        assert (result["index"], result["reason"], result["length"]) == (index, own.reason, own.length)
+        assert (result["tag"], int(result["state_hash"], 16)) == (own.request.tag, own.state_hash)
+        for name in ("returns", "max_y", "actions", "observations", "rewards", "last_observations"):
+            if getattr(own, name) is not None:
+                np.testing.assert_array_equal(np.float32(result[name]), getattr(own, name), name)
+        assert ("actions" in result) == (own.actions is not None)
+
+
+def test_a_policy_that_raises_fails_its_episodes_alone(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at:
+        failed, played = at.play([{"policy": "failing", "max_steps": 2}, {"max_steps": 2}])
+    assert (failed["reason"], failed["length"]) == ("failed", 0)
+    assert "a policy that fails" in failed["error"]
+    assert (played["reason"], played["error"]) == ("time", "")
+
+
+def test_results_are_streamed_when_their_episodes_end(engine: RolloutEngine) -> None:
+    waiting = Waiting()
+    with served(engine, {**POLICIES, "waiting": waiting}) as at:
+        with at.begin([{"policy": "waiting", "max_steps": 1}]) as first, first.makefile("rb") as answer:
+            assert waiting.acts.wait(PATIENCE)
+            assert answer.readline().startswith(b"HTTP/1.1 200")  # the head comes before the result
+            waiting.may_act.set()
+            while (line := answer.readline()) and b'"index"' not in line:
+                pass
+        assert b'"reason": "time"' in line
+
+
+def test_metrics_are_those_of_the_engine(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at:
+        at.play([{"max_steps": 3}] * 5)
+        status, headers, text = at.call("GET", "/metrics")
+    assert (status, headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    samples = parsed(text.decode())
+    assert sum(samples["doorstep_requests_submitted_total"].values()) == 5
+    assert any('policy="random"' in labels for labels in samples["doorstep_policy_seconds"])
+
+
+def test_info_tells_config_policies_and_limits(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at:
+        info = json.loads(at.call("GET", "/info")[2])
+    assert info["policies"] == list(POLICIES)
+    assert doorstep.RolloutConfig.from_dict(info["config"]) == engine.config
+    assert info["limits"] == {"in_flight": 4096, "body_bytes": 8 << 20}
+
+
+def test_an_engine_that_measures_nothing_has_no_metrics() -> None:
+    metrics = doorstep.metrics.MetricsConfig(enabled=False)
+    config = doorstep.RolloutConfig(SimulatorConfig(1, num_threads=1), metrics=metrics)
+    with RolloutEngine(config) as engine, served(engine, POLICIES) as at:
+        assert at.refusal("GET", "/metrics")[0] == 404
+
+
+# ---- What is refused
+
+
+def entry(**fields: Any) -> Any:
+    return [{"seed": 1}, fields]
+
+
+BAD_BODIES: list[tuple[Any, str]] = [
+    (b"", "text"),
+    (b"{", "text"),
+    (b"\xff\xfe", "text"),
+    (b"[" * 100_000, "text"),
+    (b'[{"seed": 1, "seed": 2}]', "text"),
+    (b'[{"seed": 1' + b"0" * 10_000 + b"}]", "text"),
+    ({}, "requests"),
+    ([], "requests"),
+    ("random", "requests"),
+    ([{}] * 4097, "requests"),
+    ([[]], "requests[0]"),
+    ([None], "requests[0]"),
+    (entry(sed=1), "requests[1].sed"),
+    (entry(seed=1.5), "requests[1].seed"),
+    (entry(seed=True), "requests[1].seed"),
+    (entry(seed=-1), "requests[1].seed"),
+    (entry(max_steps="5"), "requests[1].max_steps"),
+    (entry(max_steps=0), "requests[1].max_steps"),
+    (b'[{"deadline": NaN}]', "requests[0].deadline"),
+    (entry(deadline=-1), "requests[1].deadline"),
+    (entry(tag=2**64), "requests[1].tag"),
+    (entry(record=["stream"]), "requests[1].record"),
+    (entry(record={"actions": 1}), "requests[1].record"),
+    (entry(record=[["actions"]]), "requests[1].record"),
+    (entry(policy=None), "requests[1].policy"),
+    (entry(policy="os:getcwd"), "requests[1].policy"),
+    (entry(policy="idle"), "requests[1].policy"),  # a policy, but not a name that is offered
+    (entry(policy=[["random", "random"]]), "requests[1].policy"),
+    (entry(policy=["random"]), "policy"),  # of two agents
+    (entry(sampling={"temperature": "hot"}), "requests[1].sampling.temperature"),
+    (entry(sampling=[]), "requests[1].sampling.values"),
+    (entry(level="curated"), "requests[1].level.doorstep"),
+    (entry(level={"doorstep": "level", "version": 1, "walls": 3}), "requests[1].level.spawns"),
+]
+
+
+def test_bodies_that_are_no_requests_are_refused_and_named(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at:
+        for body, argument in BAD_BODIES:
+            status, error = at.refusal("POST", "/episodes", body)
+            assert (status, error["type"], error["argument"]) == (400, "ArgumentError", argument), (body, error)
+        assert in_flight(at) == 0
+        assert len(at.play([{"max_steps": 1}])) == 1
+    assert engine.metrics is not None
+    assert engine.metrics.total("requests_answered", reason="time").value == 1
+
+
+def test_huge_bodies_are_refused_before_they_are_read(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at:
+        assert at.refusal("POST", "/episodes", b" " * (server.MOST_BYTES + 1))[0] == 413
+        assert at.play([{"max_steps": 1}])[0]["reason"] == "time"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "rebound.example"}, 403),
+        ({"Host": "127.0.0.1.rebound.example:80"}, 403),
+        ({"Host": "[::1"}, 403),
+        ({"Host": ""}, 403),
+        ({"Origin": "http://other.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+)
+def test_pages_of_other_sites_are_refused(engine: RolloutEngine, headers: dict[str, str], status: int) -> None:
+    with served(engine, POLICIES) as at:
+        assert at.refusal("POST", "/episodes", [{}], **headers)[0] == status
+        assert at.call("GET", "/info", Host="localhost")[0] == 200
+        assert at.call("GET", "/info", Host="[::1]:99", Origin="http://[::1]:99")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"\x16\x03\x01\x02",  # the beginning of TLS
+        head_of("Content-Length: x"),
+        head_of("Content-Length: 4", "Content-Length: 5") + b"[{}]",
+        head_of("Transfer-Encoding: chunked") + b"zz\r\n[{}]\r\n0\r\n\r\n",
+        head_of("X: " + "a" * 100_000),
+        b"GET /info HTTP/1.1\r\n\r\n",  # without Host
+    ],
+)
+def test_what_is_no_http_is_refused_and_fills_no_log(
+    engine: RolloutEngine, sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with served(engine, POLICIES) as at:
+        with socket.create_connection(("127.0.0.1", at.port), PATIENCE) as connection:
+            connection.sendall(sent)
+            assert connection.recv(100).split()[1] == b"400"
+        assert at.play([{"max_steps": 1}])[0]["reason"] == "time"
+    assert capfd.readouterr().err == ""
+
+
+def test_other_pages_and_methods_are_errors_in_json(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at:
+        assert at.refusal("GET", "/")[0] == 404
+        assert at.refusal("GET", "/episodes")[0] == 405
+        assert at.refusal("POST", "/metrics", [])[0] == 405
+
+
+def test_a_token_is_needed_where_there_is_one(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES, token=TOKEN) as at:
+        assert at.refusal("GET", "/metrics")[0] == 401
+        for wrong in ("", TOKEN, f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer é"):
+            assert at.refusal("GET", "/info", Authorization=wrong)[0] == 401
+        assert at.call("GET", "/info", Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+def test_other_machines_need_a_token(engine: RolloutEngine) -> None:
+    for host in ("0.0.0.0", "::", "localhost.example", "192.168.1.1"):
+        with pytest.raises(doorstep.ArgumentError, match="--token-file"):
+            serve(engine, POLICIES, host=host)
+    with served(engine, POLICIES, host="0.0.0.0", token=TOKEN) as at:
+        assert at.call("GET", "/info", Authorization=f"Bearer {TOKEN}", Host="machine.example")[0] == 200
+        assert at.refusal("GET", "/info", Host="machine.example")[0] == 401
+
+
+def test_bad_arguments_are_refused(engine: RolloutEngine) -> None:
+    bad: list[dict[str, Any]] = [
+        {"policies": {}},
+        {"policies": ["random"]},
+        {"policies": {1: "random"}},
+        {"policies": {"scripted": "scripted"}},
+        {"policies": {"wrong": "randm"}},
+        {"host": ""},
+        {"host": None},
+        {"port": -1},
+        {"port": 65536},
+        {"port": "80"},
+        {"token": "short"},
+        {"token": "0123456789abcdef\n"},
+        {"token": b"0123456789abcdef"},
+        {"engine": None},
+    ]
+    for change in bad:
+        arguments = {"engine": engine, "policies": POLICIES, **change}
+        with pytest.raises(doorstep.ArgumentError, match=next(iter(change))):
+            serve(arguments.pop("engine"), arguments.pop("policies"), **arguments)
+
+
+# ---- Limits, clients that go, ends
+
+
+def test_too_many_episodes_at_once_are_to_be_tried_again(
+    engine: RolloutEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_EPISODES", 3)
+    waiting = Waiting()
+    with served(engine, {"waiting": waiting}) as at:
+        with at.begin([{"max_steps": 1}] * 2):
+            assert waiting.acts.wait(PATIENCE)
+            status, headers, _ = at.call("POST", "/episodes", [{}, {}])
+            assert (status, headers["Retry-After"]) == (429, "1")
+            waiting.may_act.set()
+            wait_until(lambda: in_flight(at) == 0)
+        assert len(at.play([{"max_steps": 1}] * 3)) == 3
+
+
+def test_a_client_that_disconnects_cancels_its_requests(engine: RolloutEngine) -> None:
+    waiting = Waiting()
+    with served(engine, {"waiting": waiting}) as at:
+        with at.begin([{"max_steps": 50}] * 20):
+            assert waiting.acts.wait(PATIENCE)
+        wait_until(lambda: in_flight(at) == 0)
+        waiting.may_act.set()
+        assert engine.drain(PATIENCE)
+        assert engine.metrics is not None
+        assert engine.metrics.total("requests_answered", reason="cancelled").value == 20
+        assert at.play([{"max_steps": 1}])[0]["reason"] == "time"
+
+
+def test_a_client_that_reads_nothing_is_left(engine: RolloutEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "WRITE_SECONDS", 0.05)
+    with served(engine, POLICIES) as at:
+        with at.begin([{"record": "observations"}] * 60) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            wait_until(lambda: in_flight(at) == 0)
+        assert engine.drain(PATIENCE)
+
+
+def test_a_body_that_does_not_come_is_not_awaited_for_ever(
+    engine: RolloutEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
+    with served(engine, POLICIES) as at, socket.create_connection(("127.0.0.1", at.port), PATIENCE) as connection:
+        connection.sendall(head_of("Content-Length: 9") + b"[")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_the_end_of_the_server_is_the_last_line_of_a_stream(engine: RolloutEngine) -> None:
+    waiting = Waiting()
+    with served(engine, {"waiting": waiting}) as at:
+        connection = at.begin([{"max_steps": 1}])
+        assert waiting.acts.wait(PATIENCE)
+    with connection, connection.makefile("rb") as answer:
+        assert b'{"error": {"type": "ClosedError"' in answer.read()
+    waiting.may_act.set()
+    assert engine.drain(PATIENCE)
+
+
+def test_an_engine_that_was_closed_is_unavailable() -> None:
+    engine = RolloutEngine(SimulatorConfig(1, num_threads=1))
+    engine.close()
+    with served(engine, POLICIES) as at:
+        status, error = at.refusal("POST", "/episodes", [{}])
+        assert (status, error["type"]) == (503, "ClosedError")
+        assert at.call("GET", "/metrics")[0] == 200
+
+
+def test_a_port_that_is_taken_is_an_error(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at, pytest.raises(OSError, match=str(at.port)):
+        serve(engine, POLICIES, port=at.port)
