@@ -1,5 +1,7 @@
 // Episodes that begin with a seed and a level of their own, and engines that play requests, through the C API.
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include "draws.h"
 #include "engines.h"
 #include "math/threefry.h"
+#include "processes.h"
 
 using namespace doorstep;
 
@@ -561,71 +564,86 @@ void a_closed_engine_answers_everything() {
     }
 }
 
-// An engine of three replicas whose metrics have no room left, so that all fail in their first step but for those that
-// have played before.
-struct FailingEngine {
-    ds_metrics metrics;
-    PlayingEngine engine;
+// Requests for three replicas, which name them in turn.
+std::vector<ds_episode_request> requests_for_three() {
+    auto asked = some_requests(300);
+    for (ds_episode_request& one : asked) one.replica = static_cast<int32_t>(one.tag % 3);
+    return asked;
+}
 
-    explicit FailingEngine(int64_t num_warm)
-        : metrics(made_metrics()),
-          engine({.num_worlds = 3, .num_replicas = 3, .controller = DS_CONTROLLER_CALLER, .metrics = metrics}) {
-        std::vector<ds_episode_request> warm(1);
-        warm[0].max_steps = 1;
-        for (int64_t i = 0; i < num_warm; ++i) {
-            warm[0].replica = static_cast<int32_t>(2 - i);
-            warm[0].policies[1] = 1;
-            engine.play(warm);
-        }
-        ds_status status = DS_STATUS_OK;
-        for (int i = 0; !status; ++i) {
-            ds_series series;
-            const std::string label = "i=\"" + std::to_string(i) + "\"";
-            status = ds_metrics_open_series(metrics, DS_SERIES_COUNTER, "fill", label.c_str(), "", &series);
-            if (!status) CHECK_EQUAL(ds_series_release(series), DS_STATUS_OK);
-        }
-        CHECK_EQUAL(status, DS_STATUS_INVALID_ARGUMENT);
-    }
-    ~FailingEngine() { CHECK_EQUAL(ds_metrics_release(metrics), DS_STATUS_OK); }
-    static ds_metrics made_metrics() {
-        ds_metrics metrics;
-        CHECK_EQUAL(ds_metrics_create(0, &metrics), DS_STATUS_OK);
-        return metrics;
-    }
-    std::vector<ds_episode_request> requests() const {
-        auto asked = some_requests(300);
-        for (ds_episode_request& one : asked) one.replica = static_cast<int32_t>(one.tag % 3);
-        return asked;
-    }
-    ds_status failure(int64_t number) const {
-        ds_replica_info info;
-        info.struct_size = sizeof info;
-        return ds_engine_get_replica(engine.handle, number, &info);
-    }
-};
-
-void other_replicas_play_what_a_failed_one_had() {
-    const FailingEngine failing(1);
-    for (const auto& [tag, told] : by_tag(failing.engine.play(failing.requests()))) {
-        CHECK(told.replica == 2 && told.reason == DS_EPISODE_TIME);
-    }
-    CHECK_EQUAL(failing.engine.info().num_playing, 1);
-    CHECK(failing.failure(0) == DS_STATUS_INVALID_ARGUMENT && last_message_has("series"));
-    CHECK(failing.failure(1) == DS_STATUS_INVALID_ARGUMENT && failing.failure(2) == DS_STATUS_OK);
+void other_replicas_play_what_an_ended_one_had() {
+    const PlayingEngine engine({.num_worlds = 3, .num_replicas = 3, .controller = DS_CONTROLLER_CALLER});
+    engine.submit(requests_for_three());
+    for (const int64_t number : {0, 1}) CHECK_EQUAL(ds_engine_end_replica(engine.handle, number), DS_STATUS_OK);
+    engine.drain();
+    const auto results = by_tag(engine.take_all());
+    CHECK_EQUAL(results.size(), 300);
+    for (const auto& [tag, told] : results) CHECK(told.reason == DS_EPISODE_TIME);
+    std::vector<ds_episode_request> late(1);
+    CHECK_EQUAL(by_tag(engine.play(late)).at(0).replica, 2);
+    CHECK_EQUAL(engine.info().num_playing, 1);
 }
 
 void an_engine_ends_with_its_last_replica() {
-    const FailingEngine failing(0);
-    failing.engine.submit(failing.requests());
-    CHECK_EQUAL(ds_engine_join(failing.engine.handle, -1), DS_STATUS_OK);
-    CHECK_EQUAL(failing.engine.info().unanswered, 0);
-    const auto results = by_tag(failing.engine.take_all());
+    const PlayingEngine engine({.num_worlds = 3, .num_replicas = 3, .controller = DS_CONTROLLER_CALLER});
+    auto asked = requests_for_three();
+    for (ds_episode_request& one : asked) one.policies[0] = 3;  // of a caller that never returns its rows
+    engine.submit(asked);
+    for (const int64_t number : {0, 1, 2}) CHECK_EQUAL(ds_engine_end_replica(engine.handle, number), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_OK);
+    CHECK_EQUAL(engine.info().unanswered, 0);
+    const auto results = by_tag(engine.take_all());
     CHECK_EQUAL(results.size(), 300);
-    for (const auto& [tag, told] : results) CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
+    for (const auto& [tag, told] : results) CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_CLOSED);
     uint64_t id, accepted;
     const ds_episode_request one = {};
-    CHECK_EQUAL(ds_engine_submit(failing.engine.handle, &one, 1, -1, &id, &accepted), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, -1, &id, &accepted), DS_STATUS_CLOSED);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need terabytes of address space
+// Leaves this process so much more address space, bytes.
+void limit_memory(uint64_t bytes) {
+    unsigned long pages = 0;
+    FILE* file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    const uint64_t all = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
+    const rlimit limit{all, all};
+    CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+// There is no memory for the rows that its callers are to be given, of 4,000 worlds.
+void a_replica_that_fails_says_why() {
+    const int status = run_in_child([] {
+        const PlayingEngine engine({.num_worlds = 4000});
+        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
+        std::vector<ds_episode_request> asked(4000);
+        for (ds_episode_request& one : asked) one.policies[0] = one.policies[1] = 3;
+        for (ds_episode_request& one : asked) one.max_steps = 1;
+        engine.play(asked);  // now queues have room for as many
+        for (ds_episode_request& one : asked) one.max_steps = 0;
+        engine.submit(asked);
+        while (engine.info().waiting > 0) usleep(100);
+        limit_memory(2 << 20);
+        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_CALLER, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_OK);
+        ds_replica_info info;
+        info.struct_size = sizeof info;
+        CHECK_EQUAL(ds_engine_get_replica(engine.handle, 0, &info), DS_STATUS_OUT_OF_MEMORY);
+        CHECK(last_message_has("rows that await actions"));
+        CHECK_EQUAL(engine.info().unanswered, 0);
+        CHECK_EQUAL(engine.info().outputs, 4000);
+        ds_episode_output told;
+        uint64_t taken;
+        CHECK_EQUAL(ds_engine_take(engine.handle, 1, 0, &told, &taken), DS_STATUS_OK);
+        CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
+}
+#else
+void a_replica_that_fails_says_why() {}
+#endif
 
 // close(), end_replica(), set_policy() and release() while replicas play, and submissions all the time.
 void threads_may_end_engines_at_any_moment() {
@@ -808,8 +826,9 @@ int main() {
     RUN(replicas_give_back_what_they_play);
     RUN(running_episodes_are_cancelled_and_expire);
     RUN(a_closed_engine_answers_everything);
-    RUN(other_replicas_play_what_a_failed_one_had);
+    RUN(other_replicas_play_what_an_ended_one_had);
     RUN(an_engine_ends_with_its_last_replica);
+    RUN(a_replica_that_fails_says_why);
     RUN(threads_may_end_engines_at_any_moment);
     RUN(forked_children_have_copies);
     RUN(requests_are_checked);
