@@ -57,8 +57,8 @@ ds_status ds_metrics_label(ds_metrics metrics, const char* labels, ds_metrics* p
     if (!labels) return fail_null("labels");
     if (!part) return fail_null("part");
     if (const ds_status status = check_labels(labels)) return status;
-    const Ref<MetricsStore> whole = metrics_stores.find(metrics);
-    if (!whole) return fail_closed("metrics");
+    const Ref<MetricsStore> whole = metrics_stores.find(metrics, "metrics");
+    if (!whole) return last_status();
     return give(metrics_stores, Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(whole, labels)),
                 "a part of a store of metrics", part);
 }
