@@ -32,16 +32,12 @@ NAMES = {
     "ds_series": "a series",
     "ds_config": "a configuration",
     "ds_shared_level": "a level",
-    "ds_request_queue": "a request queue",
-    "ds_output_queue": "an output queue",
-    "ds_replica": "a replica",
     "ds_engine": "an engine",
     "ds_cameras": "cameras",
 }
 # Of which the fixture has handles of its own.
 RELEASED = (
-    *("ds_memory", "ds_metrics", "ds_series", "ds_shared_level"),
-    *("ds_replica", "ds_request_queue", "ds_output_queue", "ds_engine"),
+    *("ds_memory", "ds_metrics", "ds_series", "ds_shared_level", "ds_engine"),
 )
 HEADERS = (parse_header(), parse_header(RENDER_HEADER_PATH))
 STRUCTS = dict(native.STRUCTURES + render.STRUCTURES)
@@ -95,19 +91,10 @@ def handles() -> Iterator[dict[str, int]]:
             "ds_config simulator": config.simulator.native_handle,  # for the parameter of this name
             "ds_metrics": new_handle(functions.ds_metrics_create, 0),
             "ds_shared_level": new_handle(functions.ds_shared_level_create, ctypes.byref(level), 2),
-            "ds_engine": new_handle(functions.ds_engine_create, config.native_handle, 0),
+            "ds_engine": new_handle(functions.ds_engine_create, config.native_handle, None, 0),
         }
         made["ds_series"] = new_handle(
             functions.ds_metrics_open_series, made["ds_metrics"], native.SeriesKind.SKETCH, b"waits", b"", b""
-        )
-        made["ds_request_queue"] = new_handle(functions.ds_engine_get_waiting_queue, made["ds_engine"])
-        made["ds_output_queue"] = new_handle(functions.ds_engine_get_output_queue, made["ds_engine"])
-        made["ds_replica"] = new_handle(
-            functions.ds_replica_create,
-            config.simulator.native_handle,
-            made["ds_request_queue"],
-            made["ds_output_queue"],
-            0,
         )
         yield made
         for name in RELEASED:

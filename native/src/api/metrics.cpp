@@ -56,9 +56,9 @@ ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics) {
 ds_status ds_metrics_label(ds_metrics metrics, const char* labels, ds_metrics* part) {
     if (!labels) return fail_null("labels");
     if (!part) return fail_null("part");
-    if (const ds_status status = check_labels(labels)) return status;
     const Ref<MetricsStore> whole = metrics_stores.find(metrics, "metrics");
     if (!whole) return last_status();
+    if (const ds_status status = check_labels(labels)) return status;
     return give(metrics_stores, Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(whole, labels)),
                 "a part of a store of metrics", part);
 }

@@ -254,9 +254,9 @@ ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, ui
 
 ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels) {
     if (!labels) return fail_null("labels");
-    if (const ds_status status = check_labels(labels)) return status;
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
+    if (const ds_status status = check_labels(labels)) return status;
     if (const ds_status status = check_range("index", "", index, 0, found->policies().size() - 1)) return status;
     PolicyLabels copy;
     strcpy(copy.text, labels);
