@@ -162,12 +162,15 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     return value
 
 
+_LONGEST_TIMEOUT = 1e9  # seconds, three decades, which int64 holds as nanoseconds
+
+
 def check_timeout(value: object) -> float | None:
     """Seconds, or None for no limit."""
     if value is None:
         return None
-    if not is_number(value) or not 0 <= value <= _LARGEST_FLOAT64:
-        refuse("timeout", "None or a number of seconds, at least 0", value)
+    if not is_number(value) or not 0 <= value <= _LONGEST_TIMEOUT:
+        refuse("timeout", "None or a number of seconds, 0 to 1e9", value)
     return float(value)
 
 

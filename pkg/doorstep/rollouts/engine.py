@@ -293,13 +293,18 @@ class RolloutEngine:
 
     # ---- The end ----
 
-    def close(self) -> None:
-        """Ends the engine: requests without a result get one, "failed". Results can still be taken. Waits for policies
-        that are being called."""
+    def close(self, timeout: float | None = None) -> None:
+        """Ends the engine: requests without a result get one, "failed". Results can still be taken.
+
+        Args:
+            timeout: seconds to wait for policies that are being called, for each thread; None: without limit. After it
+                they are left to end by themselves.
+        """
+        limit = check_timeout(timeout)
         if self._parts.is_copy:
             return
         self._parts.end()
-        self._parts.join()
+        self._parts.join(limit)
         self._finalizer.detach()  # it refers to policies, which may refer to the engine
 
     def __enter__(self) -> RolloutEngine:

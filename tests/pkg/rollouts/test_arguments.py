@@ -127,6 +127,8 @@ def test_batches_are_checked(arguments: dict[str, Any], message: str) -> None:
         lambda engine: engine.get_records(timeout=math.nan),
         lambda engine: engine.get_records(most=1.5),
         lambda engine: engine.drain(timeout=-1),
+        lambda engine: engine.drain(timeout=1e300),
+        lambda engine: engine.close(timeout=-1),
         lambda engine: engine.cancel(-1),
         lambda engine: engine.cancel("x"),
         lambda engine: RolloutEngine(3),  # type: ignore[arg-type]

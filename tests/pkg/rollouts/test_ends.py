@@ -265,6 +265,26 @@ def test_engines_that_are_dropped_end() -> None:
     for thread in threads:
         thread.join(20)
         assert not thread.is_alive()
+    assert is_soon(lambda: not alive())  # the threads of its replicas are not joined
+
+
+def test_a_close_with_a_timeout_leaves_a_policy_that_does_not_return() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def waits(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        entered.set()
+        leave.wait(20)
+        return np.zeros((len(observations), 4), np.int32)
+
+    engine = RolloutEngine(SimulatorConfig(2))
+    engine.submit(EpisodeRequest(policy=waits))
+    assert entered.wait(20)
+    begin = time.monotonic()
+    engine.close(timeout=0.05)
+    assert time.monotonic() - begin < 10
+    leave.set()
+    engine.close()
+    assert not alive()
 
 
 def test_engines_in_cycles_end_wherever_they_are_collected() -> None:
