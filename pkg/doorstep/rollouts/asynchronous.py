@@ -127,14 +127,15 @@ class AsyncEpisodes:
             those that have ended, with the trajectory of all agents, else None. None of it is overwritten later.
 
         Raises:
-            StateError: all environments wait to be sent; or an episode failed, whose `EpisodeResult` is the exception's
-                `result`. Its environment, `result.request.tag`, counts as received: what is sent to it begins its next
-                episode. The others are returned later.
+            StateError: all environments wait to be sent; a policy calls, which cannot wait; or an episode failed, whose
+                `EpisodeResult` is the exception's `result`. Its environment, `result.request.tag`, counts as received:
+                what is sent to it begins its next episode. The others are returned later.
             ClosedError: they were closed.
             TimeoutError: too few were ready in time. They are returned later.
         """
         changed = self._exchange.changed
         limit = TimeLimit(check_timeout(timeout))
+        self._engine._core.threads.check_wait(timeout)
         with changed:
             self._check_open()
             if len(self._received) == self.num_envs:
@@ -142,7 +143,6 @@ class AsyncEpisodes:
             while not self._is_batch_ready():
                 if (left := limit.left(SLICE_SECONDS)) == 0:
                     raise TimeoutError(f"{len(self._exchange.ready)} environments are ready")
-                self._engine._core.threads.check_wait(timeout)
                 changed.wait(left)
             rows = list(self._exchange.ready.values())[: self.batch_size]
             failed = [row for row in rows if self._raises and row.ended is not None and row.ended.reason == "failed"]
