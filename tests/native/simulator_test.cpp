@@ -140,7 +140,7 @@ void* step_until_closed(void* argument) {
     return nullptr;
 }
 
-// A step that another thread is in the middle of, until it is let go on.
+// A step of another thread that does not end before the test allows it.
 struct HeldStep {
     ds_simulator simulator = make_simulator(20, 1);
     std::atomic<bool> holds{false}, is_held{false};

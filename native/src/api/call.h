@@ -50,10 +50,6 @@ ds_status give_handle(Ref<Resource> made, ds_resource* handle);
 // Whether a fork waits for changes of the handles to complete. False if no memory was left when the library was loaded.
 bool has_fork_handlers();
 
-// The same, and from now on a fork waits for the simulator's running step.
-bool watch_forks(Simulator* simulator);
-void unwatch_forks(Simulator* simulator);
-
 // ---- New handles
 
 // A handle for the caller to an object that may be shared. OUT_OF_MEMORY if there is no object, or no room for a handle.

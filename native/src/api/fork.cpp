@@ -18,7 +18,6 @@
 namespace doorstep {
 namespace {
 
-
 template <class Function>
 void for_each_registry(const Function& function) {
     function(simulators);
@@ -68,13 +67,5 @@ bool handlers_installed = false;
 }  // namespace
 
 bool has_fork_handlers() { return handlers_installed; }
-
-bool watch_forks(Simulator* simulator) {
-    if (!has_fork_handlers()) return false;
-    list_open(simulator);
-    return true;
-}
-
-void unwatch_forks(Simulator* simulator) { unlist_open(simulator); }
 
 }  // namespace doorstep

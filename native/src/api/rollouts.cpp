@@ -280,7 +280,7 @@ ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* row
 }
 
 ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause) {
-    if (const ds_status status = check_range("cause", "0 is none", cause, 0, INT64_MAX)) return status;
+    if (const ds_status status = check_range("cause", "0 if the rows have actions", cause, 0, INT64_MAX)) return status;
     if (cause == 0 && !actions) return fail_null("actions");
     const Ref<Engine> found = find_engine(engine);
     return found ? found->desk().give_back(id, actions, cause) : last_status();

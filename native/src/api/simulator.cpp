@@ -2,6 +2,7 @@
 #include "api/configs.h"
 #include "exec/cpu/cpu_simulator.h"
 #include "exec/cuda/cuda_simulator.h"
+#include "exec/open_simulators.h"
 
 namespace doorstep {
 namespace {
@@ -12,7 +13,7 @@ void close_simulator(Simulator* simulator) {
     simulator->closed = true;
     const bool ended = simulator->close();
     simulator->turn.unlock();
-    unwatch_forks(simulator);
+    unlist_open(simulator);
     // No call updates a closed simulator, but work begun or recorded earlier may still use the attachment
     if (ended) simulator->attachment.release();
 }
@@ -45,9 +46,10 @@ ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* s
     Ref<Simulator> made;
     if (const ds_status status = make_simulator(*given.fields(), &made)) return status;
     const char* hint = "close other simulators, or raise the memory limit";
-    if (!watch_forks(made.get())) {
+    if (!has_fork_handlers()) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", hint, "no memory is left for the fork handlers");
     }
+    list_open(made.get());
     const ds_simulator handle = simulators.insert(made);
     if (!handle) {
         close_simulator(made.get());

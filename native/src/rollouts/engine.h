@@ -7,8 +7,8 @@
 // A request is memory of the table that all queues share. It is in one place at a time: a queue, a world, or a list of
 // those that are over. It ends when its result is in the output queue, and until then whatever holds it can give it back.
 //
-// Lifetimes. A thread refers to the engine, so that the engine lives until its last thread has ended, whoever has
-// released its handle. Engine -> replicas -> queues, table, policies, desk; nothing below refers to the engine or to a
+// Lifetimes. A thread refers to the engine, so that the engine lives until its last thread has ended, also when
+// its handle has been released. Engine -> replicas -> queues, table, policies, desk; nothing below refers to the engine or to a
 // replica. Rows that a caller has, and data of outputs, have memory of their own, which outlives all of it.
 //
 // Callers. A pass steps the worlds whose actions are all there, begins episodes, and lets the others act. Rows of a caller's
@@ -20,7 +20,7 @@
 //
 // Locks, in the order in which they are taken: the turn of a replica's simulator, held by its thread except between two
 // passes and while it sleeps; then one of: the table's mutex (requests, queues, recorder), the output queue's, the policy
-// table's, the desk's; then a handle registry's. Nobody holds two of those in the middle. No thread waits for anything
+// table's, the desk's; then a handle registry's. No thread holds two of those in the middle. No thread waits for anything
 // but a turn with one of them held. A fork takes all of them in this order.
 #pragma once
 

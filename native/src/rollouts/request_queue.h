@@ -1,7 +1,7 @@
 // Requests that wait, in the order in which a scheduler wants them. Any number of threads submit and take.
 //
 // A queue may have branches, one for each replica. Its requests go there by themselves, as far as there is room: in turn,
-// or where each request says. Whoever submits or takes moves them on, with the one lock that all these queues have.
+// or where each request says. The thread that submits or takes moves them on, with the lock that all these queues share.
 #pragma once
 
 #include "rollouts/output_queue.h"

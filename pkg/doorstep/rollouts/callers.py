@@ -52,7 +52,7 @@ class Callers:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """The first thread, if there is none."""
+        """Starts the first thread unless one is running."""
         if not any(thread.is_alive() for thread in self._threads):
             self._add()
 
