@@ -142,9 +142,9 @@ class AsyncEpisodes:
                 raise StateError("all environments have been received", hint="send() actions for some of them first")
             while not self._is_batch_ready():
                 if (left := limit.left(SLICE_SECONDS)) == 0:
-                    raise TimeoutError(f"{len(self._exchange.ready)} environments are ready")
+                    raise TimeoutError(f"{len(self._ready())} environments are ready")
                 changed.wait(left)
-            rows = list(self._exchange.ready.values())[: self.batch_size]
+            rows = self._ready()[: self.batch_size]
             failed = [row for row in rows if self._raises and row.ended is not None and row.ended.reason == "failed"]
             for row in failed[:1] or rows:
                 self._received[row.env] = self._exchange.ready.pop(row.env)
@@ -152,14 +152,19 @@ class AsyncEpisodes:
             raise error_of(failed[0].ended)
         return self._batch(rows)
 
+    def _ready(self) -> list[Row]:
+        """Rows that can be received: an episode that ended before its actions were sent is told once they are."""
+        return [row for row in self._exchange.ready.values() if row.env not in self._received]
+
     def _is_batch_ready(self) -> bool:
         """With the lock held."""
         exchange = self._exchange
         self._check_open()
-        ready = len(exchange.ready)
+        ready = len(self._ready())
         if ready >= self.batch_size:
             return True
-        ended = [row for row in (*exchange.ready.values(), *self._received.values()) if row.ended is not None]
+        rows = (*exchange.ready.values(), *self._received.values())
+        ended = {row.env for row in rows if row.ended is not None}
         moving = self.num_envs - len(ended) - exchange.num_settled  # being simulated, or about to be
         if ready == 0 or moving == 0:
             return ready > 0

@@ -42,9 +42,8 @@ class _Block:
     """The environments of one call of a replica, which goes on when all have actions."""
 
     def __init__(self, envs: list[int], num_agents: int) -> None:
-        self.envs = envs
         self.actions = np.zeros((len(envs), num_agents, len(ACTIONS)), np.int32)
-        self.missing = len(envs)
+        self.missing = {env: place for place, env in enumerate(envs)}
 
 
 @final
@@ -63,13 +62,13 @@ class Exchange:
         self.num_blocked = 0  # replicas that wait for actions
         self.env_of: Callable[[int], int]  # by a library's tag
         self.is_ending: Callable[[], bool]  # the engine
-        self._places: dict[int, tuple[_Block, int]] = {}  # by environment of them: where its actions go
+        self._blocks: dict[int, _Block] = {}  # by environment of them
         self._envs: dict[tuple[int, int], int] = {}  # by replica and world
 
     @property
     def num_settled(self) -> int:
         """Environments of replicas that wait for actions."""
-        return len(self._places)
+        return len(self._blocks)
 
     def __call__(self, asked: AskedRows) -> NDArray[np.int32]:
         """Called by a replica. Waits until all rows have actions; int32 [R, 4].
@@ -80,9 +79,9 @@ class Exchange:
         with self.changed:
             rows = [self._row_at(asked, first) for first in range(0, len(asked.worlds), self._num_agents)]
             block = _Block([row.env for row in rows], self._num_agents)
-            for place, row in enumerate(rows):
+            for row in rows:
                 self.ready[row.env] = row
-                self._places[row.env] = block, place
+                self._blocks[row.env] = block
             self.num_blocked += 1
             self.changed.notify_all()
             while block.missing and not self.closed and not self.is_ending():
@@ -94,8 +93,7 @@ class Exchange:
 
     def _go_on(self, block: _Block) -> None:
         self.num_blocked -= 1
-        for env in block.envs:
-            del self._places[env]
+        self._blocks = {env: other for env, other in self._blocks.items() if other is not block}
         self.changed.notify_all()
 
     def _row_at(self, asked: AskedRows, first: int) -> Row:
@@ -107,17 +105,25 @@ class Exchange:
         return Row(self._envs[place], step, asked.observations[rows], rewards)
 
     def give(self, env: int, actions: NDArray[np.int32]) -> None:
-        """The actions [K, 4] of an environment that a replica waits for. With the lock held."""
-        block, place = self._places[env]
-        block.actions[place] = actions
-        block.missing -= 1
+        """The actions [K, 4] of an environment; unused if its episode has ended meanwhile. With the lock held."""
+        if block := self._blocks.get(env):
+            block.actions[block.missing[env]] = actions
+            self._settle(block, env)
+
+    def _settle(self, block: _Block, env: int) -> None:
+        del block.missing[env]
         if not block.missing:
             self._go_on(block)
 
     def end(self, row: Row) -> None:
-        """An environment whose episode has ended."""
+        """An environment whose episode has ended. It may have a row whose actions are missing: the policy of another
+        agent has failed. Its replica waits for them no longer."""
         with self.changed:
+            self.ready.pop(row.env, None)  # it waits longest no more
             self.ready[row.env] = row
+            block = self._blocks.pop(row.env, None)
+            if block and row.env in block.missing:
+                self._settle(block, row.env)
             self.changed.notify_all()
 
     def close(self) -> None:

@@ -406,6 +406,41 @@ def test_a_failure_is_a_result_where_it_was_asked_for() -> None:
         assert reasons.count("failed") == 1
 
 
+@pytest.mark.parametrize("is_received", [False, True], ids=["before it is received", "before it is sent"])
+def test_an_episode_fails_while_its_actions_are_awaited(is_received: bool) -> None:
+    fails = threading.Event()
+
+    def wait_and_fail(rows: Any) -> Any:
+        fails.wait(30)
+        raise ZeroDivisionError("of the other agent")
+
+    def request(env: int, episode: int) -> EpisodeRequest:
+        return EpisodeRequest(policy=wait_and_fail if (env, episode) == (1, 0) else "idle", max_steps=4, seed=env)
+
+    with AsyncEpisodes(config_of(3), agents=[1], request=request, on_error="return") as env:
+        await_rows(env, lambda ready: len(ready) == 3)
+        first = env.recv(30) if is_received else None
+        fails.set()
+        await_rows(env, lambda ready: 1 in ready and ready[1].ended is not None)
+        if first:
+            assert first[4]["result"].tolist() == [None] * 3
+            env.send(actions_for(first[0]), first[4]["env_id"])
+        reasons: list[tuple[int, str]] = []
+        while len(reasons) < 12:
+            observations, *_, info = env.recv(30)
+            reasons += [(one.request.tag, one.reason) for one in info["result"] if one is not None]
+            env.send(actions_for(observations), info["env_id"])
+        assert [one for one in reasons if one[1] == "failed"] == [(1, "failed")]
+        assert {number for number, _ in reasons} == {0, 1, 2}
+
+
+def await_rows(env: AsyncEpisodes, is_there: Callable[[dict[int, Any]], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_there(env._exchange.ready):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize(
     ("second", "error"),
     [(lambda: 1 // 0, ZeroDivisionError), (lambda: EpisodeRequest(level=LEVEL), ArgumentError), (int, ArgumentError)],
