@@ -298,9 +298,11 @@ struct LinesThat {
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarLines : 1;  // per agent
         if (Share::whole && !Filter::any(tile)) return;
-        for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride)
+        for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride) {
             if (Filter::includes(tile.records, item / (kItems * kAgents)))
                 call(LineItem<TileT>(tile, item / kItems, item % kItems));
+            if (item % (kItems * kAgents) == 0) tile.prefetch_next(item / (kItems * kAgents));
+        }
     }
 };
 

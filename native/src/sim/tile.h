@@ -181,10 +181,16 @@ struct Tile {
     int64_t first;  // slot of world 0 of the tile
     int count;      // worlds in this tile
     WorldRequest request{};
+    const char* next = nullptr;  // blocks of the tile that the worker takes next, where it prefetches them
 
     DS_METHOD W& world(int i) const {
         DS_ASSERT(i >= 0 && i < count);
         return *reinterpret_cast<W*>(blocks + i * Pitch);
+    }
+    DS_METHOD void prefetch_next(int i) const {
+        constexpr int kCacheLine = 64;
+        if (next)
+            for (int byte = 0; byte < Pitch; byte += kCacheLine) prefetch(next + i * Pitch + byte);
     }
 };
 

@@ -64,6 +64,7 @@ void create(const Simulation& simulation, int64_t first, int64_t count, uint32_t
 uint32_t step(const Simulation& simulation, int64_t first, int64_t count, uint64_t* ticks) {
     uint32_t trouble = kTroubleNone;
     for_each_tile(simulation, first, count, [&](auto& block, auto& tile) {
+        if (tile.first + tile.count < first + count) tile.next = tile.blocks + tile.count * kBlockBytes<W>;
         step_tile(block, tile, CpuWatch{ticks});
         trouble |= trouble_of(tile);
     });
