@@ -71,6 +71,9 @@ DS_INLINE NarrowBits operator&(NarrowBits a, NarrowBits b) { return {a.v & b.v};
 DS_INLINE NarrowBits operator|(NarrowBits a, NarrowBits b) { return {a.v | b.v}; }
 DS_INLINE NarrowBits operator^(NarrowBits a, NarrowBits b) { return {a.v ^ b.v}; }
 DS_INLINE NarrowBits minimum(NarrowBits a, NarrowBits b) { return {a.v < b.v ? a.v : b.v}; }
+DS_INLINE NarrowBits signed_minimum(NarrowBits a, NarrowBits b) {
+    return {static_cast<int32_t>(a.v) < static_cast<int32_t>(b.v) ? a.v : b.v};
+}
 // Element of an 8-entry table per lane; index below 8.
 DS_INLINE NarrowFloat look_up(const float* table, NarrowBits index) { return table[index.v]; }
 DS_INLINE float largest_lane(NarrowFloat a) { return a.v; }
@@ -136,6 +139,7 @@ DS_INLINE WideBits operator&(WideBits a, WideBits b) { return {_mm256_and_si256(
 DS_INLINE WideBits operator|(WideBits a, WideBits b) { return {_mm256_or_si256(a.v, b.v)}; }
 DS_INLINE WideBits operator^(WideBits a, WideBits b) { return {_mm256_xor_si256(a.v, b.v)}; }
 DS_INLINE WideBits minimum(WideBits a, WideBits b) { return {_mm256_min_epu32(a.v, b.v)}; }
+DS_INLINE WideBits signed_minimum(WideBits a, WideBits b) { return {_mm256_min_epi32(a.v, b.v)}; }
 DS_INLINE WideFloat look_up(const float* table, WideBits index) {
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.v);
 }

@@ -1,4 +1,4 @@
-// Statics as lanes: bits of those that overlap a rectangle, a height, or a ray's height.
+// Statics as lanes: bits of those that overlap a rectangle, a height, or a ray's height. Numbers of bodies as lanes.
 #pragma once
 
 #include "math/lanes.h"
@@ -20,6 +20,14 @@ DS_INLINE StaticLanes<Float> load_statics(const W& world, int lane) {
     const Float z = Float::load(world.statics.z + lane), top = z + Float::load(world.statics.size_z + lane);
     // An unused slot has no height
     return {x - hx, x + hx, y - hy, y + hy, z, select(is_nonzero(Float(), world.statics.kind + lane), top, z)};
+}
+
+// One number for agents, another for cubes. Lanes run over bodies.
+template <class Float, class W>
+DS_INLINE Float for_bodies(int lane, float of_agents, float of_cubes) {
+    float numbers[Float::kLanes];
+    for (int k = 0; k < Float::kLanes; k++) numbers[k] = lane + k < W::kAgents ? of_agents : of_cubes;
+    return Float::load(numbers);
 }
 
 template <class W>
