@@ -309,9 +309,8 @@ DS_INLINE void cast_at_tilted_cube(Lines& lines, const W& world, int i, Vec3 ori
 }
 
 // All bodies except the agent's own. A thread, with one body per lane, computes the sides of those that it may hit.
-template <class Lines, class W>
+template <FloatLanes Float, class Lines, class W>
 DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 origin, Span span) {
-    using Float = typename Lines::F;
     if constexpr (Float::kLanes == 1) {
         DS_ROLLED
         for (int i = 0; i < W::kBodies; i++) {
@@ -377,7 +376,7 @@ DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
 }
 
 // Casts `count` of an agent's lines, from `first` on.
-template <class Lines, class Statics, class W>
+template <FloatLanes Float, class Lines, class Statics, class W>
 DS_INLINE void cast_lines(const W& world, int agent, int first, int count, StaticsInSight sight, const Statics& statics,
                           float* out) {
     constexpr Span kEverywhere = {-1e30f, 1e30f};
@@ -388,34 +387,34 @@ DS_INLINE void cast_lines(const W& world, int agent, int first, int count, Stati
     const Span span = upward.reach();
     cast_at_statics(upward, world, statics, sight.solid & ~sight.near & statics.in_span(span), span);
     upward.write_to(lines);
-    cast_at_bodies(lines, world, agent, origin, span);
+    cast_at_bodies<Float>(lines, world, agent, origin, span);
     write_hits<Lines>(lines.forward, count, out + 2 * first);
     write_hits<Lines>(lines.backward, count, out + 2 * (first + kLidarLines));
 }
 
-// All lines of an agent, as lanes.
-template <FloatLanes Float, class W>
+// All lines of an agent, as Wide lanes; statics and bodies as those of Float.
+template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     StaticTable<Float, W> statics;
     const StaticsInSight sight =
         look_at_statics<Float>(world, lidar_origin(world, agent),
                                [&](int lane, const LidarSides<Float>& sides) { statics.set(lane, sides); });
-    cast_lines<LidarLines<Float, 16 / Float::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
+    cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
 }
 
 // A single line, for one CUDA thread. sight: statics_in_sight(), the same for all lines of the agent.
 template <class W>
 DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sight, float* out) {
     const LoadedStatics<W> statics{world, lidar_origin(world, agent)};
-    cast_lines<LidarLines<NarrowFloat, 1>>(world, agent, line, 1, sight, statics, out);
+    cast_lines<NarrowFloat, LidarLines<NarrowFloat, 1>>(world, agent, line, 1, sight, statics, out);
 }
 
 // The lines of an item: one of a thread, all of an agent where lanes are vectors.
-template <FloatLanes Float, class W>
+template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE void cast_item(const W& world, LineIndex line, StaticsInSight sight, float* out) {
     DS_ASSERT(line.line >= 0 && line.line < kLidarLines);
     if constexpr (Float::kLanes == 1) cast_line(world, line.agent, line.line, sight, out);
-    else cast_agent_lidar<Float>(world, line.agent, out);
+    else cast_agent_lidar<Float, Wide>(world, line.agent, out);
 }
 
 }  // namespace doorstep
