@@ -121,6 +121,7 @@ DS_INLINE StaticsInSight look_at_statics(const W& world, Vec3 origin, const Foun
     StaticsInSight sight{0, 0};
     DS_ROLLED
     for (int lane = 0; lane < W::kStatics; lane += Float::kLanes) {
+        if (!has_statics<Float>(world, lane)) continue;
         const StaticLanes<Float> s = load_statics<Float>(world, lane);
         const LidarSides<Float> sides = sides_from(s, origin);
         const auto solid = (s.bottom < z) & (z < s.top);
@@ -156,13 +157,14 @@ struct StaticTable {
         sides.max_y.store(max_y + lane);
     }
     DS_METHOD LidarSides<NarrowFloat> sides(int i) const { return {min_x[i], max_x[i], min_y[i], max_y[i]}; }
-    // Bits of the statics that rays reach.
-    DS_METHOD uint32_t in_span(Span span) const {
+    // Those of some statics that rays reach.
+    DS_METHOD uint32_t in_span(uint32_t some, Span span) const {
         const Float down(span.down), up(span.up);
         uint32_t bits = 0;
         for (int lane = 0; lane < W::kStatics; lane += Float::kLanes)
-            bits |= lane_bits((Float::load(min_y + lane) <= up) & (down <= Float::load(max_y + lane))) << lane;
-        return bits;
+            if (some >> lane & low_bits(Float::kLanes))
+                bits |= lane_bits((Float::load(min_y + lane) <= up) & (down <= Float::load(max_y + lane))) << lane;
+        return some & bits;
     }
     static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>&, Span) { return true; }
 };
@@ -176,7 +178,7 @@ struct LoadedStatics {
     DS_METHOD LidarSides<NarrowFloat> sides(int i) const {
         return sides_from(load_statics<NarrowFloat>(world, i), origin);
     }
-    static DS_METHOD uint32_t in_span(Span) { return ~0u; }
+    static DS_METHOD uint32_t in_span(uint32_t some, Span) { return some; }
     static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>& sides, Span span) {
         return sides.min_y.v <= span.up && span.down <= sides.max_y.v;
     }
@@ -385,7 +387,7 @@ DS_INLINE void cast_lines(const W& world, int agent, int first, int count, Stati
     UpwardLines<Lines> upward(lines);
     cast_at_statics(upward, world, statics, sight.near, kEverywhere);
     const Span span = upward.reach();
-    cast_at_statics(upward, world, statics, sight.solid & ~sight.near & statics.in_span(span), span);
+    cast_at_statics(upward, world, statics, statics.in_span(sight.solid & ~sight.near, span), span);
     upward.write_to(lines);
     cast_at_bodies<Float>(lines, world, agent, origin, span);
     write_hits<Lines>(lines.forward, count, out + 2 * first);

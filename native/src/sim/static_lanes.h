@@ -30,6 +30,12 @@ DS_INLINE Float for_bodies(int lane, float of_agents, float of_cubes) {
     return Float::load(numbers);
 }
 
+// Whether any of these statics exists. Worlds that play the reference's levels only use all vectors of them.
+template <class Float, class W>
+DS_INLINE bool has_statics(const W& world, int lane) {
+    return !W::kPlaysLevels || lane_bits(is_nonzero(Float(), world.statics.kind + lane)) != 0;
+}
+
 template <class W>
 DS_INLINE StaticBox static_box(const W& world, int i) {
     const Vec3 half{0.5f * world.statics.size_x[i], 0.5f * world.statics.size_y[i], 0.5f * world.statics.size_z[i]};
@@ -55,7 +61,7 @@ DS_INLINE uint32_t statics_in(const W& world, Rectangle area) {
     uint32_t bits = 0;
     DS_ROLLED
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes)
-        bits |= lane_bits(overlap(load_statics<Float>(world, lane), area)) << lane;
+        if (has_statics<Float>(world, lane)) bits |= lane_bits(overlap(load_statics<Float>(world, lane), area)) << lane;
     return bits;
 }
 
