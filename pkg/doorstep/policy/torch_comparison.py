@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from doorstep._native._generated import LayerKind
 from doorstep.errors import ArgumentError
+from doorstep.policy.branch import Branch
 from doorstep.policy.heads import Heads
 from doorstep.policy.shapes import SIDES
 from doorstep.policy.torch_layers import LayerSpec
@@ -68,6 +69,10 @@ def _compare(path: str, module: nn.Module, values: torch.Tensor, *, is_part: boo
         is_called = len(dtypes) == 1
         heads = [_compare(f"{path}.heads.{index}", head, values) for index, head in enumerate(module.heads)]
         expected = torch.cat(heads, dim=-1)
+    elif isinstance(module, Branch):
+        is_called = len(dtypes) <= 1 and _may_be_called(module)
+        given = _compare(f"{path}.module", module.module, values[:, module.part], is_part=is_called)
+        expected = torch.cat([given, values], dim=-1)
     else:
         is_called, expected = True, _evaluate(layers, values).reshape(len(values), *(shape or values.shape[1:]))
     if is_called:
@@ -75,9 +80,9 @@ def _compare(path: str, module: nn.Module, values: torch.Tensor, *, is_part: boo
     return expected
 
 
-def _may_be_called(module: nn.Sequential) -> bool:
+def _may_be_called(module: nn.Sequential | Branch) -> bool:
     return all(
-        _may_be_called(one) if isinstance(one, nn.Sequential) else not isinstance(one, NOT_IN_SEQUENTIAL)
+        _may_be_called(one) if isinstance(one, (nn.Sequential, Branch)) else not isinstance(one, NOT_IN_SEQUENTIAL)
         for one in module._modules.values()
     )
 

@@ -17,6 +17,7 @@ from doorstep._arguments import is_integer
 from doorstep._native import ACTIONS
 from doorstep._native._generated import LayerKind
 from doorstep.errors import ArgumentError
+from doorstep.policy.branch import Branch
 from doorstep.policy.heads import Heads
 from doorstep.policy.shapes import array_shapes, is_optional
 from doorstep.policy.torch_arranged import (
@@ -102,6 +103,21 @@ def _read_heads(path: str, module: Heads, shape: RowShape) -> Read:
             _refuse_type(at, f"is a {type(head).__name__}, but heads are Linear")
         layers += [replace(layer, is_head=True) for layer in read_module(at, head, shape)[0]]
     return layers, (sum(layer.num_outputs for layer in layers),)
+
+
+def _read_branch(path: str, module: Branch, shape: RowShape) -> Read:
+    flat_shape(path, module, shape)
+    width, first, size = module.num_features, module.part.start, module.part.stop - module.part.start
+    found, given = read_module(f"{path}.module", module.module, (size,))
+    if given is None or len(given) != 1:
+        refuse_module(f"{path}.module", f"gives {given} for a row", "end it with nn.Flatten()")
+    layers = [
+        LayerSpec(path, module, LayerKind.KEEP, width),
+        LayerSpec(path, module, LayerKind.TAKE, width, size, shape={"first": first} if first else {}),
+        *found,
+        LayerSpec(path, module, LayerKind.APPEND, given[0], given[0] + width),
+    ]
+    return layers, (given[0] + width,)
 
 
 # ---- Layers ----
@@ -226,6 +242,7 @@ _FUNCTIONS = {functional.relu: nn.ReLU(), functional.gelu: nn.GELU()}  # as modu
 READERS: dict[type, Reader] = {
     nn.Sequential: _read_sequential,
     Heads: _read_heads,
+    Branch: _read_branch,
     nn.Linear: _read_linear,
     nn.Conv1d: read_convolution(1),
     nn.Conv2d: read_convolution(2),

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 from tests.pkg.policy.networks import NUM_LOGITS  # noqa: E402
 from torch import nn  # noqa: E402
 
-from doorstep.policy import SamplingParams  # noqa: E402
+from doorstep.policy import Branch, SamplingParams  # noqa: E402
 from doorstep.policy.files import StoredPolicy, write_policy  # noqa: E402
 from doorstep.policy.torch_modules import read_layers  # noqa: E402
 
@@ -88,7 +88,26 @@ NETWORKS: dict[str, Callable[[], Modules]] = {
         nn.Flatten(),
         head(24),
     ],
+    "branch": lambda: [
+        nn.Unflatten(1, (94,)),
+        Branch(94, slice(32, 92), lidar()),
+        nn.LayerNorm(8 * 26 + 94),
+        head(8 * 26 + 94),
+    ],
+    "branch of a branch": lambda: [
+        nn.Unflatten(1, (94,)),
+        Branch(94, slice(0, 90), nn.Sequential(Branch(90, slice(20, 80), encoder_of_lidar()), nn.Linear(150, 7))),
+        head(101),
+    ],
 }
+
+
+def lidar() -> nn.Module:
+    return nn.Sequential(nn.Unflatten(1, (1, 30, 2)), nn.Conv2d(1, 8, (5, 2)), nn.ReLU(), nn.Flatten())
+
+
+def encoder_of_lidar() -> nn.Module:
+    return nn.Sequential(nn.Unflatten(1, (5, 12)), encoder_layer(), nn.Flatten())
 
 
 @pytest.fixture(autouse=True)
@@ -251,6 +270,12 @@ REFUSED: dict[str, tuple[Callable[[], Modules], str]] = {
         r"module\[1\] divides 10 values into \[3, 4\] \(pass sizes whose product is",
     ),
     "unknown size": (lambda: [nn.Unflatten(1, (-1, 4)), nn.Flatten(), head(12)], r"module\[0\] divides dimension 1 of row"),
+    "branch that is not flat": (
+        lambda: [Branch(94, slice(0, 60), nn.Unflatten(1, (2, 30))), head(154)],
+        r"module\[0\]\.module gives \(2, 30\) for a row \(end it with nn\.Flatten\(\)\)",
+    ),
+    "branch of tokens": (lambda: tokens(Branch(60, slice(0, 60), head(60))), r"module\[1\] is a Branch, which takes flat"),
+    "width of a branch": (lambda: [nn.Linear(9, 9), Branch(8, slice(0, 8), head(8)), head(27)], r"module\[1\] takes 8 v"),
     "rows divided": (lambda: [nn.Linear(4, 4), nn.Unflatten(0, (1, 8)), head(4)], r"module\[1\] divides dimension 0 of row"),
 }
 
@@ -261,6 +286,22 @@ def test_what_a_policy_does_not_evaluate_is_refused(name: str) -> None:
     with pytest.raises(doorstep.ArgumentError, match=f"^{message}") as raised:
         doorstep.load_policy(make())
     assert raised.value.argument == "module"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, slice(0, 1)), "num_features is 0; it must be an integer of at least 1"),
+        ((94, 32), r"part is 32; it must be a slice\(first, end\) of 0 to 94"),
+        ((94, slice(32, 95)), r"part is slice\(32, 95, None\)"),
+        ((94, slice(32, 32)), r"part is slice\(32, 32, None\)"),
+        ((94, slice(None, 32)), r"part is slice\(None, 32, None\)"),
+        ((94, slice(0, 90, 2)), r"part is slice\(0, 90, 2\)"),
+    ],
+)
+def test_a_part_of_a_branch_is_in_the_features(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=f"^{message}"):
+        Branch(*arguments, nn.Identity())
 
 
 @pytest.mark.parametrize("kind", [nn.Conv1d, nn.MultiheadAttention, nn.TransformerEncoderLayer])
