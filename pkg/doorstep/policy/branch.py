@@ -13,7 +13,7 @@ from doorstep._arguments import is_integer, refuse
 class Branch(torch.nn.Module):  # type: ignore[misc]
     """A module that gets a part of the features; what it gives is put before all of them.
 
-    The lidar is 30 samples of 2 values each, which begin at 32 in the flat observation of two agents:
+    The lidar is 30 rays of 2 values each, which begin at 32 in the flat observation of two agents:
 
     >>> import torch
     >>> from torch import nn

@@ -220,7 +220,10 @@ def attention(**options: Any) -> Modules:
 REFUSED: dict[str, tuple[Callable[[], Modules], str]] = {
     "groups": (lambda: conv(groups=2), r"module\[1\] has groups=2 \(pass groups=1\)"),
     "dilation": (lambda: conv(dilation=2), r"module\[1\] has dilation=\(2,\) \(pass dilation=1\)"),
-    "padding_mode": (lambda: conv(padding_mode="circular"), r"module\[1\] has padding_mode='circular' \(pass padding_m"),
+    "padding_mode": (
+        lambda: conv(padding_mode="circular"),
+        r"module\[1\] has padding_mode='circular' \(pass padding_m",
+    ),
     "same": (
         lambda: sequence(nn.Conv1d(2, 4, 4, padding="same"), outputs=1),
         r"module\[1\] has padding=\"same\" with kernel_size=\(4,\), which pads one side more \(use an odd kernel_size\)",
@@ -231,25 +234,49 @@ REFUSED: dict[str, tuple[Callable[[], Modules], str]] = {
         lambda: [nn.Conv1d(1, 4, 3), head(1)],
         r"module\[0\] is a Conv1d, which takes \[channels, length\]; .* flat rows \(put nn\.Unflatten\(1, \(channels, l",
     ),
-    "sequence": (lambda: sequence(nn.Conv2d(2, 4, 3), outputs=1), r"module\[1\] is a Conv2d, which takes \[channels, he"),
-    "transposed": (lambda: sequence(nn.ConvTranspose1d(2, 4, 3), outputs=1), r"module\[1\] is a ConvTranspose1d; a pol"),
-    "ceil_mode": (lambda: image(nn.MaxPool2d(2, ceil_mode=True), outputs=1), r"module\[1\] has ceil_mode=True \(pass ce"),
-    "pool dilation": (lambda: image(nn.MaxPool2d(2, dilation=2), outputs=1), r"module\[1\] has dilation=2 \(pass dilati"),
+    "sequence": (
+        lambda: sequence(nn.Conv2d(2, 4, 3), outputs=1),
+        r"module\[1\] is a Conv2d, which takes \[channels, he",
+    ),
+    "transposed": (
+        lambda: sequence(nn.ConvTranspose1d(2, 4, 3), outputs=1),
+        r"module\[1\] is a ConvTranspose1d; a pol",
+    ),
+    "ceil_mode": (
+        lambda: image(nn.MaxPool2d(2, ceil_mode=True), outputs=1),
+        r"module\[1\] has ceil_mode=True \(pass ce",
+    ),
+    "pool dilation": (
+        lambda: image(nn.MaxPool2d(2, dilation=2), outputs=1),
+        r"module\[1\] has dilation=2 \(pass dilati",
+    ),
     "indices": (lambda: image(nn.MaxPool2d(2, return_indices=True), outputs=1), r"module\[1\] has return_indices=True"),
     "divisor": (lambda: image(nn.AvgPool2d(2, divisor_override=3), outputs=1), r"module\[1\] has divisor_override=3"),
     "edges": (
         lambda: image(nn.AvgPool2d(3, padding=1, count_include_pad=False), outputs=1),
         r"module\[1\] has count_include_pad=False \(pass count_include_pad=True, or padding=0\)",
     ),
-    "rows attend": (lambda: attention(batch_first=False), r"module\[1\] has batch_first=False: .* \(pass batch_first=T"),
+    "rows attend": (
+        lambda: attention(batch_first=False),
+        r"module\[1\] has batch_first=False: .* \(pass batch_first=T",
+    ),
     "kdim": (lambda: attention(kdim=5), r"module\[1\] has kdim=5 and vdim=12, which are not embed_dim=12 \(leave out"),
-    "add_bias_kv": (lambda: attention(add_bias_kv=True), r"module\[1\] has add_bias_kv=True \(pass add_bias_kv=False\)"),
-    "add_zero_attn": (lambda: attention(add_zero_attn=True), r"module\[1\] has add_zero_attn=True \(pass add_zero_attn=F"),
+    "add_bias_kv": (
+        lambda: attention(add_bias_kv=True),
+        r"module\[1\] has add_bias_kv=True \(pass add_bias_kv=False\)",
+    ),
+    "add_zero_attn": (
+        lambda: attention(add_zero_attn=True),
+        r"module\[1\] has add_zero_attn=True \(pass add_zero_attn=F",
+    ),
     "tokens": (
         lambda: [nn.MultiheadAttention(12, 4, batch_first=True), head(12)],
         r"module\[0\] takes \[tokens, 12\]; what is before it gives flat rows \(put nn\.Unflatten\(1, \(tokens, 12\)\) be",
     ),
-    "width of tokens": (lambda: tokens(nn.MultiheadAttention(6, 2, batch_first=True)), r".* takes \[tokens, 6\]; .* \[5, 12"),
+    "width of tokens": (
+        lambda: tokens(nn.MultiheadAttention(6, 2, batch_first=True)),
+        r".* takes \[tokens, 6\]; .* \[5, 12",
+    ),
     "activation": (
         lambda: tokens(encoder_layer(activation=torch.sin)),
         r"module\[1\]\.activation is a function; a policy is made of modules",
@@ -263,20 +290,38 @@ REFUSED: dict[str, tuple[Callable[[], Modules], str]] = {
         lambda: tokens(nn.TransformerDecoderLayer(12, 3)),
         r"module\[1\] is a TransformerDecoderLayer; a policy is made of",
     ),
-    "memory of tokens": (lambda: tokens(nn.GRU(12, 12)), r"module\[1\] is a GRU, which takes flat rows; .* \[5, 12\] \(put"),
-    "logits of tokens": (lambda: tokens(head(12))[:2], r"module gives \[5, 19\] for a row; it must give flat logits: add"),
+    "memory of tokens": (
+        lambda: tokens(nn.GRU(12, 12)),
+        r"module\[1\] is a GRU, which takes flat rows; .* \[5, 12\] \(put",
+    ),
+    "logits of tokens": (
+        lambda: tokens(head(12))[:2],
+        r"module gives \[5, 19\] for a row; it must give flat logits: add",
+    ),
     "division": (
         lambda: [nn.Linear(10, 10), nn.Unflatten(1, (3, 4)), nn.Flatten(), head(12)],
         r"module\[1\] divides 10 values into \[3, 4\] \(pass sizes whose product is",
     ),
-    "unknown size": (lambda: [nn.Unflatten(1, (-1, 4)), nn.Flatten(), head(12)], r"module\[0\] divides dimension 1 of row"),
+    "unknown size": (
+        lambda: [nn.Unflatten(1, (-1, 4)), nn.Flatten(), head(12)],
+        r"module\[0\] divides dimension 1 of row",
+    ),
     "branch that is not flat": (
         lambda: [Branch(94, slice(0, 60), nn.Unflatten(1, (2, 30))), head(154)],
         r"module\[0\]\.module gives \(2, 30\) for a row \(end it with nn\.Flatten\(\)\)",
     ),
-    "branch of tokens": (lambda: tokens(Branch(60, slice(0, 60), head(60))), r"module\[1\] is a Branch, which takes flat"),
-    "width of a branch": (lambda: [nn.Linear(9, 9), Branch(8, slice(0, 8), head(8)), head(27)], r"module\[1\] takes 8 v"),
-    "rows divided": (lambda: [nn.Linear(4, 4), nn.Unflatten(0, (1, 8)), head(4)], r"module\[1\] divides dimension 0 of row"),
+    "branch of tokens": (
+        lambda: tokens(Branch(60, slice(0, 60), head(60))),
+        r"module\[1\] is a Branch, which takes flat",
+    ),
+    "width of a branch": (
+        lambda: [nn.Linear(9, 9), Branch(8, slice(0, 8), head(8)), head(27)],
+        r"module\[1\] takes 8 v",
+    ),
+    "rows divided": (
+        lambda: [nn.Linear(4, 4), nn.Unflatten(0, (1, 8)), head(4)],
+        r"module\[1\] divides dimension 0 of row",
+    ),
 }
 
 
