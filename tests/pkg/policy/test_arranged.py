@@ -1,5 +1,5 @@
-"""Convolutions, pools, tokens and attention: logits are PyTorch's, have the same bits in every batch, survive files, and
-what a policy does not evaluate is refused with the parameter and the remedy."""
+"""Convolutions, pools, tokens and attention: logits are PyTorch's, have the same bits in every batch, survive files,
+and what a policy does not evaluate is refused with the parameter and the remedy."""
 
 from __future__ import annotations
 
@@ -226,13 +226,13 @@ REFUSED: dict[str, tuple[Callable[[], Modules], str]] = {
     ),
     "same": (
         lambda: sequence(nn.Conv1d(2, 4, 4, padding="same"), outputs=1),
-        r"module\[1\] has padding=\"same\" with kernel_size=\(4,\), which pads one side more \(use an odd kernel_size\)",
+        r"module\[1\] has padding=\"same\" with kernel_size=\(4,\), which pads one side more \(use an odd kernel_s",
     ),
     "channels": (lambda: sequence(nn.Conv1d(3, 4, 3), outputs=1), r"module\[1\] has in_channels=3; .* gives \[2, 30\]"),
     "too small": (lambda: sequence(nn.Conv1d(2, 4, 31), outputs=1), r"module\[1\] cannot be read: a window of 31"),
     "flat rows": (
         lambda: [nn.Conv1d(1, 4, 3), head(1)],
-        r"module\[0\] is a Conv1d, which takes \[channels, length\]; .* flat rows \(put nn\.Unflatten\(1, \(channels, l",
+        r"module\[0\] is a Conv1d, which takes \[channels, length\]; .* flat rows \(put nn\.Unflatten\(1, \(chan",
     ),
     "sequence": (
         lambda: sequence(nn.Conv2d(2, 4, 3), outputs=1),
@@ -271,7 +271,7 @@ REFUSED: dict[str, tuple[Callable[[], Modules], str]] = {
     ),
     "tokens": (
         lambda: [nn.MultiheadAttention(12, 4, batch_first=True), head(12)],
-        r"module\[0\] takes \[tokens, 12\]; what is before it gives flat rows \(put nn\.Unflatten\(1, \(tokens, 12\)\) be",
+        r"module\[0\] takes \[tokens, 12\]; what is before it gives flat rows \(put nn\.Unflatten\(1, \(tokens, 12",
     ),
     "width of tokens": (
         lambda: tokens(nn.MultiheadAttention(6, 2, batch_first=True)),
@@ -358,7 +358,7 @@ def test_a_module_that_computes_something_else_is_refused(kind: type, monkeypatc
         return (found[0] * 1.1, None) if isinstance(found, tuple) else found * 1.1
 
     modules = {
-        nn.Conv1d: conv()[:2] + [nn.Flatten(), head(112)],
+        nn.Conv1d: [*conv()[:2], nn.Flatten(), head(112)],
         nn.MultiheadAttention: attention(),
         nn.TransformerEncoderLayer: tokens(encoder_layer()),
     }[kind]
