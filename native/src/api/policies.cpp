@@ -88,7 +88,8 @@ ds_status check_window(const ds_layer_config& config) {
                     "num_inputs is %lld; the shape has %d channels of %lld",
                     static_cast<long long>(config.num_inputs), shape.channels, static_cast<long long>(image));
     }
-    const int64_t places = places_of(shape).count(), channels = config.num_outputs / places;
+    const Places sides = places_of(shape);
+    const int64_t places = int64_t{sides.rows} * sides.columns, channels = config.num_outputs / places;
     if (config.num_outputs % places == 0 && (!is_pool || channels == shape.channels)) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "num_outputs",
                 "pass as many for each channel of the outputs; pools have the channels of the inputs",

@@ -14,27 +14,27 @@ template <class Shape>
 DS_METHOD void attend(const ds_layer_config& layer, float* query, const float* keys, const float* values,
                       float* scores, int64_t stride) {
     using Float = typename Shape::Float;
-    const int64_t tokens = num_tokens(layer), size = token_inputs(layer) / layer.shape.num_attention_heads;
-    const int64_t step = 3 * token_inputs(layer) * Shape::kRows;  // from a token to the next one
+    const int tokens = num_tokens(layer), size = token_inputs(layer) / layer.shape.num_attention_heads;
+    const int64_t step = int64_t{3} * token_inputs(layer) * Shape::kRows;  // from a token to the next one
     const Float scale = Float(1.f) / square_root(Float(static_cast<float>(size)));
     Float largest = -infinity<float>(), total = 0.f;
-    for (int64_t token = 0; token < tokens; token++) {
+    for (int token = 0; token < tokens; token++) {
         Float sum = 0.f;
-        for (int64_t i = 0; i < size; i++)
+        for (int i = 0; i < size; i++)
             sum = multiply_add(Float::load(query + i * Shape::kRows),
                                Float::load(keys + token * step + i * Shape::kRows), sum);
         sum = sum * scale;
         largest = maximum(largest, sum);
         sum.store(scores + token * stride);
     }
-    for (int64_t token = 0; token < tokens; token++) {
+    for (int token = 0; token < tokens; token++) {
         const Float weight = decay(Float::load(scores + token * stride) - largest);
         total = total + weight;
         weight.store(scores + token * stride);
     }
-    for (int64_t i = 0; i < size; i++) {
+    for (int i = 0; i < size; i++) {
         Float sum = 0.f;
-        for (int64_t token = 0; token < tokens; token++)
+        for (int token = 0; token < tokens; token++)
             sum = multiply_add(Float::load(scores + token * stride),
                                Float::load(values + token * step + i * Shape::kRows), sum);
         (sum / total).store(query + i * Shape::kRows);
@@ -44,13 +44,14 @@ DS_METHOD void attend(const ds_layer_config& layer, float* query, const float* k
 template <class Shape>
 DS_NOINLINE void attend_part(const ds_layer_config& layer, Part part, float* projected, float* scores) {
     constexpr int kVectors = Shape::kRows / Shape::kLanes;
-    const int64_t tokens = num_tokens(layer), heads = layer.shape.num_attention_heads, width = token_inputs(layer);
-    for (int64_t at = part.first; at < tokens * heads * kVectors; at += part.stride) {
-        const int64_t token = at / kVectors / heads, head = at / kVectors % heads;
-        float* const first = projected + head * (width / heads) * Shape::kRows + at % kVectors * Shape::kLanes;
-        attend<Shape>(layer, first + token * 3 * width * Shape::kRows, first + width * Shape::kRows,
-                      first + 2 * width * Shape::kRows, scores + part.first * Shape::kLanes,
-                      int64_t{part.stride} * Shape::kLanes);
+    const int heads = layer.shape.num_attention_heads, items = num_tokens(layer) * heads * kVectors;
+    const int64_t width = int64_t{token_inputs(layer)} * Shape::kRows;
+    for (int at = part.first; at < items; at += part.stride) {
+        const int token = at / kVectors / heads, head = at / kVectors % heads;
+        const int first_of_head = head * (token_inputs(layer) / heads);
+        float* const first = projected + int64_t{first_of_head} * Shape::kRows + at % kVectors * Shape::kLanes;
+        attend<Shape>(layer, first + token * 3 * width, first + width, first + 2 * width,
+                      scores + part.first * Shape::kLanes, int64_t{part.stride} * Shape::kLanes);
     }
 }
 

@@ -103,8 +103,8 @@ DS_NOINLINE void normalize_rows(const ds_layer_config& layer, float* values) {
 template <class Shape>
 DS_METHOD void normalize_part(const ds_layer_config& layer, Part part, float* values) {
     constexpr int kTogether = Shape::kVectors * Shape::kLanes, kParts = Shape::kRows / kTogether;
-    const int64_t size = token_inputs(layer) * Shape::kRows;
-    for (int64_t at = part.first; at < num_tokens(layer) * kParts; at += part.stride)
+    const int64_t size = int64_t{token_inputs(layer)} * Shape::kRows;
+    for (int at = part.first; at < num_tokens(layer) * kParts; at += part.stride)
         normalize_rows<Shape>(layer, values + at / kParts * size + at % kParts * kTogether);
 }
 

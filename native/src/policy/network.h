@@ -53,21 +53,26 @@ DS_INLINE int64_t state_size(const ds_layer_config& layer) {
     return layer.kind == DS_LAYER_LSTM ? 2 * layer.num_outputs : layer.kind == DS_LAYER_GRU ? layer.num_outputs : 0;
 }
 
-// Of a layer whose inputs are divided into tokens.
-DS_INLINE int64_t num_tokens(const ds_layer_config& layer) {
+// Of a layer whose inputs are divided into tokens. 32 bits: widths are at most DS_MAX_LAYER_WIDTH, and GPUs divide
+// numbers of 64 bits slowly.
+DS_INLINE int num_tokens(const ds_layer_config& layer) {
     return layer.shape.num_tokens > 1 ? layer.shape.num_tokens : 1;
 }
-DS_INLINE int64_t token_inputs(const ds_layer_config& layer) { return layer.num_inputs / num_tokens(layer); }
-DS_INLINE int64_t token_outputs(const ds_layer_config& layer) { return layer.num_outputs / num_tokens(layer); }
+DS_INLINE int token_inputs(const ds_layer_config& layer) {
+    return static_cast<int>(layer.num_inputs) / num_tokens(layer);
+}
+DS_INLINE int token_outputs(const ds_layer_config& layer) {
+    return static_cast<int>(layer.num_outputs) / num_tokens(layer);
+}
 
 // Places of a window.
 struct Places {
-    int64_t rows, columns;
-    DS_METHOD int64_t count() const { return rows * columns; }
+    int rows, columns;
+    DS_METHOD int count() const { return rows * columns; }
 };
 DS_INLINE Places places_of(const ds_layer_shape& shape) {
-    return {(int64_t{shape.height} + 2 * int64_t{shape.pad_height} - shape.kernel_height) / shape.stride_height + 1,
-            (int64_t{shape.width} + 2 * int64_t{shape.pad_width} - shape.kernel_width) / shape.stride_width + 1};
+    return {(shape.height + 2 * shape.pad_height - shape.kernel_height) / shape.stride_height + 1,
+            (shape.width + 2 * shape.pad_width - shape.kernel_width) / shape.stride_width + 1};
 }
 // Inputs that a window covers, of all channels.
 DS_INLINE int64_t window_inputs(const ds_layer_shape& shape) {
@@ -79,14 +84,14 @@ struct ArrayCounts {
     int64_t weights, biases, hidden_weights, hidden_biases;
 };
 DS_INLINE ArrayCounts array_counts(const ds_layer_config& layer) {
-    const int64_t inputs = token_inputs(layer), outputs = token_outputs(layer);
+    const int64_t inputs = token_inputs(layer), outputs = token_outputs(layer);  // products need 64 bits
     switch (layer.kind) {
         case DS_LAYER_LINEAR: return {outputs * inputs, outputs, 0, 0};
         case DS_LAYER_LAYER_NORM: return {inputs, inputs, 0, 0};
         case DS_LAYER_RMS_NORM: return {inputs, 0, 0, 0};
         case DS_LAYER_ATTENTION: return {3 * inputs * inputs, 3 * inputs, inputs * inputs, inputs};
         case DS_LAYER_CONV: {
-            const int64_t channels = layer.num_outputs / places_of(layer.shape).count();
+            const int channels = static_cast<int>(layer.num_outputs) / places_of(layer.shape).count();
             return {channels * window_inputs(layer.shape), channels, 0, 0};
         }
         case DS_LAYER_LSTM:

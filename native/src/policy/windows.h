@@ -8,10 +8,10 @@ namespace doorstep {
 
 // The part of a window that is inside of the image, at one of its places.
 struct PlacedWindow {
-    int64_t top, left;                             // of the window; below 0 in the padding
-    int64_t first_row, end_row, first_column, end_column;  // of the window's rows and columns
+    int top, left;                                     // of the window; below 0 in the padding
+    int first_row, end_row, first_column, end_column;  // of the window's rows and columns
 
-    DS_METHOD PlacedWindow(const ds_layer_shape& shape, const Places& places, int64_t place)
+    DS_METHOD PlacedWindow(const ds_layer_shape& shape, const Places& places, int place)
         : top(place / places.columns * shape.stride_height - shape.pad_height),
           left(place % places.columns * shape.stride_width - shape.pad_width),
           first_row(top < 0 ? -top : 0),
@@ -19,10 +19,10 @@ struct PlacedWindow {
           first_column(left < 0 ? -left : 0),
           end_column(shape.width - left < shape.kernel_width ? shape.width - left : shape.kernel_width) {}
 
-    DS_METHOD bool contains(int64_t row, int64_t column) const {
+    DS_METHOD bool contains(int row, int column) const {
         return row >= first_row && row < end_row && column >= first_column && column < end_column;
     }
-    DS_METHOD int64_t feature(const ds_layer_shape& shape, int64_t channel, int64_t row, int64_t column) const {
+    DS_METHOD int64_t feature(const ds_layer_shape& shape, int channel, int row, int column) const {
         return (channel * shape.height + top + row) * shape.width + left + column;
     }
 };
@@ -35,26 +35,27 @@ DS_METHOD void gather_window(const ds_layer_shape& shape, const PlacedWindow& wi
                              float* covered) {
     using Float = typename Shape::Float;
     constexpr int kVectors = Shape::kRows / Shape::kLanes;
-    const int64_t area = int64_t{shape.kernel_height} * shape.kernel_width;
-    for (int64_t at = part.first; at < shape.channels * area * kVectors; at += part.stride) {
-        const int64_t i = at / kVectors, offset = at % kVectors * Shape::kLanes;
-        const int64_t channel = i / area, row = i % area / shape.kernel_width, column = i % shape.kernel_width;
+    const int area = shape.kernel_height * shape.kernel_width;
+    for (int at = part.first; at < shape.channels * area * kVectors; at += part.stride) {
+        const int i = at / kVectors, offset = at % kVectors * Shape::kLanes;
+        const int channel = i / area, row = i % area / shape.kernel_width, column = i % shape.kernel_width;
         Float value = 0.f;
         if (window.contains(row, column))
             value = Float::load(image + window.feature(shape, channel, row, column) * Shape::kRows + offset);
-        value.store(covered + i * Shape::kRows + offset);
+        value.store(covered + int64_t{i} * Shape::kRows + offset);
     }
 }
 
 template <class Shape, class Crew>
 DS_NOINLINE void apply_convolution(const Crew& crew, const ds_layer_config& layer, const TileMemory& memory) {
     const Places places = places_of(layer.shape);
-    const Matrix matrix = {layer.weights, layer.biases, window_inputs(layer.shape), layer.num_outputs / places.count()};
-    for (int64_t place = 0; place < places.count(); place++) {
+    const Matrix matrix = {layer.weights, layer.biases, window_inputs(layer.shape),
+                           static_cast<int>(layer.num_outputs) / places.count()};
+    for (int place = 0; place < places.count(); place++) {
         const PlacedWindow window(layer.shape, places, place);
         crew.each(
             [&](Part part) { gather_window<Shape>(layer.shape, window, part, memory.values, memory.workspace); });
-        float* const outputs = memory.next + place * Shape::kRows;
+        float* const outputs = memory.next + int64_t{place} * Shape::kRows;
         Product product = product_of(layer, matrix, memory.workspace, outputs, Begin::kBiases, memory.widened);
         product.step = places.count();
         multiply<Shape>(crew, product);
@@ -69,8 +70,8 @@ DS_METHOD typename Shape::Float pooled(const ds_layer_config& layer, const Place
     using Float = typename Shape::Float;
     const bool largest = layer.kind == DS_LAYER_MAX_POOL;
     Float result = largest ? -infinity<float>() : 0.f;
-    for (int64_t row = window.first_row; row < window.end_row; row++)
-        for (int64_t column = window.first_column; column < window.end_column; column++) {
+    for (int row = window.first_row; row < window.end_row; row++)
+        for (int column = window.first_column; column < window.end_column; column++) {
             const Float value = Float::load(image + window.feature(layer.shape, 0, row, column) * Shape::kRows);
             const Float more = select(equal(result, result), maximum(result, value), result);  // NaN stays
             result = largest ? more : result + value;
@@ -84,11 +85,11 @@ DS_NOINLINE void pool_part(const ds_layer_config& layer, Part part, const float*
     constexpr int kVectors = Shape::kRows / Shape::kLanes;
     const Places places = places_of(layer.shape);
     const int64_t image = int64_t{layer.shape.height} * layer.shape.width * Shape::kRows;
-    for (int64_t at = part.first; at < layer.num_outputs * kVectors; at += part.stride) {
-        const int64_t output = at / kVectors, offset = at % kVectors * Shape::kLanes;
+    for (int at = part.first; at < static_cast<int>(layer.num_outputs) * kVectors; at += part.stride) {
+        const int output = at / kVectors, offset = at % kVectors * Shape::kLanes;
         const PlacedWindow window(layer.shape, places, output % places.count());
         pooled<Shape>(layer, window, values + output / places.count() * image + offset)
-            .store(outputs + output * Shape::kRows + offset);
+            .store(outputs + int64_t{output} * Shape::kRows + offset);
     }
 }
 
