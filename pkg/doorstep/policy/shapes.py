@@ -14,7 +14,7 @@ ARRAYS = ("weights", "biases", "hidden_weights", "hidden_biases")
 NORMS = (LayerKind.LAYER_NORM, LayerKind.RMS_NORM)
 GATES = {LayerKind.LSTM: 4, LayerKind.GRU: 3}
 SIDES = ("height", "width")
-_NUMBERS = tuple(field[0] for field in LayerShape._fields_)
+_NUMBERS = tuple(name for name in LayerShape.__annotations__ if not name.startswith("_"))
 
 
 def checked_shape(shape: Any = ()) -> dict[str, int]:

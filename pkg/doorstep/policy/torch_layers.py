@@ -13,8 +13,7 @@ from torch import nn
 from doorstep._native._generated import DeviceKind, LayerKind, WeightType
 from doorstep._native.policies import LayerHandle, LayerWeights
 from doorstep.errors import ArgumentError
-from doorstep.policy.files import StoredLayer
-from doorstep.policy.shapes import ARRAYS, array_shapes
+from doorstep.policy.shapes import ARRAYS
 
 WEIGHT_TYPES = {torch.float32: WeightType.FLOAT32, torch.bfloat16: WeightType.BFLOAT16}
 
@@ -52,13 +51,6 @@ class LayerSpec:
         kind = DeviceKind.CUDA if device.type == "cuda" else DeviceKind.CPU
         weights = LayerWeights(self.weight_type, kind, device.index or 0, **addresses, owner=own)
         return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, self.shape, weights)
-
-    def stored(self) -> StoredLayer:
-        """The layer as a file holds it, with arrays of its float32 tensors, which are on the CPU."""
-        numbers = self.kind, self.num_inputs, self.num_outputs
-        shapes = array_shapes(*numbers, self.shape)
-        arrays = {name: tensor.detach().numpy().reshape(shapes[name]) for name, tensor in self.tensors.items()}
-        return StoredLayer(*numbers, self.parameter, arrays, self.shape)
 
 
 def _tensor_at(module: nn.Module, name: str) -> torch.Tensor | None:

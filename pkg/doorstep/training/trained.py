@@ -11,7 +11,7 @@ from torch import nn
 from doorstep._observations import or_default
 from doorstep.policy import SamplingParams
 from doorstep.policy.files import StoredPolicy, read_stored, write_policy
-from doorstep.policy.torch_modules import read_layers
+from doorstep.policy.torch_policy import stored_layers
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import make_observation_moments
 
@@ -48,7 +48,7 @@ def export_policy(
 
 def stored_policy(checkpoint: Checkpoint) -> StoredPolicy:
     """The policy of a checkpoint of flat observations, which takes them as the simulator makes them."""
-    layers = [layer.stored() for layer in read_layers(restored_network(checkpoint).actor_modules())]
+    layers = stored_layers(restored_network(checkpoint).actor_modules())
     about = {"world_steps": checkpoint.world_steps, "config": checkpoint.config.to_dict()}
     return StoredPolicy(layers, SamplingParams(), or_default(checkpoint.config.simulator.observations), about)
 

@@ -20,7 +20,7 @@ from torch import nn  # noqa: E402
 
 from doorstep.policy import Branch, SamplingParams  # noqa: E402
 from doorstep.policy.files import StoredPolicy, write_policy  # noqa: E402
-from doorstep.policy.torch_modules import read_layers  # noqa: E402
+from doorstep.policy.torch_policy import stored_layers  # noqa: E402
 
 TOLERANCE = 1e-5
 Modules = list[nn.Module]
@@ -181,7 +181,7 @@ def test_weights_of_16_bits_are_widened(name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_file_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     modules = NETWORKS[name]()
-    layers = [layer.stored() for layer in read_layers(modules)]
+    layers = stored_layers(modules)
     write_policy(tmp_path / "policy.safetensors", StoredPolicy(layers, SamplingParams(), None, {}))
     values = observe(modules, 9).numpy()
     found = doorstep.load_policy(tmp_path / "policy.safetensors").forward(values)
