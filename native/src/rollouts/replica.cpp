@@ -118,6 +118,7 @@ ds_status Replica::play() {
 }
 
 ds_status Replica::play_on() {
+    DS_ASSERT(actors_ && episodes_.num_active() == 0);
     if (const ds_status status = simulator_->prepare()) return status;
     while (!pause_.is_closed()) {
         callers_.take_answers();
@@ -173,6 +174,7 @@ void Replica::record_steps() {
 
 ds_status Replica::step_worlds() {
     const int64_t start = monotonic_ns(), ready = episodes_.num_ready();
+    DS_ASSERT(ready > 0 && episodes_.num_ended() == 0);
     if (const ds_status status = actors_->step()) return status;
     smooth(&step_ns_, static_cast<double>(monotonic_ns() - start));
     add_to(&steps_, 1);
@@ -231,6 +233,7 @@ ds_status Replica::begin() {
     }
     Request *to_play, *over;
     const int64_t taken = requests_->take(most_to_begin(), now, &to_play, &over);
+    DS_ASSERT((taken > 0) == (to_play != nullptr) && taken <= episodes_.num_worlds() - episodes_.num_active());
     actors_->adopt(*given_);  // that were given before these requests were submitted
     if (recorder_) recorder_->took(now, taken);
     // First of all the episodes get worlds: from there they are taken back if anything fails
@@ -277,6 +280,7 @@ ds_status Replica::start(Request* first) {
         request = next;
     }
     const int64_t begun = episodes_.num_active() - active_before;
+    DS_ASSERT(begun > 0);
     uint8_t* const mask = simulator_->mask();
     const ds_status status = simulator_->begin(mask, starts_.data());
     memset(mask, 0, static_cast<size_t>(episodes_.num_worlds()));
@@ -319,7 +323,7 @@ ds_status Replica::end_marked() {
     for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
         if (episodes_.has_ended(world)) free(world);
     }
-    DS_ASSERT(episodes_.num_ended() == 0);
+    DS_ASSERT(episodes_.num_ended() == 0 && episodes_.num_active() < episodes_.num_worlds());
     return DS_STATUS_OK;
 }
 
@@ -349,6 +353,7 @@ void Replica::give_back_all() {
         requests_->take_back(episodes_[world].request);
         free(world);
     }
+    DS_ASSERT(episodes_.num_active() == 0 && callers_.num_to_ask() == 0);
     if (recorder_) recorder_->passed(requests_->waiting(), episodes_.num_active());
 }
 
