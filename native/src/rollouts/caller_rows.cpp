@@ -96,8 +96,8 @@ void CallerRows::take_answer(int64_t policy) {
     DS_ASSERT(asked->policy == policy && asked->replica == replica_ && num_asked_ >= 0);
     for (int64_t i = 0; i < asked->num_rows; ++i) {
         const int64_t row = asked->rows[i];
-        if (row < 0 || row >= episodes_.num_rows() || waits_[row] != Wait::kCaller) continue;  // callers may write there
-        if (episodes_.policy_of(row) != policy) continue;
+        if (row < 0 || row >= episodes_.num_rows()) continue;  // callers may write there
+        if (waits_[row] != Wait::kCaller || episodes_.policy_of(row) != policy) continue;
         DS_ASSERT(episodes_.of_row(row).request);
         waits_[row] = Wait::kNothing;
         episodes_.answered(row);

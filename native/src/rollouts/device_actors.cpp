@@ -138,7 +138,8 @@ template <class Value>
 ds_status DeviceActors::read_tensor(int tensor, Value* host) {
     ds_tensor_info info = {};
     simulator_->describe_tensor(tensor, &info);
-    return simulator_->memory_of(tensor)->read(info.data, tensor_bytes(info), const_cast<std::remove_const_t<Value>*>(host));
+    auto* const to = const_cast<std::remove_const_t<Value>*>(host);
+    return simulator_->memory_of(tensor)->read(info.data, tensor_bytes(info), to);
 }
 
 ds_status DeviceActors::write_actions() {

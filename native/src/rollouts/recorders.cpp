@@ -63,7 +63,8 @@ struct Opener {
         const int length = snprintf(all, sizeof all, "%s%s%sscheduler=\"%s\"", own, *own ? "," : "", replica,
                                     kSchedulers[labels.scheduler]);
         if (length >= static_cast<int>(sizeof all)) {
-            status = fail(DS_STATUS_INVALID_ARGUMENT, "labels", "use shorter labels", "the labels of %s are too long", row.name);
+            status = fail(DS_STATUS_INVALID_ARGUMENT, "labels", "use shorter ones",
+                          "labels of %s are too long", row.name);
             return;
         }
         Ref<Series> series;

@@ -53,10 +53,9 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
 ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
                           Ref<Replica>* replica) {
     std::unique_ptr<ReplicaRecorder> recorder;
-    const int64_t num_worlds = simulator->config().num_worlds;
-    if (const ds_status status = open_recorder(*parts.requests, num_worlds, parts.policies->size(), number, &recorder)) {
-        return status;
-    }
+    const int64_t num_worlds = simulator->config().num_worlds, num_policies = parts.policies->size();
+    const ds_status of_recorder = open_recorder(*parts.requests, num_worlds, num_policies, number, &recorder);
+    if (of_recorder) return of_recorder;
     const Ref<Replica> made =
         Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, parts, number, std::move(recorder)));
     if (!made) return fail_replica_memory();
