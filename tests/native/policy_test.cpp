@@ -182,9 +182,10 @@ void no_value_of_tanh_exceeds_one() {
 void random_words_are_those_of_the_levels() {
     for (uint32_t i = 0; i < 1000; i++) {
         const RandomKey key = {i * 2654435761u, ~i}, expected = split(key, i, i * 3);
-        const NarrowBits word = threefry<NarrowFloat>(NarrowBits{key.a}, NarrowBits{key.b}, NarrowBits{i},
-                                                      NarrowBits{i * 3});
-        CHECK(word.v == (expected.a ^ expected.b));
+        const auto words =
+            threefry<NarrowFloat>(NarrowBits{key.a}, NarrowBits{key.b}, NarrowBits{i}, NarrowBits{i * 3});
+        CHECK(words.a.v == expected.a && words.b.v == expected.b);
+        const NarrowBits word = words.a ^ words.b;
         const float uniform = uniform_of<NarrowFloat>(word).v;
         CHECK(uniform >= 0 && uniform < 1);
         CHECK_NEAR(uniform, static_cast<double>(word.v) / 4294967296.0, 1.2e-7);

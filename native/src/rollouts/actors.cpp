@@ -6,6 +6,7 @@
 
 #include "exec/cpu/cpu_simulator.h"
 #include "rollouts/device_actors.h"
+#include "runtime/machine.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -198,7 +199,8 @@ void Actors::prepare_rows(int64_t first, int64_t count) {
         count, kPreparedRows,
         [](void* context, int64_t begin, int64_t rows, int32_t) {
             const Job& of = *static_cast<const Job*>(context);
-            for (int64_t place = begin; place < begin + rows; ++place) prepare_row(of.call, of.rows[place]);
+            const auto prepare = cpu_features().avx512 ? prepare_with_avx512 : prepare_with_avx2;
+            prepare(of.call, of.rows + begin, rows);
         },
         &job);
 }

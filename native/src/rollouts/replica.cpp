@@ -202,12 +202,13 @@ void Replica::finish_steps() {
 
 void Replica::finish_step(int64_t world) {
     episodes_.stepped(world);
-    if (episodes_[world].recorded) recordings_.record_after_step(world);
+    const bool recorded = episodes_[world].recorded != 0;
+    if (recorded) recordings_.record_after_step(world);
     const int64_t row = world * episodes_.num_agents();
     if (tensors_.terminations[row]) episodes_.mark(world, DS_EPISODE_GOAL);
     else if (tensors_.truncations[row]) episodes_.mark(world, DS_EPISODE_TIME);
     if (actors_->has_nonfinite()) mark_nonfinite(world);
-    outputs_.add_step(world);
+    if (recorded) outputs_.add_step(world);
 }
 
 // An episode that has made the step with a neutral action that no policy has chosen. On CUDA it is known only now: one
