@@ -177,10 +177,16 @@ void Actors::place_rows() {
             const int64_t row = world * episodes_.num_agents() + agent;
             DS_ASSERT(policy >= 0 && policy < num_policies_);
             if (episode.state == SlotState::kToAct) order_[places[policy]++] = static_cast<int32_t>(row);
-            const bool plays = episode.state != SlotState::kFree;
-            played_[row] = plays ? PlayedRow{policies_[policy].chooser, policy, episode.shown_steps} : PlayedRow{};
+            played_[row] = episode.state != SlotState::kFree ? played_row(episode, policy) : PlayedRow{};
         }
     }
+}
+
+// What nothing sees is not written.
+PlayedRow Actors::played_row(const PlayedEpisode& episode, int16_t policy) const {
+    const PolicySlot& slot = policies_[policy];
+    const bool is_seen = !is_built_in(slot.kind) || episode.records(DS_RECORD_OBSERVATIONS);
+    return {slot.chooser, policy, is_seen ? episode.shown_steps : 0};
 }
 
 PlayedRows Actors::played_rows() const {

@@ -120,6 +120,7 @@ private:
     void fail_rows(int64_t first, int64_t count, int64_t cause);
     void count_rows();
     void place_rows();
+    PlayedRow played_row(const PlayedEpisode& episode, int16_t policy) const;
 
     uint32_t policies_version_ = 0;  // of the table, that was adopted
     uint32_t listed_version_ = 0;    // of the episodes
