@@ -132,7 +132,7 @@ typedef enum ds_live_kind {
     DS_LIVE_RESOURCE = 5, /* CUDA resources of any kind */
     DS_LIVE_LAYER = 6,    /* layers of policies */
     DS_LIVE_POLICY = 7,
-    DS_LIVE_ROLLOUT = 8, /* engines, their queues and replicas, and shared levels */
+    DS_LIVE_ROLLOUT = 8, /* engines, their queues and replicas, shared levels, saved states */
     DS_LIVE_CONFIG = 9,  /* configurations with a handle */
     DS_LIVE_METRICS = 10, /* stores */
 } ds_live_kind;
@@ -502,14 +502,17 @@ typedef struct ds_level {
     ds_level_room rooms[8];
 } ds_level;
 
+typedef uint64_t ds_saved_state; /* a world in the midst of an episode, from which any number of episodes go on */
+
 /* An episode that does not follow the world's last one: the first episode of a simulator of one world with this seed,
-   whatever the world did before. */
+   whatever the world did before; or that of a saved state, which goes on bit for bit. */
 typedef struct ds_episode_start {
     int64_t world;         /* slot */
     int64_t seed;          /* 0 .. 2**32 - 1 */
     int64_t max_steps;     /* the episode ends after so many steps, or earlier; 0: no such limit. The time left that
                               worlds without levels observe is a part of the simulator's episode_length still */
     const ds_level* level; /* the level to play; null: as the simulator draws it. Only with max_levels > 0 */
+    ds_saved_state state;  /* 0: none; else seed, max_steps and level are 0 */
 } ds_episode_start;
 
 /* ---- Configuration ----------------------------------------------------------------------------------------- */
@@ -1409,6 +1412,8 @@ typedef struct ds_episode_request {
     int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
     int64_t sampling_seed;   /* of the actions, 0 .. 2**32 - 1 */
     ds_shared_level level;   /* 0: as the simulator draws it */
+    ds_saved_state state;    /* 0: the episode begins with its level; else it goes on from there, without level. Then
+                                max_steps are those from there on, of which observations show nothing */
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
@@ -1416,7 +1421,7 @@ typedef struct ds_episode_request {
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
     int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
-    int32_t padding;
+    int32_t continuation;    /* at least 0: of episodes that are equal otherwise, each with random numbers of its own */
 } ds_episode_request;
 
 typedef enum ds_output_kind {
@@ -1442,7 +1447,9 @@ typedef struct ds_episode_output {
     int32_t num_agents;
     int32_t replica;      /* number of the replica, or -1 */
     int32_t world;        /* its slot, or -1 */
-    float returns[8];     /* sum of each agent's rewards */
+    int32_t continuation; /* the request's */
+    int32_t padding;
+    float returns[8];     /* sum of each agent's rewards in the episode, with those before a saved state */
     float max_y[8];       /* largest y of each agent, metres */
 } ds_episode_output;
 
@@ -1820,6 +1827,12 @@ DS_API ds_status ds_simulator_save(ds_simulator simulator, const int64_t* worlds
    not a save, are damaged, or were saved under other rules or capacities. Observations are recomputed. */
 DS_API ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_t bytes, const int64_t* worlds,
                                       uint64_t count);
+
+/* The state of a save of one world. Actions and resets that are pending there are no part of it. INVALID_STATE if the
+   bytes are not a save of one world, are damaged, or if its episode is over. */
+DS_API ds_status ds_saved_state_create(const void* data, uint64_t bytes, ds_saved_state* state);
+/* Requests that were submitted keep the state. */
+DS_API ds_status ds_saved_state_release(ds_saved_state state);
 
 /* Sum (modulo 2**64) of the hashes of worlds (null: all). */
 DS_API ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash);

@@ -77,7 +77,7 @@ public:
         for (size_t i = 0; i < mask.size(); i += 3) {
             mask[i] = 1;
             const bool has_level = model_.kind.plays_levels && i % 2;
-            starts[i] = {has_level ? &levels_[i % levels_.size()] : nullptr, static_cast<uint32_t>(1000 * i),
+            starts[i] = {has_level ? &levels_[i % levels_.size()] : nullptr, nullptr, static_cast<uint32_t>(1000 * i),
                          static_cast<int32_t>(i % 4 ? i % 20 + 1 : 0)};
         }
         const uint32_t trouble = model_.reset(expected_.simulation, 0, num_worlds_, mask.data(), starts.data());

@@ -34,7 +34,7 @@ ds_status answer_taken(RequestQueue& requests, OutputQueue& outputs, Request* fi
                        int64_t cause) {
     Answers answers;
     while (first) {
-        const int64_t count = answers.make(first, requests.rules().num_agents);
+        const int64_t count = answers.make(first, requests.rules().worlds.num_agents);
         for (int64_t i = 0; i < count; ++i) {
             answers.outputs[i].told.reason = reason;
             answers.outputs[i].told.cause = cause;
@@ -60,6 +60,7 @@ Output make_output(const Request& request, ds_output_kind kind, int64_t num_agen
     Output output = {};
     output.told.id = request.id;
     output.told.tag = request.asked.tag;
+    output.told.continuation = request.asked.continuation;
     output.told.submitted_ns = request.submitted_ns;
     output.told.ended_ns = monotonic_ns();
     output.told.kind = kind;
@@ -74,7 +75,7 @@ ds_status answer_over(RequestQueue& requests, OutputQueue& outputs, Request* fir
     if (!first) return DS_STATUS_OK;
     Answers answers;
     while (first) {
-        const int64_t count = answers.make(first, requests.rules().num_agents);
+        const int64_t count = answers.make(first, requests.rules().worlds.num_agents);
         for (int64_t i = 0; i < count; ++i) {
             answers.outputs[i].told.reason = answers.requests[i].request->reason;
             if (answers.outputs[i].told.reason == DS_EPISODE_FAILED) answers.outputs[i].told.cause = DS_CAUSE_MEMORY;

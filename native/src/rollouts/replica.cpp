@@ -364,15 +364,16 @@ void Replica::start_in(int64_t world, Request* request, int64_t now_ns) {
     played.started_ns = now_ns;
     played.cause = DS_CAUSE_NONE;
     played.length = 0;
-    played.shown_steps = steps_to_show(asked);
+    const bool resumes = static_cast<bool>(request->parts.state);
+    played.shown_steps = resumes ? 0 : steps_to_show(asked);
+    played.most_steps = resumes ? static_cast<int32_t>(asked.max_steps) : 0;
     played.recorded = asked.record & ~DS_RECORD_TRACE;
     played.has_acted = false;
     played.num_awaited = 0;
     std::copy_n(asked.policies, num_agents_, played.policies);
     records_[world].clear();
     rows_changed_ = true;
-    starts_[world] = {request->level ? &request->level->level : nullptr, static_cast<uint32_t>(asked.seed),
-                      static_cast<int32_t>(asked.max_steps)};
+    starts_[world] = request->start();
     set_sampling(world);
     reset_states(world);
     if (asked.deadline_ns) next_deadline_ns_ = std::min(next_deadline_ns_, asked.deadline_ns);
@@ -388,7 +389,7 @@ int32_t Replica::steps_to_show(const ds_episode_request& asked) const {
 
 void Replica::set_sampling(int64_t world) {
     const ds_episode_request& asked = played_[world].request->asked;
-    const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
+    const RandomKey key = played_[world].request->sampling_key();
     for (int64_t agent = 0; agent < num_agents_; ++agent) {
         const int64_t row = world * num_agents_ + agent;
         sampling_[row] = asked.sampling;
@@ -727,7 +728,7 @@ void Replica::mark_ends() {
         played.has_acted = false;
         record_rewards(world);
         if (terminations_[row]) mark(world, DS_EPISODE_GOAL);
-        else if (truncations_[row]) mark(world, DS_EPISODE_TIME);
+        else if (truncations_[row] || played.length == played.most_steps) mark(world, DS_EPISODE_TIME);
     }
 }
 

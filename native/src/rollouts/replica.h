@@ -21,6 +21,7 @@ struct PlayedEpisode {
     int64_t cause;        // ds_failure_cause
     int32_t length;       // steps so far
     int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
+    int32_t most_steps;   // after which it ends, where its world does not know it; 0: no such limit
     int32_t recorded;     // bits of ds_episode_record
     bool has_acted;       // in this step: its native policies; callers are asked for the other ones
     int16_t num_awaited;  // its rows whose actions callers have not returned

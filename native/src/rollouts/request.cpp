@@ -52,7 +52,7 @@ Request* RequestTable::take_free() {
 void RequestTable::give_back(Request* request) {
     DS_ASSERT(request->in_use && !request->queue);
     request->in_use = false;
-    request->level = {};
+    request->parts = {};
     request->id = request_id::next(request->id);
     request->next = free_;
     free_ = request;

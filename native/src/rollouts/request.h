@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "doorstep.h"
+#include "exec/saved_state.h"
+#include "math/threefry.h"
 #include "rollouts/queue_recorder.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/reference.h"
@@ -23,6 +25,12 @@ public:
 
     const ds_level level;
     const int64_t num_agents;  // that it was checked for
+};
+
+// What a request refers to.
+struct RequestParts {
+    Ref<SharedLevel> level;
+    Ref<SavedState> state;
 };
 
 class RequestQueue;
@@ -50,7 +58,7 @@ constexpr uint64_t next(uint64_t id) {
 // back to the table.
 struct Request {
     ds_episode_request asked;
-    Ref<SharedLevel> level;
+    RequestParts parts;
     int64_t submitted_ns;
     uint64_t sequence;    // in the order of submission
     int64_t key;          // the scheduler's; smaller is earlier
@@ -67,6 +75,16 @@ struct Request {
     bool in_use, cancelled;
     bool answered;  // its result will be pushed, or has been
 
+    EpisodeStart start() const {
+        if (parts.state) return {nullptr, parts.state->block(), 0, 0};
+        return {parts.level ? &parts.level->level : nullptr, nullptr, static_cast<uint32_t>(asked.seed),
+                static_cast<int32_t>(asked.max_steps)};
+    }
+    // Of the actions of its policies. Counters of actions have agents in place of the last number.
+    RandomKey sampling_key() const {
+        const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
+        return asked.continuation ? split(key, static_cast<uint32_t>(asked.continuation), UINT32_MAX) : key;
+    }
     bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
     bool is_over(int64_t now_ns) const { return cancelled || has_expired(now_ns); }
 };

@@ -166,7 +166,7 @@ void RequestQueue::set_aside_expired(int64_t now_ns) {
 
 // ---- Submission ----
 
-ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count,
+ds_status RequestQueue::submit(const ds_episode_request* requests, RequestParts* parts, uint64_t count,
                                int64_t timeout_ns, uint64_t* ids, uint64_t* accepted) {
     const TimeLimit limit(timeout_ns);
     *accepted = 0;
@@ -177,7 +177,7 @@ ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLev
         {
             MutexGuard guard(table_->mutex);
             if (closed_) return fail_closed_queue();
-            some = submit_some(requests + *accepted, levels ? levels + *accepted : nullptr,
+            some = submit_some(requests + *accepted, parts ? parts + *accepted : nullptr,
                                std::min(count - *accepted, kSubmittedAtOnce), ids + *accepted);
             was_full = waiting_ >= rules_.capacity;
             distribute(monotonic_ns());
@@ -195,7 +195,7 @@ ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLev
 }
 
 // As many as there is room and memory for.
-uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count,
+uint64_t RequestQueue::submit_some(const ds_episode_request* requests, RequestParts* parts, uint64_t count,
                                    uint64_t* ids) {
     const int64_t now = monotonic_ns();
     uint64_t done = 0;
@@ -209,7 +209,7 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<Share
             table_->give_back(request);
             break;
         }
-        if (levels) request->level = std::move(levels[done]);
+        if (parts) request->parts = std::move(parts[done]);
         ids[done] = request->id;
         ++submitted_;
     }

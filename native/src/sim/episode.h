@@ -1,6 +1,7 @@
 // Starting an episode: in a step, and outside of it at creation and reset.
 #pragma once
 
+#include "sim/edits.h"
 #include "sim/level_source.h"
 #include "sim/observe.h"
 #include "sim/score.h"
@@ -45,6 +46,14 @@ DS_INLINE uint32_t begin_anew(const Rules& rules, LevelSource source, const Epis
     return trouble;
 }
 
+// Goes on with the episode of a saved world. Returns Trouble bits.
+template <FloatLanes Float, class W>
+DS_INLINE uint32_t resume(LevelSource source, const void* saved, W& world) {
+    memcpy(static_cast<void*>(&world), saved, sizeof world);
+    world.terms().tell_level(source.drawn);
+    return absorb_world_edits<Float>(world);
+}
+
 // ---- Stages
 
 template <WorldTile TileT>
@@ -74,15 +83,18 @@ DS_METHOD void Stages<TileT>::choose_worlds(WorldIndex index, const WorldRequest
     chosen.yes = !request.mask || request.mask[index.in_tile];
 }
 
-// Reward 0, not done, neutral actions.
+// Reward 0, not done, neutral actions; a saved world keeps its own.
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::begin_levels(WorldIndex index, const WorldRequest& request, const Rules& rules,
                                            LevelSource source, World& world, ResetRow reset, ActionRows actions,
                                            ScoreRows scores, TroubleBits& trouble) {
     const Reward no_rewards[World::kAgents] = {};
-    trouble.bits = request.starts ? begin_anew(rules, source, request.starts[index.in_tile], world, actions)
-                                  : next_level(rules, source, world, actions);
-    world.episode.done = 0;
+    const EpisodeStart* start = request.starts ? &request.starts[index.in_tile] : nullptr;
+    const bool resumes = start && start->saved;
+    trouble.bits = resumes ? resume<Float>(source, start->saved, world)
+                   : start ? begin_anew(rules, source, *start, world, actions)
+                           : next_level(rules, source, world, actions);
+    if (!resumes) world.episode.done = 0;
     *reset.first = 0;
     write_score<World>({no_rewards}, world.episode, Ending::kNone, scores);
 }

@@ -96,7 +96,9 @@ void read_health(const void* block, WorldHealth* health) {
 }
 
 void read_progress(const void* block, EpisodeProgress* progress) {
-    const W::Progress& of_world = static_cast<const W*>(block)->progress;
+    const W& world = *static_cast<const W*>(block);
+    const W::Progress& of_world = world.progress;
+    progress->is_over = world.terms().is_over(world.episode);
     for (int a = 0; a < W::kAgents; a++) {
         progress->returns[a] = of_world.episode_return[a];
         progress->max_y[a] = of_world.max_y[a];
