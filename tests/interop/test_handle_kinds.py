@@ -32,6 +32,7 @@ NAMES = {
     "ds_series": "a series",
     "ds_config": "a configuration",
     "ds_shared_level": "a level",
+    "ds_saved_state": "a saved state",
     "ds_engine": "an engine",
     "ds_cameras": "cameras",
 }

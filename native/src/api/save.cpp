@@ -209,6 +209,7 @@ ds_status read_state(const void* data, uint64_t bytes, Ref<SavedState>* state) {
     const WorldModel* model;
     if (const ds_status status = find_model(header, &model)) return status;
     if (const ds_status status = check_block(*model, header, save.worlds.get())) return status;
+    model->absorb_edits(save.worlds.get());
     *state = Ref<SavedState>::adopt(new (std::nothrow) SavedState(*model, header.episode_length, std::move(save.worlds)));
     return *state ? DS_STATUS_OK : fail_memory("a saved state");
 }

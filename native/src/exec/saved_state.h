@@ -11,7 +11,7 @@ namespace doorstep {
 
 class SavedState : public RefCounted {
 public:
-    // block: of the model's size.
+    // block: of the model's size, valid, without edits that no step has absorbed.
     SavedState(const WorldModel& model, int32_t episode_length, std::unique_ptr<char[]> block)
         : model(model), episode_length(episode_length), block_(std::move(block)) {
         live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);

@@ -27,9 +27,9 @@ namespace doorstep {
     X(SERIES, "a series")                       \
     X(CONFIG, "a configuration")                \
     X(SHARED_LEVEL, "a level")                  \
-    X(SAVED_STATE, "a saved state")             \
     X(ENGINE, "an engine")                      \
-    X(CAMERAS, "cameras") /* of the library that draws */
+    X(CAMERAS, "cameras") /* of the library that draws */ \
+    X(SAVED_STATE, "a saved state")
 
 enum class HandleKind : uint8_t {
     NONE = 0,

@@ -1,7 +1,6 @@
 // Starting an episode: in a step, and outside of it at creation and reset.
 #pragma once
 
-#include "sim/edits.h"
 #include "sim/level_source.h"
 #include "sim/observe.h"
 #include "sim/score.h"
@@ -46,12 +45,11 @@ DS_INLINE uint32_t begin_anew(const Rules& rules, LevelSource source, const Epis
     return trouble;
 }
 
-// Goes on with the episode of a saved world. Returns Trouble bits.
-template <FloatLanes Float, class W>
-DS_INLINE uint32_t resume(LevelSource source, const void* saved, W& world) {
+// Goes on with the episode of a saved world, whose edits have been absorbed.
+template <class W>
+DS_INLINE void resume(LevelSource source, const void* saved, W& world) {
     memcpy(static_cast<void*>(&world), saved, sizeof world);
     world.terms().tell_level(source.drawn);
-    return absorb_world_edits<Float>(world);
 }
 
 // ---- Stages
@@ -90,11 +88,14 @@ DS_METHOD void Stages<TileT>::begin_levels(WorldIndex index, const WorldRequest&
                                            ScoreRows scores, TroubleBits& trouble) {
     const Reward no_rewards[World::kAgents] = {};
     const EpisodeStart* start = request.starts ? &request.starts[index.in_tile] : nullptr;
-    const bool resumes = start && start->saved;
-    trouble.bits = resumes ? resume<Float>(source, start->saved, world)
-                   : start ? begin_anew(rules, source, *start, world, actions)
-                           : next_level(rules, source, world, actions);
-    if (!resumes) world.episode.done = 0;
+    if (start && start->saved) {
+        trouble.bits = kTroubleNone;
+        resume(source, start->saved, world);
+    } else {
+        trouble.bits = start ? begin_anew(rules, source, *start, world, actions)
+                             : next_level(rules, source, world, actions);
+        world.episode.done = 0;
+    }
     *reset.first = 0;
     write_score<World>({no_rewards}, world.episode, Ending::kNone, scores);
 }

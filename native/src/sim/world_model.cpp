@@ -111,6 +111,8 @@ bool is_valid_block(const void* block, int32_t episode_length) {
     return is_valid(world, episode_length);
 }
 
+void absorb_block_edits(void* block) { absorb_world_edits<Float>(*static_cast<W*>(block)); }
+
 int64_t count_valid(const void* blocks, int64_t count, int32_t episode_length) {
     const char* block = static_cast<const char*>(blocks);
     for (int64_t i = 0; i < count; i++, block += kBlockBytes<W>)
@@ -140,6 +142,7 @@ constexpr WorldModel make_model() {
     model.read_health = read_health;
     model.read_progress = read_progress;
     model.is_valid = is_valid_block;
+    model.absorb_edits = absorb_block_edits;
     model.count_valid = count_valid;
     return model;
 }

@@ -70,7 +70,7 @@ struct Simulation {
 // with this seed, or as a world that was saved, whose episode goes on. Nothing that the world did before matters.
 struct EpisodeStart {
     const ds_level* level;  // on the simulation's device; null: the simulation's own
-    const void* saved;      // a block, likewise, of any alignment; null: a new world. The rest is not used then
+    const void* saved;      // a block, likewise, without edits; null: a new world. The rest is not used then
     uint32_t seed;
     int32_t max_steps;      // the episode ends after so many, or earlier; 0: no such limit
 };
@@ -140,6 +140,7 @@ struct WorldModel {
     void (*read_health)(const void* block, WorldHealth* health);
     void (*read_progress)(const void* block, EpisodeProgress* progress);
     bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
+    void (*absorb_edits)(void* block);                            // as refresh, of a valid one
 
     // Number of leading blocks that are valid. Aligned as a simulation's.
     int64_t (*count_valid)(const void* blocks, int64_t count, int32_t episode_length);
