@@ -8,7 +8,7 @@
 #include "doorstep.h"
 #include "exec/saved_state.h"
 #include "math/threefry.h"
-#include "rollouts/queue_recorder.h"
+#include "rollouts/recorders.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/reference.h"
 #include "runtime/signal.h"
