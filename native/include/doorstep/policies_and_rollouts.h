@@ -509,13 +509,15 @@ typedef struct ds_episode_output {
     X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
       "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \
       "0 is no limit")                                                                                             \
+    X(FLAG, preempts, 0, 0, 1, ALL, "",                                                                            \
+      "A request takes the world of an episode that is played later, which goes on when its turn comes again.",    \
+      "it needs a scheduler that orders requests by what they say")                                                \
     X(POSITIVE, begin_fraction, 1, 0, 1, DYNAMIC_CHUNK, "steps",                                                   \
       "Part of a step's time that the episodes begun between two steps may take.", "")
 
 typedef struct ds_scheduler_config {
     uint32_t struct_size;
     DS_SCHEDULER_CONFIG_TABLE(DS_CONFIG_FIELD)
-    int32_t padding;
 } ds_scheduler_config;
 
 DS_API ds_status ds_scheduler_config_default(ds_scheduler_config* fields);

@@ -1,5 +1,6 @@
 #include "rollouts/answers.h"
 
+#include "rollouts/interruptions.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -23,7 +24,8 @@ struct Answers {
         int64_t count = 0;
         for (rest = first; rest && count < kAtOnce; rest = rest->next) {
             requests[count] = {rest, 0};
-            outputs[count++] = make_output(*rest, DS_OUTPUT_RESULT, num_agents);
+            Output& output = outputs[count++] = make_output(*rest, DS_OUTPUT_RESULT, num_agents);
+            if (rest->interrupted) rest->interrupted->tell(&output.told);
         }
         return count;
     }

@@ -46,6 +46,16 @@ void Episodes::set_keys(int64_t world) {
     }
 }
 
+void Episodes::resume(int64_t world, int32_t length, int64_t started_ns) {
+    PlayedEpisode& episode = episodes_[world];
+    DS_ASSERT(episode.state == SlotState::kToAct && episode.length == 0 && length >= 0);
+    episode.length = length;
+    episode.started_ns = started_ns;
+    for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
+        keys_[row].step = static_cast<uint32_t>(length);
+    }
+}
+
 // ---- Act and step ----
 
 void Episodes::await_caller(int64_t row) {

@@ -69,6 +69,8 @@ public:
     // ---- Transitions
     // Returns the world, a free one.
     int64_t begin(Request* request, int32_t shown_steps, int64_t now_ns);
+    // One that has just begun has made so many steps before.
+    void resume(int64_t world, int32_t length, int64_t started_ns);
     // A row will get its action from a caller. Before acted().
     void await_caller(int64_t row);
     void acted(int64_t world);

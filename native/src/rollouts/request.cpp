@@ -3,6 +3,7 @@
 #include <atomic>
 #include <new>
 
+#include "rollouts/interruptions.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
@@ -15,6 +16,16 @@ uint32_t next_table_number() {
 }
 
 }  // namespace
+
+Request::Request() = default;
+Request::~Request() = default;
+
+EpisodeStart Request::start() const {
+    if (interrupted) return {nullptr, interrupted->world.get(), 0, 0};
+    if (parts.state) return {nullptr, parts.state->block(), 0, 0};
+    return {parts.level ? &parts.level->level : nullptr, nullptr, static_cast<uint32_t>(asked.seed),
+            static_cast<int32_t>(asked.max_steps)};
+}
 
 RequestTable::RequestTable() : number(next_table_number()) {}
 
@@ -53,6 +64,7 @@ void RequestTable::give_back(Request* request) {
     DS_ASSERT(request->in_use && !request->queue);
     request->in_use = false;
     request->parts = {};
+    request->interrupted = {};
     request->id = request_id::next(request->id);
     request->next = free_;
     free_ = request;

@@ -34,6 +34,7 @@ struct RequestParts {
 };
 
 class RequestQueue;
+struct InterruptedEpisode;
 
 // What a request is called: the table that has it, its place there, and how often that has been used before, so that
 // neither another table nor an old id finds it.
@@ -57,8 +58,12 @@ constexpr uint64_t next(uint64_t id) {
 // A request that has been accepted. It waits in a queue, or is over there; or a replica plays it. Its result gives it
 // back to the table.
 struct Request {
+    Request();
+    ~Request();
+
     ds_episode_request asked;
     RequestParts parts;
+    std::unique_ptr<InterruptedEpisode> interrupted;  // null: it begins, or is being played
     int64_t submitted_ns;
     uint64_t sequence;    // in the order of submission
     int64_t key;          // the scheduler's; smaller is earlier
@@ -75,11 +80,8 @@ struct Request {
     bool in_use, cancelled;
     bool answered;  // its result will be pushed, or has been
 
-    EpisodeStart start() const {
-        if (parts.state) return {nullptr, parts.state->block(), 0, 0};
-        return {parts.level ? &parts.level->level : nullptr, nullptr, static_cast<uint32_t>(asked.seed),
-                static_cast<int32_t>(asked.max_steps)};
-    }
+    // How its world begins, as long as what it refers to lives.
+    EpisodeStart start() const;
     // Of the actions of its policies. Counters of actions have agents in place of the last number.
     RandomKey sampling_key() const {
         const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));

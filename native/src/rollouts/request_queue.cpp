@@ -377,6 +377,19 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
     return count;
 }
 
+Request* RequestQueue::take_before(const Request& played) {
+    Request* taken;
+    {
+        MutexGuard guard(table_->mutex);
+        const Request* waiting = first();
+        if (!waiting || waiting->key >= played.key) return nullptr;
+        taken = take_first();
+        ++playing_;
+    }
+    table_->room.tell();
+    return taken;
+}
+
 void RequestQueue::finish(const PlayedRequest* played, int64_t count) {
     MutexGuard guard(table_->mutex);
     playing_ -= count;

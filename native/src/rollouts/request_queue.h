@@ -57,6 +57,8 @@ public:
     // Takes the scheduler's first requests, and all that are over, whose number is not limited; both lists are linked
     // by `next`. Returns how many are to be played.
     int64_t take(int64_t most, int64_t now_ns, Request** to_play, Request** over);
+    // The scheduler's first request, if it is earlier than one that is played; else null.
+    Request* take_before(const Request& played);
     // The results of requests that were taken are known: their ids end.
     void finish(const PlayedRequest* played, int64_t count);
     // Those of a list of requests that are over.

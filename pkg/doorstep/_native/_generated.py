@@ -1682,15 +1682,15 @@ class SchedulerConfig(ctypes.Structure):
     struct_size: int
     type: int
     max_chunk: int
+    preempts: int
     begin_fraction: float
-    padding: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
         ("type", ctypes.c_int32),
         ("max_chunk", ctypes.c_int64),
+        ("preempts", ctypes.c_int32),
         ("begin_fraction", ctypes.c_float),
-        ("padding", ctypes.c_int32),
     )
 
 
