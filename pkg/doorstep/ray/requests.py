@@ -17,8 +17,8 @@ from doorstep._arguments import refuse
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.ray.errors import ActorsLostError
 from doorstep.ray.policy import load_for_ray
-from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.batch import Episodes
+from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import RequestChecks, check_single
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.failures import CLOSED_TEXT, error_of, has_failed

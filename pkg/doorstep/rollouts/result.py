@@ -36,13 +36,13 @@ class EpisodeResult:
         continuation: which of the request's `n` episodes this is, from 0.
         reason: why the episode ended: "goal", "time" (its length, or max_steps), "cancelled", "expired" (its deadline
             passed) or "failed" (its policy raised: see `error`; or the engine was closed).
-        returns: float32 [A], the sum of each agent's rewards in the episode; of one that goes on from a state with those
-            that the saved world had got.
+        returns: float32 [A], the sum of each agent's rewards in the episode, with those that it had got before a state
+            from which it went on.
         length: steps that were played, from the state on if there is one.
         max_y: float32 [A], the largest y of each agent, metres.
         state_hash: of the world at the end, as `Simulator.world_hashes()`; 0 if no step was played.
         actions: int32 [length, A, 4] if the request records "actions" or "observations", else None; also None if no
-            step was played.
+            step was played, or if the episode was interrupted (see `PriorityScheduler`) when it was cancelled.
         observations: float32 [length, A, F], those before each step, if it records "observations", else None.
         rewards: float32 [length, A], likewise.
         last_observations: float32 [A, F], those after the last step, likewise.

@@ -105,7 +105,7 @@ def expected() -> list[doorstep.EpisodeResult]:
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda controller: controller.type)
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda scheduler: scheduler.type + "-preempts" * scheduler.preempts)
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda one: one.type + "-preempts" * one.preempts)
 @pytest.mark.parametrize(("num_replicas", "num_worlds", "num_threads"), [(1, 7, 2), (3, 16, 1)])
 def test_results_do_not_depend_on_the_engine(
     scheduler: Any,
