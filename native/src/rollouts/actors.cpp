@@ -187,7 +187,7 @@ bool Actors::list_rows() {
     listed_version_ = episodes_.version();
     count_rows();
     place_rows();
-    DS_ASSERT(num_listed() == episodes_.num_to_act() * episodes_.num_agents());
+    DS_ASSERT(first_row_[0] == 0 && num_listed() == episodes_.num_to_act() * episodes_.num_agents());
     return true;
 }
 
@@ -210,6 +210,7 @@ void Actors::place_rows() {
         for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
             const int16_t policy = episode.policies[agent];
             const int64_t row = world * episodes_.num_agents() + agent;
+            DS_ASSERT(policy >= 0 && policy < num_policies_);
             if (episode.state == SlotState::kToAct) order_[places[policy]++] = static_cast<int32_t>(row);
             const bool plays = episode.state != SlotState::kFree;
             played_[row] = plays ? PlayedRow{policies_[policy].chooser, policy, episode.shown_steps} : PlayedRow{};
@@ -267,12 +268,14 @@ ds_status Actors::act_on_host() {
         case DS_POLICY_IDLE: break;  // prepare_row() chose
         }
     }
+    DS_ASSERT(num_native_calls_ <= num_policies_);
     act_natively();
     end_acts();
     return callers_.ask();
 }
 
 ActCall Actors::native_call(const PolicySlot& slot, int64_t first, int64_t rows) const {
+    DS_ASSERT(slot.native->num_inputs() == num_inputs_ && slot.native->state_size() <= slot.state_size);
     ActCall call = {};
     call.num_rows = rows;
     call.rows = order_.data() + first;

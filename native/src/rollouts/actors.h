@@ -1,8 +1,8 @@
 // How the rows of a replica get their actions, and their worlds step: on the host, or on the simulator's device.
 //
-// Both list the rows that are to act by policy, and prepare them with prepare_row(): the part of the episode that is left,
-// states of new episodes, and actions that need no network. Networks on the CPU act on the host in either case, and
-// callers are asked; see DeviceActors for what is different there.
+// Both list the rows that are to act by policy, and prepare them with prepare_row(): the part of the episode that is
+// left, states of new episodes, and actions that need no network. Networks on the CPU act on the host in either case,
+// and callers are asked.
 #pragma once
 
 #include "policy/played_rows.h"
@@ -117,7 +117,7 @@ protected:
     Array<int32_t> order_;         // rows that are to act, by policy, ascending in each
     Array<int64_t> first_row_;     // by policy: its place in order_; then the end
     Array<PlayedRow> played_;      // by row, of all worlds
-    const uint8_t* device_nonfinite_ = nullptr;  // by row: its network on the device could choose no action; null: all could
+    const uint8_t* device_nonfinite_ = nullptr;  // by row: its network on the device chose no action; null: all did
 
 private:
     ds_failure_cause adopt(int64_t index, const GivenPolicy& given);

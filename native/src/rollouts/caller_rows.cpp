@@ -96,8 +96,9 @@ void CallerRows::take_answer(int64_t policy) {
     DS_ASSERT(asked->policy == policy && asked->replica == replica_ && num_asked_ >= 0);
     for (int64_t i = 0; i < asked->num_rows; ++i) {
         const int64_t row = asked->rows[i];
-        if (row < 0 || row >= episodes_.num_rows() || waits_[row] != Wait::kCaller) continue;  // callers may write there
-        if (episodes_.policy_of(row) != policy) continue;
+        if (row < 0 || row >= episodes_.num_rows()) continue;  // callers may write there
+        if (waits_[row] != Wait::kCaller || episodes_.policy_of(row) != policy) continue;
+        DS_ASSERT(episodes_.of_row(row).request);
         waits_[row] = Wait::kNothing;
         episodes_.answered(row);
         if (asked->cause()) episodes_.mark(row / episodes_.num_agents(), DS_EPISODE_FAILED, asked->cause());
@@ -111,6 +112,7 @@ void CallerRows::take_answer(int64_t policy) {
 // ---- Ends ----
 
 void CallerRows::forget(int64_t world) {
+    DS_ASSERT(episodes_[world].request);
     const int64_t first = world * episodes_.num_agents();
     for (int64_t row = first; row < first + episodes_.num_agents(); ++row) {
         if (waits_[row] == Wait::kAsking) {

@@ -29,7 +29,8 @@ public:
     // Asks the policies that are not asked already. OUT_OF_MEMORY.
     ds_status ask();
 
-    int64_t num_asked() const { return num_asked_; }  // policies
+    int64_t num_asked() const { return num_asked_; }    // policies
+    int64_t num_to_ask() const { return num_to_ask_; }  // rows
     bool some_have_returned() const;
     // Writes the actions that have come; episodes whose policy failed are marked.
     void take_answers();

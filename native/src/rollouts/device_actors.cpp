@@ -72,6 +72,7 @@ ds_status DeviceActors::act() {
     if (const ds_status status = prepare()) return status;
     if (const ds_status status = act_on_host()) return status;
     await_callers();
+    DS_ASSERT(pause_.is_closed() || episodes_.num_ready() == episodes_.num_active());
     return pause_.is_closed() ? DS_STATUS_OK : act_on_device(on_host);
 }
 
@@ -116,6 +117,7 @@ ds_status DeviceActors::act_on_device(bool some_act_on_host) {
 // ---- Step ----
 
 ds_status DeviceActors::step() {
+    DS_ASSERT(episodes_.num_ready() > 0 && episodes_.num_ready() == episodes_.num_active());
     if (const ds_status status = uses_host_ ? device_->step() : device_->play()) return status;
     uint8_t* const terminations = const_cast<uint8_t*>(tensors_.terminations);
     uint8_t* const truncations = const_cast<uint8_t*>(tensors_.truncations);
@@ -136,7 +138,8 @@ template <class Value>
 ds_status DeviceActors::read_tensor(int tensor, Value* host) {
     ds_tensor_info info = {};
     simulator_->describe_tensor(tensor, &info);
-    return simulator_->memory_of(tensor)->read(info.data, tensor_bytes(info), const_cast<std::remove_const_t<Value>*>(host));
+    auto* const to = const_cast<std::remove_const_t<Value>*>(host);
+    return simulator_->memory_of(tensor)->read(info.data, tensor_bytes(info), to);
 }
 
 ds_status DeviceActors::write_actions() {

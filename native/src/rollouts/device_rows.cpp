@@ -97,6 +97,7 @@ DeviceRows::~DeviceRows() {
 // ---- Lists ----
 
 ds_status DeviceRows::set_policy(int64_t index, const Ref<Policy>& policy) {
+    DS_ASSERT(index >= 0 && index < num_policies_);
     Slot slot;
     slot.policy = policy;
     if (policy) {
@@ -129,6 +130,7 @@ ds_status DeviceRows::upload(const PlayedRow* rows, const int32_t* order, const 
         staged_.keys[row].step -= steps_;
     }
     for (int64_t i = 0; i < num_policies_; ++i) {
+        DS_ASSERT(first_rows[i] <= first_rows[i + 1]);
         staged_.ranges[i] = {first_rows[i], first_rows[i + 1] - first_rows[i]};
         if (acts(i) && !slots_[i].is_captured) graph_ = {};
     }
@@ -146,6 +148,7 @@ ds_status DeviceRows::play() {
 }
 
 ds_status DeviceRows::capture() {
+    DS_ASSERT(!graph_);
     for (int64_t i = 0; i < num_policies_; ++i) slots_[i].is_captured |= acts(i);
     if (const ds_status status = begin_capture(*stream_)) return status;
     const ds_status status = launch_all();

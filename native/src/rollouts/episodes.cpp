@@ -29,6 +29,7 @@ int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
     episode.recorded = request->asked.record & ~DS_RECORD_TRACE;
     episode.num_awaited = 0;
     std::copy_n(request->asked.policies, num_agents_, episode.policies);
+    DS_ASSERT(shown_steps >= 0 && request->submitted_ns <= now_ns);
     num_recorded_ += episode.recorded != 0;
     ++version_;
     change(world, SlotState::kFree, SlotState::kToAct);
@@ -65,6 +66,7 @@ void Episodes::await_caller(int64_t row) {
 }
 
 void Episodes::acted(int64_t world) {
+    DS_ASSERT(episodes_[world].num_awaited >= 0 && episodes_[world].num_awaited <= num_agents_);
     const bool awaits = episodes_[world].num_awaited > 0;
     change(world, SlotState::kToAct, awaits ? SlotState::kAwaitsCallers : SlotState::kReady);
 }
@@ -107,6 +109,7 @@ void Episodes::free(int64_t world) {
     episode.num_awaited = 0;
     episode.request = nullptr;
     free_worlds_[num_worlds_ - num_active_--] = world;
+    DS_ASSERT(num_ended_ >= 0 && num_recorded_ >= 0);
     ++version_;
     change(world, episode.state, SlotState::kFree);
 }

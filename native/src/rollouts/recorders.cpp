@@ -63,7 +63,8 @@ struct Opener {
         const int length = snprintf(all, sizeof all, "%s%s%sscheduler=\"%s\"", own, *own ? "," : "", replica,
                                     kSchedulers[labels.scheduler]);
         if (length >= static_cast<int>(sizeof all)) {
-            status = fail(DS_STATUS_INVALID_ARGUMENT, "labels", "use shorter labels", "the labels of %s are too long", row.name);
+            status = fail(DS_STATUS_INVALID_ARGUMENT, "labels", "use shorter ones",
+                          "labels of %s are too long", row.name);
             return;
         }
         Ref<Series> series;
@@ -185,6 +186,7 @@ ds_status ReplicaRecorder::open_times(int64_t policy, ds_policy_kind kind, Write
 
 // A replica plays on without a series that cannot be opened.
 Writer<Sketch>& ReplicaRecorder::times_of(int64_t policy, ds_policy_kind kind) {
+    DS_ASSERT(kind >= 0 && kind < kPolicyKinds);
     PolicyTimes& of = policies_[policy];
     if (!std::exchange(of.is_opened[kind], true) && open_times(policy, kind, &of.times[kind])) dropped_series_->add(1);
     return of.times[kind];
@@ -216,12 +218,14 @@ void ReplicaRecorder::passed(int64_t waiting_requests, int64_t active_worlds) {
 
 void ReplicaRecorder::acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t end_ns, int64_t rows) {
     Writer<Sketch>& times = times_of(policy, kind);
+    DS_ASSERT(start_ns <= end_ns && rows > 0);
     if (times) times->add(seconds(end_ns - start_ns), end_ns);
     if (track_) track_->record_span(DS_TRACE_ACT, start_ns, end_ns, rows, static_cast<int32_t>(policy));
 }
 
 void ReplicaRecorder::stepped(int64_t start_ns, int64_t active_worlds) {
     const int64_t now = monotonic_ns();
+    DS_ASSERT(start_ns <= now && active_worlds > 0 && active_worlds <= num_worlds_);
     steps_->add(1);
     episode_steps_->add(active_worlds);
     world_steps_->add(num_worlds_);
@@ -231,6 +235,7 @@ void ReplicaRecorder::stepped(int64_t start_ns, int64_t active_worlds) {
 }
 
 void ReplicaRecorder::made_first_step(const Request& request, int64_t now_ns) {
+    DS_ASSERT(awaits_first_steps_ && request.in_use);
     first_step_->add(seconds(now_ns - request.submitted_ns), now_ns);
 }
 

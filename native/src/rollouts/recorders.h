@@ -65,7 +65,8 @@ private:
 // thread holds the lock of their requests.
 class QueueRecorder {
 public:
-    static ds_status create(const Ref<MetricsStore>& store, int32_t scheduler, std::unique_ptr<QueueRecorder>* recorder);
+    static ds_status create(const Ref<MetricsStore>& store, int32_t scheduler,
+                            std::unique_ptr<QueueRecorder>* recorder);
 
     const Ref<MetricsStore>& store() const { return store_; }
 

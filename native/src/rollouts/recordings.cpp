@@ -34,6 +34,7 @@ bool Recordings::record_before_step(int64_t world) {
 }
 
 void Recordings::record_after_step(int64_t world) {
+    DS_ASSERT(episodes_[world].recorded && episodes_[world].length > 0);
     if (!observes(episodes_[world])) return;
     const float* rewards = tensors_.rewards + first_row(world);
     memcpy(records_[world].end(reward_bytes()), rewards, static_cast<size_t>(reward_bytes()));

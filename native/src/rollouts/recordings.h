@@ -1,7 +1,7 @@
 // What is recorded of episodes while they are played: rows of steps, as ds_episode_output has them.
 //
-// A row has, of all agents: actions; then, if they are recorded, observations, which both are known before the step, and
-// rewards, which are known after it. The observations after the last step are behind the rows.
+// A row has, of all agents: actions; then, if they are recorded, observations and rewards. Rewards are known after the
+// step, the others before it. The observations after the last step are behind the rows.
 #pragma once
 
 #include <stdlib.h>
@@ -66,13 +66,14 @@ public:
     Ref<OutputMemory> copy_all(int64_t world) const;
 
 private:
-    int64_t row_bytes(const PlayedEpisode& episode) const { return action_bytes() + (observes(episode) ? observed_bytes() : 0); }
+    int64_t row_bytes(const PlayedEpisode& episode) const {
+        return action_bytes() + (observes(episode) ? observation_bytes() + reward_bytes() : 0);
+    }
     static bool observes(const PlayedEpisode& episode) { return episode.records(DS_RECORD_OBSERVATIONS); }
     int64_t bytes_of(int64_t values) const { return episodes_.num_agents() * values * 4; }
     int64_t action_bytes() const { return bytes_of(kActionComponents); }
     int64_t observation_bytes() const { return bytes_of(tensors_.num_inputs); }
     int64_t reward_bytes() const { return bytes_of(1); }
-    int64_t observed_bytes() const { return observation_bytes() + reward_bytes(); }
     int64_t first_row(int64_t world) const { return world * episodes_.num_agents(); }
 
     const Episodes& episodes_;

@@ -54,10 +54,9 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
 ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
                           Ref<Replica>* replica) {
     std::unique_ptr<ReplicaRecorder> recorder;
-    const int64_t num_worlds = simulator->config().num_worlds;
-    if (const ds_status status = open_recorder(*parts.requests, num_worlds, parts.policies->size(), number, &recorder)) {
-        return status;
-    }
+    const int64_t num_worlds = simulator->config().num_worlds, num_policies = parts.policies->size();
+    const ds_status of_recorder = open_recorder(*parts.requests, num_worlds, num_policies, number, &recorder);
+    if (of_recorder) return of_recorder;
     const Ref<Replica> made =
         Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, parts, number, std::move(recorder)));
     if (!made) return fail_replica_memory();
@@ -119,6 +118,7 @@ ds_status Replica::play() {
 }
 
 ds_status Replica::play_on() {
+    DS_ASSERT(actors_ && episodes_.num_active() == 0);
     if (const ds_status status = simulator_->prepare()) return status;
     while (!pause_.is_closed()) {
         callers_.take_answers();
@@ -174,6 +174,7 @@ void Replica::record_steps() {
 
 ds_status Replica::step_worlds() {
     const int64_t start = monotonic_ns(), ready = episodes_.num_ready();
+    DS_ASSERT(ready > 0 && episodes_.num_ended() == 0);
     if (const ds_status status = actors_->step()) return status;
     smooth(&step_ns_, static_cast<double>(monotonic_ns() - start));
     add_to(&steps_, 1);
@@ -234,6 +235,7 @@ ds_status Replica::begin() {
     }
     Request *to_play, *over;
     const int64_t taken = requests_->take(most_to_begin(), now, &to_play, &over);
+    DS_ASSERT((taken > 0) == (to_play != nullptr) && taken <= episodes_.num_worlds() - episodes_.num_active());
     actors_->adopt(*given_);  // that were given before these requests were submitted
     if (recorder_) recorder_->took(now, taken);
     // First of all the episodes get worlds: from there they are taken back if anything fails
@@ -307,6 +309,7 @@ ds_status Replica::start(Request* first) {
         request = next;
     }
     const int64_t begun = episodes_.num_active() - active_before;
+    DS_ASSERT(begun > 0);
     uint8_t* const mask = simulator_->mask();
     const ds_status status = simulator_->begin(mask, starts_.data());
     for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
@@ -354,7 +357,7 @@ ds_status Replica::end_marked() {
     for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
         if (episodes_.has_ended(world)) free(world);
     }
-    DS_ASSERT(episodes_.num_ended() == 0);
+    DS_ASSERT(episodes_.num_ended() == 0 && episodes_.num_active() < episodes_.num_worlds());
     return DS_STATUS_OK;
 }
 
@@ -384,6 +387,7 @@ void Replica::give_back_all() {
         requests_->take_back(episodes_[world].request);
         free(world);
     }
+    DS_ASSERT(episodes_.num_active() == 0 && callers_.num_to_ask() == 0);
     if (recorder_) recorder_->passed(requests_->waiting(), episodes_.num_active());
 }
 
