@@ -50,7 +50,7 @@ bool RequestTable::grow() {
 Request* RequestTable::take_free() {
     if (!free_ && !grow()) return nullptr;
     Request* request = free_;
-    DS_ASSERT(!request->in_use && !request->level && !request->queue);
+    DS_ASSERT(!request->in_use && !request->interrupted && !request->queue);
     free_ = request->next;
     request->in_use = true;
     request->cancelled = request->answered = false;

@@ -396,8 +396,10 @@ Request* RequestQueue::take_before(const Request& played) {
     {
         MutexGuard guard(table_->mutex);
         const Request* waiting = first();
+        DS_ASSERT(played.in_use && !played.queue && !played.answered);
         if (!waiting || waiting->key >= played.key) return nullptr;
         taken = take_first();
+        DS_ASSERT(taken == waiting && !taken->queue && !taken->next && !taken->previous);
         ++playing_;
     }
     table_->room.tell();
