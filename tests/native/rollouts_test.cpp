@@ -240,6 +240,38 @@ void results_do_not_depend_on_the_replica() {
     }
 }
 
+void interrupted_episodes_go_on_where_they_were() {
+    auto asked = some_requests(80, DS_RECORD_OBSERVATIONS);
+    for (ds_episode_request& one : asked) {
+        one.priority = static_cast<int64_t>(one.tag);
+        one.max_steps = 150;
+    }
+    const PlayingEngine plain({.num_worlds = 7});
+    const auto expected = plain.play(asked);
+    const auto by_tags = by_tag(expected);
+    int64_t begun = 0;
+    for (int attempt = 0; begun <= static_cast<int64_t>(asked.size()) && attempt < 100; ++attempt) {
+        const int64_t num_replicas = 1 + 2 * (attempt % 2);
+        const PlayingEngine engine({.num_worlds = 2, .num_replicas = num_replicas, .scheduler = DS_SCHEDULER_PRIORITY,
+                                    .preempts = 1});
+        for (const ds_episode_request& one : asked) engine.submit({one});  // each is the most urgent one
+        engine.drain();
+        const auto outputs = engine.take_all();
+        for (const auto& [tag, told] : by_tag(outputs)) {
+            const ds_episode_output& other = by_tags.at(tag);
+            expect_equal(told, other);
+            CHECK_EQUAL(told.data_bytes, other.data_bytes);
+            CHECK(memcmp(told.data_start, other.data_start, told.data_bytes) == 0);
+        }
+        begun = 0;
+        for (int64_t i = 0; i < num_replicas; ++i) begun += engine.replica(i).episodes;
+        CHECK_EQUAL(outputs.size(), asked.size());
+        release_data(outputs);
+    }
+    CHECK(begun > static_cast<int64_t>(asked.size()));  // again, after interruptions
+    release_data(expected);
+}
+
 void worlds_are_never_idle_while_requests_wait() {
     const PlayingEngine engine({.num_worlds = 8});
     std::vector<ds_episode_request> asked(64);
@@ -926,6 +958,7 @@ int main() {
     RUN(beginnings_are_checked);
     RUN(results_are_those_of_simulators);
     RUN(results_do_not_depend_on_the_replica);
+    RUN(interrupted_episodes_go_on_where_they_were);
     RUN(worlds_are_never_idle_while_requests_wait);
     RUN(levels_are_played);
     RUN(native_policies_act);

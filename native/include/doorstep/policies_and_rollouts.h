@@ -628,7 +628,7 @@ typedef struct ds_replica_info {
     int64_t num_worlds;
     int64_t steps;
     int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
-    int64_t episodes;      /* begun */
+    int64_t episodes;      /* begun; again after an interruption */
 } ds_replica_info;
 
 /* As ds_engine_submit() does: INVALID_ARGUMENT if an engine of this configuration refuses one of the requests. */

@@ -158,7 +158,7 @@ class RolloutConfig(NativeConfig):
     >>> import doorstep
     >>> config = doorstep.RolloutConfig(doorstep.SimulatorConfig(256), devices=("cpu", "cpu"))
     >>> config.scheduler
-    DynamicChunkScheduler(max_chunk=None, begin_fraction=1.0)
+    DynamicChunkScheduler(max_chunk=None, preempts=False, begin_fraction=1.0)
 
     Of the simulator `seed`, `world_offset` and `auto_reset` are not used, and it has no `cameras`. With
     `observations="by_name"` it has the default ones. In `devices` "cpu" may be there more than once.
