@@ -6,6 +6,7 @@
 #include <new>
 
 #include "api/call.h"
+#include "exec/prepared_models.h"
 #include "runtime/hash.h"
 
 namespace doorstep {
@@ -180,7 +181,7 @@ ds_status read_bytes(const void* data, uint64_t bytes, CheckedSave* save) {
 ds_status find_model(const SaveHeader& header, const WorldModel** model) {
     const bool plays_levels = header.num_statics == DS_LEVEL_MAX_STATICS;
     if (const ds_status status = check_range("num_agents", "", header.num_agents, 1, DS_MAX_AGENTS)) return status;
-    *model = &find_world_model({header.num_agents, plays_levels});
+    *model = &prepared_model({header.num_agents, plays_levels});
     SaveHeader expected = header;
     write_sizes(**model, &expected);
     return check_fits(header, expected);
