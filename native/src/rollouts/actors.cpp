@@ -143,6 +143,42 @@ bool Actors::take_scratch(const Policy& policy) {
     return true;
 }
 
+// ---- States of single episodes ----
+
+bool Actors::can_leave(int64_t world) const {
+    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+        const PolicySlot& slot = policies_[episodes_[world].policies[agent]];
+        if (slot.kind == DS_POLICY_CALLER || slot.kind == DS_POLICY_FAILING) return false;
+        if (slot.on_device && slot.native && slot.native->state_size() > 0) return false;
+    }
+    return true;
+}
+
+template <class Visit>
+void Actors::for_each_state(int64_t world, const Visit& visit) const {
+    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+        const PolicyStates& states = states_[episodes_[world].policies[agent]];
+        if (states.size > 0) visit(states.states + (world * episodes_.num_agents() + agent) * states.size, states.size);
+    }
+}
+
+int64_t Actors::state_floats(int64_t world) const {
+    int64_t floats = 0;
+    for_each_state(world, [&](const float*, int64_t size) { floats += size; });
+    return floats;
+}
+
+void Actors::save_states(int64_t world, float* to) const {
+    for_each_state(world, [&](const float* state, int64_t size) { to = std::copy_n(state, size, to); });
+}
+
+void Actors::restore_states(int64_t world, const float* from) {
+    for_each_state(world, [&](float* state, int64_t size) {
+        std::copy_n(from, size, state);
+        from += size;
+    });
+}
+
 // ---- Rows ----
 
 bool Actors::list_rows() {
