@@ -268,7 +268,14 @@ ds_status Replica::begin() {
     // First of all the episodes get worlds: from there they are taken back if anything fails
     const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
     if (recorder_) recorder_->passed(requests_->waiting(), active_);
-    if (const ds_status status = answer_over(*requests_, *outputs_, over)) return status;
+    const ds_status of_over = answer_over(*requests_, *outputs_, over);
+    if (of_over == DS_STATUS_PENDING) {
+        simulator_->turn.unlock();
+        outputs_->room().wait(outputs_->room().now(), kLongestSleep);
+        simulator_->turn.lock();
+    } else if (of_over) {
+        return of_over;
+    }
     if (of_start || active_ == 0) return of_start;
     list_rows();
     if (device_) return prepare_rows();
@@ -673,7 +680,8 @@ ds_status Replica::step() {
     }
     record_steps();
     if (num_ended_ > 0) {  // their policies failed: they do not take part
-        if (const ds_status status = end_marked()) return status;
+        const ds_status status = end_marked();
+        if (status || closed_) return status;
     }
     if (num_ready_ == 0) return DS_STATUS_OK;
     if (const ds_status status = step_worlds()) return status;
@@ -772,25 +780,47 @@ ds_status Replica::stream_steps() {
         PlayedEpisode& played = played_[world];
         if (!played.request || !played.records(DS_RECORD_STREAM) || played.length <= played.request->streamed) continue;
         const int64_t bytes = row_bytes(played);
+        Output output = make_output(*played.request, DS_OUTPUT_STEP, num_agents_);
+        Room room = outputs_->reserve(&output, bytes);
+        if (room == Room::kNone) {
+            if (const ds_status status = push_steps()) return status;
+            room = await_room(&output, bytes);
+        }
+        if (room == Room::kNone) return DS_STATUS_OK;
+        if (room == Room::kNoMemory) return fail_memory("results that wait");
         const Ref<OutputMemory> memory = OutputMemory::copy(records_[world].end(bytes), bytes);
         if (!played.records(DS_RECORD_ACTIONS | DS_RECORD_OBSERVATIONS)) records_[world].clear();
         if (!memory) {
-            mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
-            continue;
+            return fail_memory("results that wait");
         }
-        Output& output = new_outputs_[num_new_outputs_++] = make_output(*played.request, DS_OUTPUT_STEP, num_agents_);
         output.told.length = played.length;
         output.told.started_ns = played.started_ns;
         output.told.replica = number_;
         output.told.world = static_cast<int32_t>(world);
         memory->tell(&output.told);
         output.data = memory;
-        finished_[num_new_outputs_ - 1] = {played.request, played.length};
+        finished_[num_new_outputs_] = {played.request, played.length};
+        new_outputs_[num_new_outputs_++] = std::move(output);
     }
-    const int64_t streamed = num_new_outputs_;
-    if (const ds_status status = push_outputs()) return status;
-    for (int64_t i = 0; i < streamed; ++i) finished_[i].request->streamed = finished_[i].steps;
+    return push_steps();
+}
+
+ds_status Replica::push_steps() {
+    outputs_->push_reserved(new_outputs_.get(), num_new_outputs_);
+    for (int64_t i = 0; i < num_new_outputs_; ++i) finished_[i].request->streamed = finished_[i].steps;
+    drop_outputs();
     return DS_STATUS_OK;
+}
+
+Room Replica::await_room(Output* output, int64_t bytes) {
+    for (;;) {
+        const uint32_t before = outputs_->room().now();
+        const Room room = outputs_->reserve(output, bytes);
+        if (room != Room::kNone || closed_) return room;
+        simulator_->turn.unlock();
+        outputs_->room().wait(before, kLongestSleep);
+        simulator_->turn.lock();
+    }
 }
 
 // ---- Ends ----
@@ -810,24 +840,25 @@ ds_status Replica::end_marked() {
     if (const ds_status status = record_ends()) return status;
     for (int64_t world = 0; world < num_worlds_; ++world) {
         if (!ended_[world]) continue;
+        Output output = make_output(*played_[world].request, DS_OUTPUT_RESULT, num_agents_);
+        Room room = outputs_->reserve(&output, result_bytes(world));
+        if (room == Room::kNone) {
+            if (const ds_status status = push_results(start)) return status;
+            room = await_room(&output, result_bytes(world));
+        }
+        if (room == Room::kNone) return DS_STATUS_OK;
+        if (room == Room::kNoMemory) return fail_memory("results that wait");
+        make_result(world, summaries_[world], &output);
         finished_[num_new_outputs_] = {played_[world].request, played_[world].length};
-        new_outputs_[num_new_outputs_++] = make_result(world, summaries_[world]);
+        new_outputs_[num_new_outputs_++] = std::move(output);
     }
-    const int64_t results = num_new_outputs_;
-    if (const ds_status status = push_results(start)) return status;
-    requests_->finish(finished_.get(), results);
-    for (int64_t world = 0; world < num_worlds_; ++world) {
-        if (ended_[world]) free_world(world);
-    }
-    return DS_STATUS_OK;
+    return push_results(start);
 }
+
+int64_t Replica::result_bytes(int64_t world) const { return records_[world].bytes(); }
 
 // Recorded before they are pushed: a result that a caller has is in the metrics.
 ds_status Replica::push_results(int64_t start_ns) {
-    if (!outputs_->reserve(num_new_outputs_)) {
-        drop_outputs();
-        return fail_memory("results that wait");
-    }
     if (recorder_) {
         for (int64_t i = 0; i < num_new_outputs_; ++i) {
             recorder_->answered(new_outputs_[i].told, finished_[i].request->asked.record & DS_RECORD_TRACE);
@@ -835,8 +866,14 @@ ds_status Replica::push_results(int64_t start_ns) {
         recorder_->ended(start_ns, num_new_outputs_);
     }
     requests_->begin_answers(finished_.get(), num_new_outputs_);
+    const int64_t count = num_new_outputs_;
+    int64_t worlds[4096];
+    DS_ASSERT(count <= 4096);
+    for (int64_t i = 0; i < count; ++i) worlds[i] = new_outputs_[i].told.world;
     outputs_->push_reserved(new_outputs_.get(), num_new_outputs_);
     drop_outputs();
+    requests_->finish(finished_.get(), count);
+    for (int64_t i = 0; i < count; ++i) free_world(worlds[i]);
     return DS_STATUS_OK;
 }
 
@@ -863,7 +900,7 @@ ds_status Replica::record_ends() {
     return DS_STATUS_OK;
 }
 
-Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
+void Replica::make_result(int64_t world, const EpisodeSummary& summary, Output* to) {
     PlayedEpisode& played = played_[world];
     const bool met_trouble = simulator_->config().strict && summary.met_trouble;
     if (met_trouble && ended_[world] != 1 + DS_EPISODE_FAILED) mark(world, DS_EPISODE_FAILED, DS_CAUSE_SIMULATION);
@@ -874,7 +911,7 @@ Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
         recorded = OutputMemory::copy(records_[world].data(), records_[world].bytes());
         if (!recorded) mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     }
-    Output output = make_output(*played.request, DS_OUTPUT_RESULT, num_agents_);
+    Output& output = *to;
     output.told.reason = ended_[world] - 1;
     output.told.cause = played.cause;
     output.told.length = played.length;
@@ -887,13 +924,6 @@ Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
     memcpy(output.told.max_y, summary.progress.max_y, bytes);
     if (recorded) recorded->tell(&output.told);
     output.data = recorded;
-    return output;
-}
-
-ds_status Replica::push_outputs() {
-    const bool pushed = outputs_->push(new_outputs_.get(), num_new_outputs_);
-    drop_outputs();
-    return pushed ? DS_STATUS_OK : fail_memory("results that wait");
 }
 
 void Replica::drop_outputs() {

@@ -137,10 +137,13 @@ private:
     // ---- Ends
     void mark(int64_t world, ds_episode_reason reason, int64_t cause = DS_CAUSE_NONE);
     ds_status end_marked();
+    Room await_room(Output* output, int64_t bytes);
     ds_status push_results(int64_t start_ns);
     ds_status record_ends();
-    Output make_result(int64_t world, const EpisodeSummary& summary);
-    ds_status push_outputs();
+    ds_status end_one(int64_t world, int64_t start_ns);
+    int64_t result_bytes(int64_t world) const;
+    void make_result(int64_t world, const EpisodeSummary& summary, Output* output);
+    ds_status push_steps();
     void drop_outputs();
     void free_world(int64_t world);
     void give_back_all();

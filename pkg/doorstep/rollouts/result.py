@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep._native._generated import EpisodeReason, EpisodeRecord, OutputKind
-from doorstep._native.rollouts import output_data
 from doorstep.config import SimulatorConfig
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.recording import Recording
@@ -28,6 +27,9 @@ REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in Epi
 @dataclass(frozen=True, eq=False)
 class EpisodeResult:
     """The last answer to a request. It pickles, without policies that are no names, which it then says are None.
+
+    What is recorded are views of one block of memory, which lives as long as one of them; a row per step, so that they
+    are not contiguous where observations are recorded. `pad_trajectories()` makes a batch of many results.
 
     Attributes:
         id: what `submit()` returned.
@@ -153,14 +155,13 @@ class Rows(NamedTuple):
 NO_ROWS = Rows()
 
 
-def copy_rows(output: Any) -> Rows:
-    """Those of an output with data."""
+def view_rows(output: Any, data: NDArray[np.uint8]) -> Rows:
+    """Those of an output, in the bytes that go with it."""
     agents, components = int(output["num_agents"]), len(ACTIONS)
     num_rows, rows_behind = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
-    data = output_data(output)
     numbers = len(data) // (4 * agents)  # of an agent: actions, observation and reward of each row, observation
     if numbers == num_rows * components:  # actions alone
-        return Rows(data.view(np.int32).reshape(num_rows, agents, components).copy())
+        return Rows(data.view(np.int32).reshape(num_rows, agents, components))
     inputs = (numbers - num_rows * (components + 1)) // (num_rows + rows_behind)
     row = np.dtype([
         ("actions", np.int32, (agents, components)),
@@ -170,10 +171,10 @@ def copy_rows(output: Any) -> Rows:
     cut = num_rows * row.itemsize
     rows, last = data[:cut].view(row), data[cut:].view(np.float32).reshape(rows_behind, agents, inputs)
     return Rows(
-        actions=rows["actions"].copy(),
-        observations=rows["observations"].copy(),
-        rewards=rows["rewards"].copy(),
-        last_observations=last[0].copy() if rows_behind else None,
+        actions=rows["actions"],
+        observations=rows["observations"],
+        rewards=rows["rewards"],
+        last_observations=last[0] if rows_behind else None,
     )
 
 

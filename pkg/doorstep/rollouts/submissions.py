@@ -90,7 +90,7 @@ class AwaitedResult:
 
 @final
 class Submission:
-    """Requests that were submitted together, and who gets their results: futures, one for each, or none.
+    """Requests that were submitted together, and who gets their results: promises, one for each, or calls.
 
     Attributes:
         policies: the numbers of their policies.
