@@ -17,7 +17,7 @@ from doorstep.levels.generated import ROOM_ENDS
 from doorstep.recording import Recording
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.recorded import record_episode
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import EpisodeRequest, made_of
 
 Reason: TypeAlias = Literal["goal", "time", "cancelled", "expired", "failed"]
 REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in EpisodeReason}  # type: ignore[misc]
@@ -179,25 +179,24 @@ def view_rows(output: Any, data: NDArray[np.uint8]) -> Rows:
 
 
 def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) -> EpisodeResult:
-    agents = int(output["num_agents"])
-    started = int(output["started_ns"]) or int(output["ended_ns"])
-    return EpisodeResult(
-        id=int(output["id"]),
-        request=request,
-        reason=REASONS[int(output["reason"])],
-        returns=output["returns"][:agents].copy(),
-        length=int(output["length"]),
-        max_y=output["max_y"][:agents].copy(),
-        state_hash=int(output["state_hash"]),
-        actions=rows.actions,
-        observations=rows.observations,
-        rewards=rows.rewards,
-        last_observations=rows.last_observations,
-        queued_seconds=(started - int(output["submitted_ns"])) / 1e9,
-        played_seconds=(int(output["ended_ns"]) - started) / 1e9,
-        replica=int(output["replica"]),
-        error=error,
-    )
+    told = dict(zip(output.dtype.names, output.item(), strict=True))
+    agents = told["num_agents"]
+    started = told["started_ns"] or told["ended_ns"]
+    fields = {
+        "id": told["id"],
+        "request": request,
+        "reason": REASONS[told["reason"]],
+        "returns": told["returns"][:agents].copy(),
+        "length": told["length"],
+        "max_y": told["max_y"][:agents].copy(),
+        "state_hash": told["state_hash"],
+        **rows._asdict(),
+        "queued_seconds": (started - told["submitted_ns"]) / 1e9,
+        "played_seconds": (told["ended_ns"] - started) / 1e9,
+        "replica": told["replica"],
+        "error": error,
+    }
+    return made_of(EpisodeResult, fields)
 
 
 def make_unplayed(
