@@ -397,7 +397,7 @@ void a_request_that_is_answered_cannot_be_cancelled() {
     queue->begin_answers(&played, 1);
     CHECK(!queue->cancel(id));
     Output output = make_output(*played.request, DS_OUTPUT_RESULT, 2);
-    CHECK(outputs.reserve(&output, 0) == Room::kSome);
+    CHECK(outputs.reserve(output) == Room::kSome);
     outputs.push_reserved(&output, 1);
     CHECK(!queue->cancel(id));  // the result may have been taken
     queue->finish(&played, 1);
@@ -551,7 +551,7 @@ void outputs_come_in_order() {
         for (int64_t i = 0; i < count; ++i) {
             outputs[i] = {};
             outputs[i].told.id = next++;
-            CHECK(queue.reserve(&outputs[i], 0) == Room::kSome);
+            CHECK(queue.reserve(outputs[i]) == Room::kSome);
         }
         queue.push_reserved(outputs, count);
         if (queue.size(0) > 0) CHECK_EQUAL(queue.take(0, draw.integer(1, 90), 0, receive, &received), DS_STATUS_OK);
@@ -569,13 +569,14 @@ void outputs_come_in_order() {
 Output output_of(int32_t reader, uint64_t data_bytes) {
     Output output = {};
     output.reader = reader;
+    output.told.id = 1;
     output.told.data_bytes = data_bytes;
     return output;
 }
 
 bool push(OutputQueue& queue, int32_t reader, int64_t bytes) {
     Output output = output_of(reader, static_cast<uint64_t>(bytes));
-    if (queue.reserve(&output, bytes) != Room::kSome) return false;
+    if (queue.reserve(output) != Room::kSome) return false;
     queue.push_reserved(&output, 1);
     return true;
 }
@@ -615,8 +616,8 @@ void each_reader_has_limits_of_its_own() {
 // Also if their outputs are not pushed yet.
 void reserved_room_counts() {
     OutputQueue queue({2, 1000});
-    Output outputs[2] = {output_of(0, 0), output_of(0, 0)};
-    for (Output& output : outputs) CHECK(queue.reserve(&output, 400) == Room::kSome);
+    Output outputs[2] = {output_of(0, 400), output_of(0, 400)};
+    for (Output& output : outputs) CHECK(queue.reserve(output) == Room::kSome);
     CHECK(!push(queue, 0, 0));
     queue.push_reserved(outputs, 2);
     CHECK(!push(queue, 0, 0));
@@ -724,7 +725,7 @@ void every_request_is_answered_once() {
                         queue->take_back(to_play);
                     } else {
                         Output output = make_output(*to_play, DS_OUTPUT_RESULT, 2);
-                        CHECK(outputs.reserve(&output, 0) == Room::kSome);
+                        CHECK(outputs.reserve(output) == Room::kSome);
                         outputs.push_reserved(&output, 1);
                         const PlayedRequest played = {to_play, 3};
                         queue->finish(&played, 1);

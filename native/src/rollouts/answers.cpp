@@ -16,9 +16,10 @@ public:
     Request* prepare(Request* first) {
         Room room = Room::kSome;
         for (count = 0; first && count < kAtOnce; ++count, first = first->next) {
+            DS_ASSERT(first->in_use && !first->queue && !first->answered);
             played[count] = {first, 0};
             told[count] = make_output(*first, DS_OUTPUT_RESULT, requests_.rules().num_agents);
-            room = outputs_.reserve(&told[count], 0);
+            room = outputs_.reserve(told[count]);
             if (room != Room::kSome) break;
         }
         refusal = room == Room::kNoMemory ? fail_outputs() : room == Room::kNone ? DS_STATUS_PENDING : DS_STATUS_OK;
@@ -69,6 +70,7 @@ ds_status answer_taken(RequestQueue& requests, OutputQueue& outputs, Request* fi
 }  // namespace
 
 Output make_output(const Request& request, ds_output_kind kind, int64_t num_agents) {
+    DS_ASSERT(request.in_use && num_agents > 0);
     Output output = {};
     output.told.id = request.id;
     output.told.tag = request.asked.tag;

@@ -60,6 +60,7 @@ bool OutputQueue::Box::grow(int64_t most) {
     ring = larger;
     capacity = grown;
     first = 0;
+    DS_ASSERT((capacity & (capacity - 1)) == 0 && size + reserved <= capacity);
     return true;
 }
 
@@ -68,15 +69,15 @@ bool OutputQueue::has_room(const Box& box, int64_t bytes) const {
     return !is_limited_ || outputs == 0 || (outputs < limits_.outputs && box.bytes + bytes <= limits_.bytes);
 }
 
-Room OutputQueue::reserve(Output* output, int64_t bytes) {
+Room OutputQueue::reserve(const Output& output) {
     MutexGuard guard(mutex_);
-    Box& box = boxes_[output->reader];
+    Box& box = boxes_[output.reader];
+    const int64_t bytes = static_cast<int64_t>(output.told.data_bytes);
     box.is_full = !has_room(box, bytes);
     if (box.is_full) return Room::kNone;
     if (!box.grow(box.size + box.reserved + 1)) return Room::kNoMemory;
     ++box.reserved;
     box.bytes += bytes;
-    output->bytes = bytes;
     return Room::kSome;
 }
 
@@ -87,7 +88,7 @@ void OutputQueue::push_reserved(Output* outputs, int64_t count) {
         for (int64_t i = 0; i < count; ++i) {
             Box& box = boxes_[outputs[i].reader];
             DS_ASSERT(box.reserved > 0 && box.size + box.reserved <= box.capacity);
-            DS_ASSERT(outputs[i].told.data_bytes <= static_cast<uint64_t>(outputs[i].bytes));
+            DS_ASSERT(outputs[i].told.id != 0 && !box.at(box.size).data);
             --box.reserved;
             got_some[outputs[i].reader] = true;
             box.at(box.size++) = std::move(outputs[i]);
@@ -116,7 +117,8 @@ ds_status OutputQueue::take(int32_t reader, int64_t most, int64_t timeout_ns, Re
                 status = receive(context, output);
                 if (status) break;
                 output.data = {};
-                box.bytes -= output.bytes;
+                box.bytes -= static_cast<int64_t>(output.told.data_bytes);
+                DS_ASSERT(box.bytes >= 0);
                 box.first = (box.first + 1) & (box.capacity - 1);
                 --box.size;
             }

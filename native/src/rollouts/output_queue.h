@@ -37,7 +37,6 @@ struct Output {
     ds_episode_output told;  // its `data` is 0 until it is taken
     Ref<Memory> data;
     int32_t reader;
-    int64_t bytes;           // that room was kept for
 };
 
 // What each reader may leave unread.
@@ -53,8 +52,8 @@ public:
     explicit OutputQueue(const OutputLimits& limits);
     ~OutputQueue();
 
-    // Keeps room for an output, which will be pushed and whose data will have so many bytes. NONE: until its reader takes.
-    Room reserve(Output* output, int64_t bytes);
+    // Keeps room for an output that will be pushed. NONE: until its reader takes.
+    Room reserve(const Output& output);
     // Moves outputs into the queue, for which there is room.
     void push_reserved(Output* outputs, int64_t count);
     // Calls receive(context, output) for up to most outputs; one for which it fails stays in the queue, and ends the
@@ -80,7 +79,7 @@ private:
         Output* ring = nullptr;  // of capacity, a power of two
         int64_t capacity = 0, first = 0, size = 0;
         int64_t reserved = 0;    // outputs that will be pushed
-        int64_t bytes = 0;       // of all of them
+        int64_t bytes = 0;       // of data of all of them
         bool is_full = false;
         Signal arrivals;
     };
