@@ -550,7 +550,7 @@ void outputs_come_in_order() {
         const int64_t count = draw.integer(0, 100);
         for (int64_t i = 0; i < count; ++i) {
             outputs[i] = {};
-            outputs[i].told.id = next++;
+            outputs[i].told.id = ++next;
             CHECK(queue.reserve(outputs[i]) == Room::kSome);
         }
         queue.push_reserved(outputs, count);
@@ -563,7 +563,7 @@ void outputs_come_in_order() {
     while (queue.size(0) > 0) CHECK_EQUAL(queue.take(0, 1000, -1, receive, &received), DS_STATUS_OK);
     CHECK_EQUAL(queue.take(0, 1, -1, receive, &received), DS_STATUS_CLOSED);
     CHECK_EQUAL(received.ids.size(), next);
-    for (uint64_t i = 0; i < next; ++i) CHECK_EQUAL(received.ids[i], i);
+    for (uint64_t i = 0; i < next; ++i) CHECK_EQUAL(received.ids[i], i + 1);
 }
 
 Output output_of(int32_t reader, uint64_t data_bytes) {

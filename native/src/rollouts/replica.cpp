@@ -122,8 +122,8 @@ ds_status Replica::play_on() {
     if (const ds_status status = simulator_->prepare()) return status;
     while (!pause_.is_closed()) {
         callers_.take_answers();
-        if (const ds_status status = step()) return status;
-        if (const ds_status status = begin()) return status;
+        if (const ds_status status = step(); status || outputs_.has_stopped()) return status;
+        if (const ds_status status = begin(); status || outputs_.has_stopped()) return status;
         if (episodes_.num_active() == 0) {
             await_requests();
             continue;
@@ -231,7 +231,7 @@ ds_status Replica::begin() {
     const uint32_t room_before = outputs_.queue().room().now();
     mark_over(now);
     if (episodes_.num_ended() > 0) {
-        if (const ds_status status = end_marked()) return status;
+        if (const ds_status status = end_marked(); status || outputs_.has_stopped()) return status;
     }
     Request *to_play, *over;
     const int64_t taken = requests_->take(most_to_begin(), now, &to_play, &over);
