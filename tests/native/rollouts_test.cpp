@@ -330,11 +330,11 @@ void native_policies_act() {
     const auto outputs = engine.play(asked);
     for (const ds_episode_output& told : outputs) {
         const ds_episode_request& request = asked[told.tag];
-        const int64_t row_bytes = 2 * (16 + 94 * 4 + 4);
-        CHECK_EQUAL(told.data_bytes, told.length * row_bytes + 2 * 94 * 4);
+        CHECK_EQUAL(told.data_bytes, told.length * 2 * (16 + 94 * 4 + 4) + 2 * 94 * 4);
+        const int32_t* actions_played = static_cast<const int32_t*>(told.data_start);  // [T, 2, 4]
+        const float* observations = reinterpret_cast<const float*>(actions_played + told.length * 8);  // [T + 1, 2, 94]
         const RandomKey key = base_key(static_cast<uint32_t>(request.sampling_seed));
         for (uint32_t step = 0; step < static_cast<uint32_t>(told.length); ++step) {
-            const char* row = static_cast<const char*>(told.data_start) + step * row_bytes;
             ds_sampling sampling[2];
             ds_sampling_key keys[2];
             for (uint32_t agent = 0; agent < 2; ++agent) {
@@ -345,13 +345,13 @@ void native_policies_act() {
             ds_policy_call call = {};
             call.struct_size = sizeof call;
             call.num_rows = 2;
-            call.observations = reinterpret_cast<const float*>(row + 32);
+            call.observations = observations + step * 2 * 94;
             call.observation_stride = 94;
             call.sampling = sampling;
             call.keys = keys;
             call.actions = actions;
             CHECK_EQUAL(ds_policy_act(policy, &call), DS_STATUS_OK);
-            CHECK(memcmp(actions, row, sizeof actions) == 0);
+            CHECK(memcmp(actions, actions_played + step * 8, sizeof actions) == 0);
         }
     }
     release_data(outputs);

@@ -496,9 +496,9 @@ typedef struct ds_episode_output {
     float max_y[8];       /* largest y of each agent, metres */
 } ds_episode_output;
 
-/* data of a result is a row per step, and of a step one row: int32 actions [A, 4]; with DS_RECORD_OBSERVATIONS also
-   float32 observations [A, F] from before the step, then float32 rewards [A]. Behind the rows of a result are then
-   the observations [A, F] after its last step. */
+/* data of a result of T steps: int32 actions [T, A, 4]; with DS_RECORD_OBSERVATIONS then float32 observations
+   [T + 1, A, F], those before each step and after the last, and float32 rewards [T, A]. data of a step: the same with T = 1,
+   and the observations before it alone. */
 
 #define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
     X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_FAIR_SHARE, ALL, "",          \

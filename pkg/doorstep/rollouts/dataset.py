@@ -142,4 +142,4 @@ def _trajectory(result: EpisodeResult) -> Trajectory:
         raise StateError(f"the episode of seed {result.request.seed} was not played to its end: {reason}")
     found = trajectory_of(result)
     found["tag"] = found["tag"].astype(np.int64)  # PyTorch computes with these
-    return {name: torch.from_numpy(np.array(value)) for name, value in found.items()}  # which are contiguous
+    return {name: torch.from_numpy(np.asarray(value)) for name, value in found.items()}

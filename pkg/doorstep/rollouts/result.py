@@ -28,8 +28,8 @@ REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in Epi
 class EpisodeResult:
     """The last answer to a request. It pickles, without policies that are no names, which it then says are None.
 
-    What is recorded are views of one block of memory, which lives as long as one of them; a row per step, so that they
-    are not contiguous where observations are recorded. `pad_trajectories()` makes a batch of many results.
+    What is recorded are views of one block of memory, which lives as long as one of them. `pad_trajectories()` makes a
+    batch of many results.
 
     Attributes:
         id: what `submit()` returned.
@@ -144,7 +144,7 @@ def _without_objects(request: EpisodeRequest) -> EpisodeRequest:
 
 @final
 class Rows(NamedTuple):
-    """What is recorded in an output: arrays with a row per step, and what is behind them; or None."""
+    """What is recorded in an output: arrays with a row per step, and those after the last step; or None."""
 
     actions: NDArray[np.int32] | None = None
     observations: NDArray[np.float32] | None = None
@@ -158,23 +158,18 @@ NO_ROWS = Rows()
 def view_rows(output: Any, data: NDArray[np.uint8]) -> Rows:
     """Those of an output, in the bytes that go with it."""
     agents, components = int(output["num_agents"]), len(ACTIONS)
-    num_rows, rows_behind = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
-    numbers = len(data) // (4 * agents)  # of an agent: actions, observation and reward of each row, observation
-    if numbers == num_rows * components:  # actions alone
-        return Rows(data.view(np.int32).reshape(num_rows, agents, components))
-    inputs = (numbers - num_rows * (components + 1)) // (num_rows + rows_behind)
-    row = np.dtype([
-        ("actions", np.int32, (agents, components)),
-        ("observations", np.float32, (agents, inputs)),
-        ("rewards", np.float32, (agents,)),
-    ])  # fmt: skip
-    cut = num_rows * row.itemsize
-    rows, last = data[:cut].view(row), data[cut:].view(np.float32).reshape(rows_behind, agents, inputs)
+    steps, ends = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
+    numbers, num_actions, num_rewards = data.view(np.int32), steps * agents * components, steps * agents
+    actions = numbers[:num_actions].reshape(steps, agents, components)
+    if len(numbers) == num_actions:
+        return Rows(actions)
+    floats = numbers[num_actions:].view(np.float32)
+    observations = floats[:-num_rewards].reshape(steps + ends, agents, -1)
     return Rows(
-        actions=rows["actions"],
-        observations=rows["observations"],
-        rewards=rows["rewards"],
-        last_observations=last[0] if rows_behind else None,
+        actions=actions,
+        observations=observations[:steps],
+        rewards=floats[-num_rewards:].reshape(steps, agents),
+        last_observations=observations[steps] if ends else None,
     )
 
 

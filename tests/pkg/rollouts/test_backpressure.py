@@ -45,8 +45,7 @@ def is_soon(happens: Callable[[], bool]) -> bool:
     [
         ({"output_capacity": 5}, (), 5),
         ({"output_capacity": 5}, "observations", 5),
-        ({"output_bytes": 10 * ROW_BYTES}, "actions", 10 * ROW_BYTES // 32),
-        ({"output_bytes": 10 * ROW_BYTES}, "stream", 10 * ROW_BYTES // 32),
+        ({"output_bytes": 50 * 32 + 31}, "actions", 50),  # int32 [1, 2, 4]
         ({"output_bytes": 1}, "observations", 1),  # one that is too large waits alone
     ],
 )
@@ -164,7 +163,7 @@ def test_an_engine_is_closed_while_its_outputs_have_no_room() -> None:
         engine.close()
         results = list(engine)
         assert sorted(result.id for result in results) == sorted(ids)
-        assert sum(result.finished for result in results) >= 2 + 3  # what has been played is not thrown away
+        assert sum(result.finished for result in results) >= 2 + 1  # what has been played is not thrown away
 
 
 def test_requests_are_cancelled_while_outputs_have_no_room() -> None:
@@ -211,9 +210,10 @@ except KeyboardInterrupt:
 @pytest.mark.slow
 def test_unread_recordings_take_no_more_memory_than_the_limit(run_python: Callable[..., str]) -> None:
     code = """
+from pathlib import Path
 from doorstep import RolloutEngine, SimulatorConfig, StateError
 def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 with RolloutEngine(SimulatorConfig(64)) as engine:
     engine.submit_batch(range(64), record="observations", policy="idle")
     assert len(list(engine)) == 64
