@@ -109,8 +109,8 @@ class SubmitCall:
 
 
 class TakeCall:
-    """One call that takes up to `most` outputs of a reader. It has them also if Ctrl-C ends it, and owns the memory that
-    goes with them until `give_data()`."""
+    """One call that takes up to `most` outputs of a reader. It has them also if Ctrl-C ends it, and owns the memory
+    that goes with them until `give_data()`."""
 
     def __init__(self, engine: EngineHandle, reader: int, most: int) -> None:
         self._engine, self._reader = engine, reader

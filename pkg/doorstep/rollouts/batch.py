@@ -44,7 +44,8 @@ class RequestBatch:
     def __getitem__(self, index: int) -> EpisodeRequest:
         seed, steps = int(self.seeds[index]), int(self.max_steps[index])
         level = self.levels[seed % len(self.levels)] if self.levels else self.template.level
-        return made_of(EpisodeRequest, {**vars(self.template), "seed": seed, "level": level, "max_steps": steps or None})
+        own = {"seed": seed, "level": level, "max_steps": steps or None}
+        return made_of(EpisodeRequest, {**vars(self.template), **own})
 
 
 def with_levels(

@@ -40,10 +40,10 @@ def pad_trajectories(trajectories: Sequence[EpisodeResult] | Sequence[Mapping[st
             as the `collate_fn` of a DataLoader.
 
     Returns:
-        By name, with T, the length of the longest: `observations`, float32 [T, B, A, F]; `actions`, int32 [T, B, A, 4];
-        `rewards`, float32 [T, B, A]; `last_observations`, float32 [B, A, F]; `reached_goal`, bool [B]; `seed` and `tag`,
-        integers [B]; `lengths`, int64 [B]; `mask`, bool [T, B], true for steps that were played, behind which all is 0.
-        Arrays of results, and tensors of tensors, with memory of their own.
+        By name, with T, the length of the longest: `observations`, float32 [T, B, A, F]; `actions`, int32
+        [T, B, A, 4]; `rewards`, float32 [T, B, A]; `last_observations`, float32 [B, A, F]; `reached_goal`, bool [B];
+        `seed` and `tag`, integers [B]; `lengths`, int64 [B]; `mask`, bool [T, B], true for steps that were played,
+        behind which all is 0. Arrays of results, and tensors of tensors, with memory of their own.
 
     Raises:
         ArgumentError: there are none, or a result has no recorded steps, or they record different things.

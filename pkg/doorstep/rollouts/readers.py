@@ -33,7 +33,7 @@ class Readers:
         full = self._engine.info().full_readers
         if full >> CALLS & 1 and not self._others_read():
             raise StateError(
-                "this call would wait for ever: unread outputs leave no room for others, and no other thread reads them",
+                "this call would wait for ever: unread outputs leave no room for others, and no other thread reads",
                 hint="iterate over the engine, or call get_outputs(), and then go on; or read in another thread while"
                 " requests are submitted; or use futures; or raise output_capacity and output_bytes",
             )
