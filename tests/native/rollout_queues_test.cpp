@@ -39,6 +39,17 @@ struct Queue {
     Queue(const Queue& source, int64_t capacity)
         : queue(Ref<RequestQueue>::adopt(new RequestQueue(source.queue, capacity))) {}
     RequestQueue* operator->() const { return queue.get(); }
+    void answer(const PlayedRequest& played) const {
+        queue->begin_answers(&played, 1);
+        queue->finish(&played, 1);
+    }
+    void answer_over(Request* first) const {
+        for (Request* over = first; over; over = over->next) {
+            const PlayedRequest played = {over, 0};
+            queue->begin_answers(&played, 1);
+        }
+        queue->finish_over(first);
+    }
     RequestQueue& operator*() const { return *queue; }
 
     uint64_t submit(const ds_episode_request& request) const {
@@ -58,7 +69,7 @@ struct Queue {
                 Request* next = to_play->next;
                 tags.push_back(to_play->asked.tag);
                 const PlayedRequest played = {to_play, to_play->asked.max_steps};
-                queue->finish(&played, 1);
+                answer(played);
                 to_play = next;
             }
         }
@@ -77,7 +88,7 @@ struct Queue {
         for (Request* request = over; request; request = request->next) {
             ended.push_back({request->asked.tag, request->reason});
         }
-        queue->finish_over(over);
+        answer_over(over);
         return ended;
     }
 };
@@ -174,7 +185,7 @@ void orders_hold_while_requests_come_and_go() {
                     model.insert(waiting);
                 } else {
                     const PlayedRequest played = {taken, 1};
-                    queue->finish(&played, 1);
+                    queue.answer(played);
                 }
                 break;
             }
@@ -207,7 +218,7 @@ void shares_are_fair_by_steps() {
         steps[taken->asked.policies[0]] += taken->asked.max_steps;
         CHECK(i == 0 || std::abs(steps[1] - steps[2]) <= 30);
         const PlayedRequest played = {taken, taken->asked.max_steps};
-        queue->finish(&played, 1);
+        queue.answer(played);
     }
     // A policy that comes now gets no more than its share from now on
     for (uint64_t i = 0; i < 100; ++i) {
@@ -235,7 +246,7 @@ void shares_count_what_was_played() {
     queue.take_over();
     const PlayedRequest played = {take_one(queue), 1};  // of policy 1: 1 step instead of 100
     CHECK_EQUAL(played.request->asked.policies[0], 1);
-    queue->finish(&played, 1);
+    queue.answer(played);
     CHECK_EQUAL(take_one(queue)->asked.policies[0], 2);
     CHECK_EQUAL(take_one(queue)->asked.policies[0], 1);
     CHECK_EQUAL(take_one(queue)->asked.policies[0], 2);
@@ -358,7 +369,7 @@ void expired_requests_are_never_played() {
             CHECK(request->asked.tag % 2 == 1 && request->reason == DS_EPISODE_EXPIRED);
         }
         CHECK_EQUAL(num_over, 50);
-        queue->finish_over(over);
+        queue.answer_over(over);
         for (Request* request = to_play; request; request = request->next) CHECK(request->asked.tag % 2 == 0);
     }
 }
@@ -382,7 +393,7 @@ void deadlines_cost_nothing_while_they_are_not_reached() {
             int32_t expired = 0;
             for (Request* one = over; one; one = one->next) ++expired;
             CHECK_EQUAL(expired, 10);
-            queue->finish_over(over);
+            queue.answer_over(over);
         }
         CHECK(monotonic_ns() - submitted < 2 * (submitted - start));
         CHECK_EQUAL(queue.info().waiting, count - 10 * looks);
@@ -441,7 +452,7 @@ void draining_waits_for_all_results() {
         Request* taken = take_one(queue);
         usleep(10'000);
         const PlayedRequest played = {taken, 1};
-        queue->finish(&played, 1);
+        queue.answer(played);
     });
     CHECK_EQUAL(queue->drain(-1), DS_STATUS_OK);
     player.join();
@@ -728,7 +739,7 @@ void every_request_is_answered_once() {
                         CHECK(outputs.reserve(output) == Room::kSome);
                         outputs.push_reserved(&output, 1);
                         const PlayedRequest played = {to_play, 3};
-                        queue->finish(&played, 1);
+                        queue.answer(played);
                     }
                     to_play = next;
                 }
