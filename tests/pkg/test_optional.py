@@ -28,6 +28,7 @@ PLACES = {
     "import doorstep.torch": "torch",
     "import doorstep.jax": "jax",
     "doorstep.rollouts.TrajectoryDataset": "torch",
+    "doorstep.policy.Branch": "torch",
     "doorstep.policy.Heads": "torch",
     "doorstep.Simulator(1).rewards.to_torch()": "torch",
     "doorstep.Simulator(1).rewards.to_jax()": "jax",
