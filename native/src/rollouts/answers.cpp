@@ -1,5 +1,6 @@
 #include "rollouts/answers.h"
 
+#include "rollouts/interruptions.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -18,7 +19,8 @@ public:
         for (count = 0; first && count < kAtOnce; ++count, first = first->next) {
             DS_ASSERT(first->in_use && !first->queue && !first->answered);
             played[count] = {first, 0};
-            told[count] = make_output(*first, DS_OUTPUT_RESULT, requests_.rules().num_agents);
+            told[count] = make_output(*first, DS_OUTPUT_RESULT, requests_.rules().worlds.num_agents);
+            if (first->interrupted) first->interrupted->tell(&told[count].told);
             room = outputs_.reserve(told[count]);
             if (room != Room::kSome) break;
         }
@@ -74,6 +76,7 @@ Output make_output(const Request& request, ds_output_kind kind, int64_t num_agen
     Output output = {};
     output.told.id = request.id;
     output.told.tag = request.asked.tag;
+    output.told.continuation = request.asked.continuation;
     output.told.submitted_ns = request.submitted_ns;
     output.told.ended_ns = monotonic_ns();
     output.told.kind = kind;
