@@ -72,8 +72,11 @@ def test_a_loader_makes_padded_batches(engine: doorstep.RolloutEngine) -> None:
     alone = list(dataset)
     batches = list(DataLoader(dataset, batch_size=5, collate_fn=pad_trajectories))
     assert [len(batch["seed"]) for batch in batches] == [5, 5, 2]
+    timed = ("observations", "actions", "rewards", "mask")
     rows = [
-        {name: value[row] for name, value in batch.items()} for batch in batches for row in range(len(batch["seed"]))
+        {name: value[:, row] if name in timed else value[row] for name, value in batch.items()}
+        for batch in batches
+        for row in range(len(batch["seed"]))
     ]
     for trajectory, row, length in zip(alone, rows, LENGTHS, strict=True):
         assert int(row["lengths"]) == length == int(row["mask"].sum())

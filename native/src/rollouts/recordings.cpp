@@ -71,8 +71,23 @@ bool Recordings::has_rows(int64_t world) const {
 Ref<OutputMemory> Recordings::copy_all(int64_t world) const {
     const PlayedEpisode& episode = episodes_[world];
     const StepRecord& record = records_[world];
+    const int64_t parts[] = {action_bytes(), observation_bytes(), reward_bytes()};  // of a row
+    const int num_parts = observes(episode) ? 3 : 1, with_end = 1;
     DS_ASSERT(record.bytes() == episode.length * row_bytes(episode) + (observes(episode) ? observation_bytes() : 0));
-    return OutputMemory::copy(record.data(), record.bytes());
+    Ref<OutputMemory> made = OutputMemory::make(record.bytes());
+    if (!made) return {};
+    const char* part = record.data();
+    char* to = made->data();
+    const auto copy = [&to](const char* from, int64_t bytes) {
+        memcpy(to, from, static_cast<size_t>(bytes));
+        to += bytes;
+    };
+    for (int i = 0; i < num_parts; part += parts[i++]) {
+        for (int64_t step = 0; step < episode.length; ++step) copy(part + step * row_bytes(episode), parts[i]);
+        if (i == with_end) copy(record.data() + episode.length * row_bytes(episode), parts[i]);
+    }
+    DS_ASSERT(to == made->data() + made->bytes());
+    return made;
 }
 
 }  // namespace doorstep

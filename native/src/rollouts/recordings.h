@@ -1,4 +1,5 @@
-// What is recorded of episodes while they are played: rows of steps, as ds_episode_output has them.
+// What is recorded of episodes while they are played: rows of steps, of which results have copies part by part, as
+// ds_episode_output has them.
 //
 // A row has, of all agents: actions; then, if they are recorded, observations and rewards. Rewards are known after the
 // step, the others before it. The observations after the last step are behind the rows.
@@ -62,7 +63,7 @@ public:
     Ref<OutputMemory> copy_step(int64_t world);
     // Whether there is something to copy for a result.
     bool has_rows(int64_t world) const;
-    // Null if memory ran out.
+    // Of the rows and what is behind them, part by part. Null if memory ran out.
     Ref<OutputMemory> copy_all(int64_t world) const;
 
 private:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep._native._generated import EpisodeReason, EpisodeRecord, OutputKind
-from doorstep._native.rollouts import output_data
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.recording import Recording
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.recorded import record_episode
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import EpisodeRequest, made_of
 
 Reason: TypeAlias = Literal["goal", "time", "cancelled", "expired", "failed"]
 REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in EpisodeReason}  # type: ignore[misc]
@@ -29,6 +28,9 @@ REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in Epi
 @dataclass(frozen=True, eq=False)
 class EpisodeResult:
     """The last answer to a request. It pickles, without policies that are no names, which it then says are None.
+
+    What is recorded are views of one block of memory, which lives as long as one of them. `pad_trajectories()` makes a
+    batch of many results.
 
     Attributes:
         id: what `submit()` returned.
@@ -154,7 +156,7 @@ def _without_objects(request: EpisodeRequest) -> EpisodeRequest:
 
 @final
 class Rows(NamedTuple):
-    """What is recorded in an output: arrays with a row per step, and what is behind them; or None."""
+    """What is recorded in an output: arrays with a row per step, and those after the last step; or None."""
 
     actions: NDArray[np.int32] | None = None
     observations: NDArray[np.float32] | None = None
@@ -165,51 +167,44 @@ class Rows(NamedTuple):
 NO_ROWS = Rows()
 
 
-def copy_rows(output: Any) -> Rows:
-    """Those of an output with data."""
+def view_rows(output: Any, data: NDArray[np.uint8]) -> Rows:
+    """Those of an output, in the bytes that go with it."""
     agents, components = int(output["num_agents"]), len(ACTIONS)
-    num_rows, rows_behind = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
-    data = output_data(output)
-    numbers = len(data) // (4 * agents)  # of an agent: actions, observation and reward of each row, observation
-    if numbers == num_rows * components:  # actions alone
-        return Rows(data.view(np.int32).reshape(num_rows, agents, components).copy())
-    inputs = (numbers - num_rows * (components + 1)) // (num_rows + rows_behind)
-    row = np.dtype([
-        ("actions", np.int32, (agents, components)),
-        ("observations", np.float32, (agents, inputs)),
-        ("rewards", np.float32, (agents,)),
-    ])  # fmt: skip
-    cut = num_rows * row.itemsize
-    rows, last = data[:cut].view(row), data[cut:].view(np.float32).reshape(rows_behind, agents, inputs)
+    steps, ends = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
+    numbers, num_actions, num_rewards = data.view(np.int32), steps * agents * components, steps * agents
+    actions = numbers[:num_actions].reshape(steps, agents, components)
+    if len(numbers) == num_actions:
+        return Rows(actions)
+    floats = numbers[num_actions:].view(np.float32)
+    observations = floats[:-num_rewards].reshape(steps + ends, agents, -1)
     return Rows(
-        actions=rows["actions"].copy(),
-        observations=rows["observations"].copy(),
-        rewards=rows["rewards"].copy(),
-        last_observations=last[0].copy() if rows_behind else None,
+        actions=actions,
+        observations=observations[:steps],
+        rewards=floats[-num_rewards:].reshape(steps, agents),
+        last_observations=observations[steps] if ends else None,
     )
 
 
 def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) -> EpisodeResult:
-    agents = int(output["num_agents"])
-    started = int(output["started_ns"]) or int(output["ended_ns"])
-    return EpisodeResult(
-        id=int(output["id"]),
-        request=request,
-        continuation=int(output["continuation"]),
-        reason=REASONS[int(output["reason"])],
-        returns=output["returns"][:agents].copy(),
-        length=int(output["length"]),
-        max_y=output["max_y"][:agents].copy(),
-        state_hash=int(output["state_hash"]),
-        actions=rows.actions,
-        observations=rows.observations,
-        rewards=rows.rewards,
-        last_observations=rows.last_observations,
-        queued_seconds=(started - int(output["submitted_ns"])) / 1e9,
-        played_seconds=(int(output["ended_ns"]) - started) / 1e9,
-        replica=int(output["replica"]),
-        error=error,
-    )
+    told = dict(zip(output.dtype.names, output.item(), strict=True))
+    agents = told["num_agents"]
+    started = told["started_ns"] or told["ended_ns"]
+    fields = {
+        "id": told["id"],
+        "request": request,
+        "continuation": told["continuation"],
+        "reason": REASONS[told["reason"]],
+        "returns": told["returns"][:agents].copy(),
+        "length": told["length"],
+        "max_y": told["max_y"][:agents].copy(),
+        "state_hash": told["state_hash"],
+        **rows._asdict(),
+        "queued_seconds": (started - told["submitted_ns"]) / 1e9,
+        "played_seconds": (told["ended_ns"] - started) / 1e9,
+        "replica": told["replica"],
+        "error": error,
+    }
+    return made_of(EpisodeResult, fields)
 
 
 def make_unplayed(
