@@ -1,8 +1,8 @@
 // Batches: worlds in the caller's memory.
 #include <string.h>
 
+#include "api/arguments.h"
 #include "api/call.h"
-#include "api/levels.h"
 #include "exec/batch.h"
 #include "exec/prepared_models.h"
 

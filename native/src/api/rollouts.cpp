@@ -5,9 +5,8 @@
 #include <memory>
 #include <new>
 
-#include "api/configs.h"
-#include "api/levels.h"
-#include "api/rollouts.h"
+#include "api/arguments.h"
+#include "api/call.h"
 #include "metrics/labels.h"
 #include "sim/observation_layout.h"
 

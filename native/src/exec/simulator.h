@@ -9,7 +9,7 @@
 #include <atomic>
 #include <type_traits>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "exec/arena.h"
 #include "runtime/futex.h"
 #include "runtime/memory.h"
@@ -228,5 +228,15 @@ private:
     Ref<ByteCount> bytes_for_attachments_;
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor is in memory_
 };
+
+// ---- Open simulators, with a handle of their own or as part of something else: a fork waits for them
+
+void list_open(Simulator* simulator);
+void unlist_open(Simulator* simulator);
+
+// For api/fork.cpp: waits for the running step of each, and holds their turns until one of the other two.
+void lock_open_simulators();
+void unlock_open_simulators();
+void enter_forked_child_with_simulators();
 
 }  // namespace doorstep

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 
 namespace doorstep {
 

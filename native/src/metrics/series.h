@@ -62,6 +62,7 @@ public:
         DS_ASSERT(!samples_);
         Samples* samples;
         if (const ds_status status = series->open_writer(&samples)) return status;
+        DS_ASSERT(samples);
         series_ = series;
         samples_ = static_cast<Kind*>(samples);
         return DS_STATUS_OK;
@@ -72,7 +73,10 @@ public:
         series_ = {};
     }
     explicit operator bool() const { return samples_ != nullptr; }
-    Kind* operator->() const { return samples_; }
+    Kind* operator->() const {
+        DS_ASSERT(samples_);
+        return samples_;
+    }
 
 private:
     Ref<Series> series_;

@@ -20,6 +20,7 @@ uint64_t hash_of(const char* name, const char* labels) {
 }  // namespace
 
 MetricsStore::MetricsStore(int64_t trace_capacity) : trace_capacity_(trace_capacity) {
+    DS_ASSERT(trace_capacity >= 0 && trace_capacity <= DS_MAX_TRACE_EVENTS);
     live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -47,6 +48,8 @@ Series* MetricsStore::find(uint64_t hash, const char* name, const char* labels) 
 }
 
 ds_status MetricsStore::insert(uint64_t hash, const Ref<Series>& series) {
+    DS_ASSERT(series && size_ <= entry_capacity_ && size_ <= DS_MAX_SERIES);
+    DS_ASSERT(!find(hash, series->info().name, series->info().labels));
     if (size_ == DS_MAX_SERIES) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "labels", "use fewer different labels",
                     "the store has %d series, as many as it can hold", DS_MAX_SERIES);
@@ -64,6 +67,7 @@ ds_status MetricsStore::insert(uint64_t hash, const Ref<Series>& series) {
 
 ds_status MetricsStore::open(ds_series_kind kind, const char* name, const char* labels, const char* description,
                              Ref<Series>* series) {
+    DS_ASSERT(!*series);
     if (whole_) return open_in_whole(kind, name, labels, description, series);
     const uint64_t hash = hash_of(name, labels);
     Ref<Series> made;
@@ -96,6 +100,7 @@ ds_status MetricsStore::open_in_whole(ds_series_kind kind, const char* name, con
     if (const ds_status status = whole_->open(kind, name, all, description, &opened)) return status;
     const uint64_t hash = hash_of(name, all);
     MutexGuard guard(mutex_);
+    DS_ASSERT(opened && opened->is(name, all));
     if (!find(hash, name, all)) {
         if (const ds_status status = insert(hash, opened)) return status;
     }
@@ -109,6 +114,7 @@ int64_t MetricsStore::num_series() {
 }
 
 Ref<Series> MetricsStore::series(int64_t index) {
+    DS_ASSERT(index >= 0);
     MutexGuard guard(mutex_);
     return index < size_ ? Ref<Series>::share(entries_[index].series) : Ref<Series>();
 }
@@ -149,6 +155,7 @@ int64_t MetricsStore::read_trace(int64_t most, ds_trace_event* events) {
     Ref<TraceTrack> tracks[DS_MAX_TRACE_TRACKS];
     {
         MutexGuard guard(mutex_);
+        DS_ASSERT(num_tracks_ <= DS_MAX_TRACE_TRACKS);
         std::copy_n(tracks_, num_tracks_, tracks);
     }
     int64_t count = 0;
@@ -156,6 +163,7 @@ int64_t MetricsStore::read_trace(int64_t most, ds_trace_event* events) {
         if (!events) count += tracks[i]->capacity();
         else if (tracks[i]->capacity() <= most - count) count += tracks[i]->read(events + count);
     }
+    DS_ASSERT(!events || count <= most);
     return count;
 }
 

@@ -29,6 +29,8 @@ void list_arrays(ds_layer_config& config, Array (&arrays)[kArrays]) {
     arrays[1] = {&config.biases, rows};
     arrays[2] = {&config.hidden_weights, rows * config.num_outputs};
     arrays[3] = {&config.hidden_biases, rows};
+    DS_ASSERT(is_recurrent(config.kind) || (!config.hidden_weights && !config.hidden_biases));
+    DS_ASSERT(!is_activation(config.kind) || (!config.weights && !config.biases));
 }
 
 // Memory for copies of arrays on a layer's device.
@@ -42,6 +44,7 @@ struct Copier {
     }
 
     ds_status begin(const ds_layer_config& config, int64_t bytes) {
+        DS_ASSERT(bytes > 0 && !memory);
         if (config.device_kind == DS_DEVICE_CPU) {
             memory = static_cast<char*>(malloc(static_cast<size_t>(bytes)));
             return memory ? DS_STATUS_OK : fail_no_memory();
@@ -69,6 +72,7 @@ struct Copier {
 
     ForeignOwner give_owner() {
         void* const given = std::exchange(memory, nullptr);
+        DS_ASSERT(given);
         if (stream) {
             return {device.leak(), [](void* owner) { Ref<DeviceMemory>::adopt(static_cast<DeviceMemory*>(owner)); }};
         }
@@ -112,6 +116,7 @@ Ref<Layer> Layer::copy() const {
         *array.address = memory;
         memory += array.count * element_bytes;
     }
+    DS_ASSERT(memory == copier.memory + bytes);
     const Ref<Layer> made = copier.end() ? Ref<Layer>() : create(config);
     if (made) made->take_over(copier.give_owner());
     return made;

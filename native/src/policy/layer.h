@@ -1,7 +1,7 @@
 // A layer of policies: the addresses of its weights, and what keeps them valid.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
@@ -13,7 +13,10 @@ public:
     ~Layer();
 
     // The owner of the weights is released with this object.
-    void take_over(ForeignOwner owner) { owner_ = owner; }
+    void take_over(ForeignOwner owner) {
+        DS_ASSERT(!owner_.release);
+        owner_ = owner;
+    }
 
     // A layer with a copy of the weights as they are now, on the same device; waits for all work begun there. Null,
     // with the thread's error set, on failure.

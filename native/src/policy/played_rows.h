@@ -35,6 +35,7 @@ struct PlayedRows {
 };
 
 DS_INLINE void prepare_row(const PlayedRows& call, int64_t row) {
+    DS_ASSERT(row >= 0 && row < call.num_rows && call.time_left < call.num_inputs);
     const PlayedRow played = call.rows[row];
     const ds_sampling_key key = call.keys[row];
     const uint32_t length = key.step + *call.step_counter;
@@ -47,7 +48,9 @@ DS_INLINE void prepare_row(const PlayedRows& call, int64_t row) {
     if (played.chooser == RowChooser::kRandom) choose_randomly(key, *call.step_counter, action);
     if (played.chooser == RowChooser::kIdle) choose_neutrally(action);
     if (played.chooser != RowChooser::kNetwork || length != 0) return;
+    DS_ASSERT(played.policy >= 0);
     const PolicyStates of = call.policies[played.policy];
+    DS_ASSERT(of.size == 0 || of.states);
     for (int64_t k = 0; k < of.size; k++) of.states[row * of.size + k] = 0;
 }
 

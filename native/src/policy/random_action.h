@@ -1,7 +1,7 @@
 // Actions drawn uniformly, without a network.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "math/threefry.h"
 #include "sim/action_table.h"
 
@@ -16,6 +16,7 @@ DS_INLINE void choose_randomly(const ds_sampling_key& key, uint32_t step, int32_
         const uint64_t from_low = uint64_t{low} * size;
         const uint64_t scaled = uint64_t{high} * size + (from_low >> 32);
         action[k] = static_cast<int32_t>(scaled >> 32);
+        DS_ASSERT(action[k] < kActionSizes[k]);
         high = static_cast<uint32_t>(scaled), low = static_cast<uint32_t>(from_low);
     }
 }

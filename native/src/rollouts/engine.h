@@ -27,8 +27,8 @@
 #include <pthread.h>
 
 #include "metrics/store.h"
+#include "rollouts/config.h"
 #include "rollouts/replica.h"
-#include "runtime/config.h"
 #include "runtime/status.h"
 
 namespace doorstep {

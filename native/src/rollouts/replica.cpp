@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "exec/cpu/cpu_simulator.h"
-#include "exec/open_simulators.h"
+#include "exec/simulator.h"
 #include "runtime/status.h"
 #include "sim/constants.h"
 

@@ -3,7 +3,7 @@
 
 #include "exec/simulator.h"
 #include "math/threefry.h"
-#include "policy/policy_batch.h"
+#include "policy/policy.h"
 #include "rollouts/answers.h"
 #include "rollouts/device_rows.h"
 #include "rollouts/policy_table.h"

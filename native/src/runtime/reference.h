@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "doorstep.h"
+#include "doorstep/cuda.h"
 #include "math/base.h"
 
 namespace doorstep {

@@ -2300,6 +2300,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ),
     ("ds_pinned_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_copy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
+    ("ds_clear", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)),
     ("ds_copy_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RowCopy))),
     ("ds_exported_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_exported_memory_export", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
@@ -2508,6 +2509,7 @@ class Functions:
     ds_device_memory_borrow: Any
     ds_pinned_memory_create: Any
     ds_copy: Any
+    ds_clear: Any
     ds_copy_rows: Any
     ds_exported_memory_create: Any
     ds_exported_memory_export: Any

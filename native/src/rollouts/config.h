@@ -1,7 +1,7 @@
 // Configurations that handles stand for: checked copies of structs of the C API, shared and never changed.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
