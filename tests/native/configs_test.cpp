@@ -187,7 +187,8 @@ void a_part_that_is_not_given_is_the_default_one() {
     CHECK_EQUAL(live(), before + 5);
     ds_config part;
     CHECK_EQUAL(ds_config_get_part(rollout, DS_CONFIG_SCHEDULER, &part), DS_STATUS_OK);
-    ds_scheduler_config read = {.struct_size = sizeof read};
+    ds_scheduler_config read;
+    read.struct_size = sizeof read;
     CHECK_EQUAL(config_get(part, &read), DS_STATUS_OK);
     const ds_scheduler_config expected = defaults_of<ds_scheduler_config>();
     CHECK_EQUAL(memcmp(&read, &expected, sizeof read), 0);
