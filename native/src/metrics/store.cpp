@@ -21,20 +21,17 @@ uint64_t hash_of(const char* name, const char* labels) {
 
 MetricsStore::MetricsStore(int64_t trace_capacity) : trace_capacity_(trace_capacity) {
     DS_ASSERT(trace_capacity >= 0 && trace_capacity <= DS_MAX_TRACE_EVENTS);
-    live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
 }
 
 MetricsStore::MetricsStore(const Ref<MetricsStore>& whole, const char* labels)
     : whole_(whole), trace_capacity_(whole->trace_capacity_) {
     DS_ASSERT(strlen(labels) < sizeof labels_);
     strcpy(labels_, labels);
-    live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
 }
 
 MetricsStore::~MetricsStore() {
     for (int64_t i = 0; i < size_; ++i) Ref<Series>::adopt(entries_[i].series);
     free(entries_);
-    live_counts.metrics.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // ---- Series ----

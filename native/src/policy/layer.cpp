@@ -85,12 +85,10 @@ struct Copier {
 Layer::Layer(const ds_layer_config& config) : config_(config) {
     config_.owner = nullptr;
     config_.release_owner = nullptr;
-    live_counts.layers.fetch_add(1);
 }
 
 Layer::~Layer() {
     if (owner_.release) owner_.release(owner_.owner);
-    live_counts.layers.fetch_sub(1);
 }
 
 Ref<Layer> Layer::create(const ds_layer_config& config) {

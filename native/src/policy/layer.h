@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-class Layer final : public RefCounted {
+class Layer final : public LiveObject<DS_LIVE_LAYER> {
 public:
     // config: its fields have been checked; its owner is ignored. Null without memory, with the thread's error set.
     static Ref<Layer> create(const ds_layer_config& config);

@@ -46,11 +46,8 @@ Ref<Policy> Policy::create(const Ref<Layer>* layers, int64_t count, int64_t num_
     return made->device_ ? made : Ref<Policy>();
 }
 
-Policy::Policy() { live_counts.policies.fetch_add(1); }
-
 Policy::~Policy() {
     for (const std::atomic<void*>& spare : spares_) free(spare.load(std::memory_order_relaxed));
-    live_counts.policies.fetch_sub(1);
 }
 
 // The sizes that follow from the layers.

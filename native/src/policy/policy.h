@@ -21,7 +21,7 @@ enum PolicyTrouble : uint32_t {
     kPolicyTroubleNonfinite = 1,  // a row got the neutral action
 };
 
-class Policy final : public RefCounted {
+class Policy final : public LiveObject<DS_LIVE_POLICY> {
 public:
     // Rows that are evaluated together. Ranges of multiples of it waste no work; every range gives the same bits.
     static constexpr int64_t kTileRows = doorstep::kTileRows;
@@ -77,7 +77,7 @@ public:
 private:
     static constexpr int kSpares = 16;
 
-    Policy();
+    Policy() = default;
     void describe();
     void* take_scratch() const;
     void keep_scratch(void* scratch) const;

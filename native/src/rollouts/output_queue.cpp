@@ -42,13 +42,6 @@ ds_status OutputMemory::order(uint64_t) { return DS_STATUS_OK; }
 
 // ---- Queue ----
 
-OutputQueue::OutputQueue() { live_counts.rollouts.fetch_add(1, std::memory_order_relaxed); }
-
-OutputQueue::~OutputQueue() {
-    delete[] ring_;
-    live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
-}
-
 bool OutputQueue::grow(int64_t capacity) {
     if (capacity <= capacity_) return true;
     int64_t grown = capacity_ ? capacity_ : 64;

@@ -38,10 +38,10 @@ struct Output {
     Ref<Memory> data;
 };
 
-class OutputQueue : public RefCounted {
+class OutputQueue : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
-    OutputQueue();
-    ~OutputQueue();
+    OutputQueue() = default;
+    ~OutputQueue() { delete[] ring_; }
 
     // Keeps room for outputs that will be pushed. False if memory ran out.
     bool reserve(int64_t count);

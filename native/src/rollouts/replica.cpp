@@ -59,7 +59,6 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
                           static_cast<int>(num_agents_))),
       on_host_(simulator->config().device_kind == DS_DEVICE_CPU) {
     DS_ASSERT(num_inputs_ > 0 && !simulator->config().auto_reset);
-    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
 ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
@@ -121,7 +120,6 @@ bool Replica::take_staging() {
 Replica::~Replica() {
     end();
     free(scratch_);
-    live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Replica::close() {
