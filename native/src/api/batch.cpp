@@ -4,7 +4,7 @@
 #include "api/arguments.h"
 #include "api/call.h"
 #include "exec/batch.h"
-#include "exec/prepared_models.h"
+#include "exec/simulator.h"
 
 namespace doorstep {
 namespace {

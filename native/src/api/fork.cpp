@@ -8,7 +8,6 @@
 
 #include "api/call.h"
 #include "exec/batch.h"
-#include "exec/prepared_models.h"
 #include "exec/simulator.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/reference.h"

@@ -7,7 +7,7 @@
 
 #include "api/arguments.h"
 #include "api/call.h"
-#include "metrics/labels.h"
+#include "metrics/series.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {

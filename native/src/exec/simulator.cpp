@@ -4,7 +4,6 @@
 #include <memory>
 #include <new>
 
-#include "exec/prepared_models.h"
 #include "runtime/hash.h"
 #include "runtime/list.h"
 #include "sim/observation_layout.h"
@@ -135,6 +134,29 @@ ds_status Simulator::read_health(ds_health* health) {
     *health = total;
     return DS_STATUS_OK;
 }
+
+// ---- Models
+
+namespace {
+
+constinit Mutex models_mutex;  // held while tables are made
+constinit std::atomic<const WorldModel*> prepared[2][DS_MAX_AGENTS];
+
+}  // namespace
+
+const WorldModel& prepared_model(WorldKind kind) {
+    DS_ASSERT(kind.num_agents >= 1 && kind.num_agents <= DS_MAX_AGENTS);
+    std::atomic<const WorldModel*>& model = prepared[kind.plays_levels][kind.num_agents - 1];
+    if (const WorldModel* found = model.load(std::memory_order_acquire)) return *found;
+    MutexGuard guard(models_mutex);
+    const WorldModel& found = find_world_model(kind);
+    model.store(&found, std::memory_order_release);
+    return found;
+}
+
+void lock_models() { models_mutex.lock(); }
+void unlock_models() { models_mutex.unlock(); }
+void reset_models() { models_mutex.reset(); }
 
 // ---- Open simulators
 

@@ -229,6 +229,16 @@ private:
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor is in memory_
 };
 
+// ---- The models of worlds, each prepared once for the whole process
+
+// find_world_model(), of which one thread at a time makes the tables.
+const WorldModel& prepared_model(WorldKind kind);
+
+// Around a fork: between the first call and one of the others, no thread prepares a model.
+void lock_models();
+void unlock_models();
+void reset_models();  // in the child
+
 // ---- Open simulators, with a handle of their own or as part of something else: a fork waits for them
 
 void list_open(Simulator* simulator);

@@ -1,4 +1,4 @@
-#include "metrics/labels.h"
+#include "metrics/series.h"
 
 #include <string.h>
 

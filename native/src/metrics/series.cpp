@@ -4,7 +4,6 @@
 
 #include <new>
 
-#include "metrics/labels.h"
 #include "metrics/sketch.h"
 #include "metrics/time_series.h"
 #include "runtime/status.h"

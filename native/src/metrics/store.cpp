@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <new>
 
-#include "metrics/labels.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
 

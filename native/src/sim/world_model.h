@@ -144,7 +144,7 @@ struct WorldModel {
 };
 
 #if !defined(__CUDACC__)
-// 1 .. DS_MAX_AGENTS agents. See exec/prepared_models.h.
+// 1 .. DS_MAX_AGENTS agents. See prepared_model().
 const WorldModel& find_world_model(WorldKind kind);
 
 // Names of the stages, kNumStages of them.
