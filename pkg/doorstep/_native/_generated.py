@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -2101,7 +2101,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorInfo))),
     ("ds_simulator_step", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_step_async", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_simulator_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_simulator_get_end", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_simulator_reset", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_reset_mask", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
@@ -2373,7 +2372,6 @@ class Functions:
     ds_simulator_get_info: Any
     ds_simulator_step: Any
     ds_simulator_step_async: Any
-    ds_simulator_wait: Any
     ds_simulator_get_end: Any
     ds_simulator_reset: Any
     ds_simulator_reset_mask: Any
