@@ -1,4 +1,4 @@
-/* Worlds of a level of one's own, played by a network: a program in C11 that uses libdoorstep.so.
+/* Episodes in a level of one's own, played by a network in an engine: a program in C11 that uses libdoorstep.so.
  *
  *     cc -std=c11 -I native/include examples/rooms.c path/to/libdoorstep.so -o rooms
  */
@@ -7,7 +7,7 @@
 
 #include "doorstep.h"
 
-enum { WORLDS = 64, AGENTS = 2, INPUTS = 94, ROWS = WORLDS * AGENTS };
+enum { EPISODES = 512, AGENTS = 2, INPUTS = 94 };
 
 /* Ends the program with the message of a call that failed. */
 static void check(ds_status status) {
@@ -19,7 +19,7 @@ static void check(ds_status status) {
 }
 
 /* A room 20 by 12 metres. The episode ends when an agent reaches the far side. */
-static ds_level corridor(void) {
+static ds_shared_level corridor(void) {
     static const ds_level_box walls[] = {
         {0, -0.5f, 0, 22, 1, 5}, {0, 12.5f, 0, 22, 1, 5}, {-10.5f, 6, 0, 1, 12, 5}, {10.5f, 6, 0, 1, 12, 5}};
     ds_level level = {.struct_size = sizeof level};
@@ -36,7 +36,9 @@ static ds_level corridor(void) {
     }
     level.goal = (ds_level_goal){DS_GOAL_ANY, -10, 10, 10, 12};
     level.rewards.goal = 10;
-    return level;
+    ds_shared_level shared;
+    check(ds_shared_level_create(&level, AGENTS, &shared));
+    return shared;
 }
 
 /* One linear layer, whose weights stay the caller's. */
@@ -51,46 +53,47 @@ static ds_policy linear_policy(const float* weights) {
     return policy;
 }
 
-static void* tensor(ds_simulator simulator, ds_tensor_id id) {
-    ds_tensor_info info = {.struct_size = sizeof info};
-    check(ds_simulator_get_tensor(simulator, id, &info));
-    return info.data;
+/* An engine with one replica of 64 worlds, whose policy 0 is the given one. */
+static ds_engine engine_with(ds_policy policy) {
+    ds_simulator_config worlds = {.struct_size = sizeof worlds};
+    ds_rollout_config rollout = {.struct_size = sizeof rollout};
+    ds_config config;
+    ds_engine engine;
+    check(ds_simulator_config_default(&worlds));
+    check(ds_rollout_config_default(&rollout));
+    worlds.num_worlds = 64;
+    worlds.max_levels = 1;
+    check(ds_simulator_config_create(&worlds, &rollout.simulator));
+    check(ds_rollout_config_create(&rollout, &config));
+    check(ds_engine_create(config, NULL, 0, &engine));
+    check(ds_config_release(rollout.simulator));
+    check(ds_config_release(config));
+    check(ds_engine_set_policy(engine, 0, DS_POLICY_NATIVE, policy));
+    return engine;
 }
 
 int main(void) {
     static float weights[DS_NUM_LOGITS * INPUTS];
-    static ds_sampling sampling[ROWS];
-    static ds_sampling_key keys[ROWS];
-    for (int i = 0; i < DS_NUM_LOGITS * INPUTS; ++i) weights[i] = (float)((i * 7919) % 101 - 50) / 100;
-    for (uint32_t i = 0; i < ROWS; ++i) {
-        sampling[i] = (ds_sampling){.temperature = 1, .top_p = 1};
-        keys[i] = (ds_sampling_key){.key = {1, i / AGENTS}, .agent = i % AGENTS};
-    }
-
+    static ds_episode_request requests[EPISODES];
+    static ds_episode_output outputs[EPISODES];
+    static uint64_t ids[EPISODES];
     check(ds_check_version(DS_ABI_VERSION, DS_VERSION_STRING));
-    ds_simulator_config config = {.struct_size = sizeof config};
-    check(ds_simulator_config_default(&config));
-    config.num_worlds = WORLDS;
-    config.max_levels = 1;
-    ds_simulator simulator;
-    check(ds_simulator_create(&config, &simulator));
-    const ds_level level = corridor();
-    check(ds_simulator_set_levels(simulator, &level, 1, NULL));
-    check(ds_simulator_reset(simulator, NULL, 0));
-
+    for (int i = 0; i < DS_NUM_LOGITS * INPUTS; ++i) weights[i] = (float)((i * 7919) % 101 - 50) / 100;
     const ds_policy policy = linear_policy(weights);
-    ds_policy_call call = {.struct_size = sizeof call, .num_rows = ROWS, .observation_stride = INPUTS,
-                           .observations = tensor(simulator, DS_TENSOR_observations), .sampling = sampling,
-                           .keys = keys, .actions = tensor(simulator, DS_TENSOR_actions)};
-    const uint8_t* terminations = tensor(simulator, DS_TENSOR_terminations);
-    int goals = 0;
-    for (call.step = 0; call.step < 400; ++call.step) {
-        check(ds_policy_act(policy, &call));
-        check(ds_simulator_step(simulator));
-        for (int world = 0; world < WORLDS; ++world) goals += terminations[world * AGENTS];
+    const ds_engine engine = engine_with(policy);
+    const ds_shared_level level = corridor();
+    for (int i = 0; i < EPISODES; ++i) {
+        requests[i] = (ds_episode_request){.seed = i, .sampling_seed = i, .level = level, .sampling = {1, 1}};
     }
-    printf("%d times an agent reached the goal in %d steps of %d worlds\n", goals, 400, WORLDS);
+    uint64_t accepted, taken, goals = 0;
+    check(ds_engine_submit(engine, requests, EPISODES, -1, ids, &accepted));
+    for (uint64_t ended = 0; ended < accepted; ended += taken) {
+        check(ds_engine_take(engine, EPISODES, -1, outputs, &taken));
+        for (uint64_t i = 0; i < taken; ++i) goals += outputs[i].reason == DS_EPISODE_GOAL;
+    }
+    printf("%d times an agent reached the goal in %d episodes\n", (int)goals, EPISODES);
+    check(ds_engine_release(engine));
+    check(ds_shared_level_release(level));
     check(ds_policy_release(policy));
-    check(ds_simulator_close(simulator));
     return 0;
 }

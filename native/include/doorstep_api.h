@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 9, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 10, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -32,21 +32,17 @@
     X(ds_status, get_api, (uint32_t version, const struct ds_api** api)) \
     X(ds_status, live_count, (int32_t kind, int64_t* count)) \
     X(ds_status, default_thread_count, (int64_t* count)) \
-    X(ds_status, simulator_config_default, (ds_simulator_config* fields)) \
-    X(ds_status, simulator_config_create, (const ds_simulator_config* fields, ds_config* config)) \
-    X(ds_status, simulator_config_get, (ds_config config, ds_simulator_config* fields)) \
-    X(ds_status, sampling_config_default, (ds_sampling_config* fields)) \
-    X(ds_status, sampling_config_create, (const ds_sampling_config* fields, ds_config* config)) \
-    X(ds_status, sampling_config_get, (ds_config config, ds_sampling_config* fields)) \
     X(ds_status, config_release, (ds_config config)) \
     X(ds_status, config_get_kind, (ds_config config, int32_t* kind)) \
     X(ds_status, config_get_part, (ds_config config, int32_t kind, ds_config* part)) \
+    X(ds_status, simulator_config_default, (ds_simulator_config* fields)) \
+    X(ds_status, simulator_config_create, (const ds_simulator_config* fields, ds_config* config)) \
+    X(ds_status, simulator_config_get, (ds_config config, ds_simulator_config* fields)) \
     X(ds_status, simulator_create, (const ds_simulator_config* config, ds_simulator* simulator)) \
     X(ds_status, simulator_close, (ds_simulator simulator)) \
     X(ds_status, simulator_get_info, (ds_simulator simulator, ds_simulator_info* info)) \
     X(ds_status, simulator_step, (ds_simulator simulator)) \
     X(ds_status, simulator_step_async, (ds_simulator simulator, ds_event* event)) \
-    X(ds_status, simulator_wait, (ds_simulator simulator, int64_t timeout_ns)) \
     X(ds_status, simulator_get_end, (ds_simulator simulator, ds_event* event)) \
     X(ds_status, simulator_reset, (ds_simulator simulator, const int64_t* worlds, uint64_t count)) \
     X(ds_status, simulator_reset_mask, (ds_simulator simulator, const uint8_t* mask, uint64_t count)) \
@@ -82,7 +78,18 @@
     X(ds_status, batch_create_from, (const ds_batch* batch, const uint32_t* seed_and_offset)) \
     X(ds_status, batch_step, (const ds_batch* batch)) \
     X(ds_status, batch_step_from, (const ds_batch* batch, const int32_t* actions, const int32_t* resets)) \
-    X(ds_status, xla_handler, (const char* name, void** handler)) \
+    X(ds_status, event_wait, (ds_event event, int64_t timeout_ns)) \
+    X(ds_status, event_close, (ds_event event)) \
+    X(ds_status, simulator_save_size, (ds_simulator simulator, uint64_t count, uint64_t* bytes)) \
+    X(ds_status, simulator_save, (ds_simulator simulator, const int64_t* worlds, uint64_t count, void* buffer, \
+      uint64_t bytes)) \
+    X(ds_status, simulator_restore, (ds_simulator simulator, const void* data, uint64_t bytes, const int64_t* worlds, \
+      uint64_t count)) \
+    X(ds_status, simulator_hash, (ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash)) \
+    X(ds_status, simulator_world_hashes, (ds_simulator simulator, uint64_t* hashes, uint64_t count)) \
+    X(const char*, stage_name, (int32_t stage)) \
+    X(ds_status, simulator_profile, (ds_simulator simulator, int32_t enabled)) \
+    X(ds_status, simulator_get_profile, (ds_simulator simulator, uint64_t* ticks, uint64_t count)) \
     X(ds_status, training_prepare, (int64_t device_index)) \
     X(ds_status, training_release, (int64_t device_index)) \
     X(ds_status, generalized_advantages, (const ds_advantages* call)) \
@@ -90,6 +97,9 @@
     X(ds_status, multi_discrete_sample, (const ds_multi_discrete* call)) \
     X(ds_status, multi_discrete_evaluate, (const ds_multi_discrete* call)) \
     X(ds_status, multi_discrete_backward, (const ds_multi_discrete* call)) \
+    X(ds_status, sampling_config_default, (ds_sampling_config* fields)) \
+    X(ds_status, sampling_config_create, (const ds_sampling_config* fields, ds_config* config)) \
+    X(ds_status, sampling_config_get, (ds_config config, ds_sampling_config* fields)) \
     X(ds_status, layer_create, (const ds_layer_config* config, ds_layer* layer)) \
     X(ds_status, layer_release, (ds_layer layer)) \
     X(ds_status, layer_get_config, (ds_layer layer, ds_layer_config* config)) \
@@ -104,6 +114,7 @@
     X(ds_status, metrics_config_create, (const ds_metrics_config* fields, ds_config* config)) \
     X(ds_status, metrics_config_get, (ds_config config, ds_metrics_config* fields)) \
     X(ds_status, metrics_create, (int64_t trace_capacity, ds_metrics* metrics)) \
+    X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
     X(ds_status, metrics_release, (ds_metrics metrics)) \
     X(ds_status, metrics_open_series, (ds_metrics metrics, int32_t kind, const char* name, const char* labels, const \
       char* description, ds_series* series)) \
@@ -138,6 +149,7 @@
     X(ds_status, engine_get_info, (ds_engine engine, ds_engine_info* info)) \
     X(ds_status, engine_get_replica, (ds_engine engine, int64_t number, ds_replica_info* info)) \
     X(ds_status, engine_set_policy, (ds_engine engine, int64_t index, int32_t kind, uint64_t policy)) \
+    X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
     X(ds_status, engine_submit, (ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t \
       timeout_ns, uint64_t* ids, uint64_t* accepted)) \
     X(ds_status, engine_cancel, (ds_engine engine, uint64_t request_id, int32_t* found)) \
@@ -179,6 +191,7 @@
       ds_release_owner release_owner, ds_resource* memory)) \
     X(ds_status, pinned_memory_create, (ds_resource context, uint64_t bytes, ds_resource* memory)) \
     X(ds_status, copy, (ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes)) \
+    X(ds_status, clear, (ds_resource stream, uint64_t to, uint64_t bytes)) \
     X(ds_status, copy_rows, (ds_resource stream, const ds_row_copy* copy)) \
     X(ds_status, exported_memory_create, (ds_resource stream, uint64_t bytes, ds_resource* memory)) \
     X(ds_status, exported_memory_export, (ds_resource memory, int32_t* fd)) \
@@ -191,24 +204,13 @@
     X(ds_status, kernel_get, (ds_resource module, const char* name, ds_resource* kernel)) \
     X(ds_status, kernel_launch, (ds_resource kernel, ds_resource stream, const uint32_t* grid, const uint32_t* block, \
       uint32_t shared_bytes, void** arguments)) \
-    X(ds_status, event_wait, (ds_event event, int64_t timeout_ns)) \
-    X(ds_status, event_close, (ds_event event)) \
-    X(ds_status, simulator_save_size, (ds_simulator simulator, uint64_t count, uint64_t* bytes)) \
-    X(ds_status, simulator_save, (ds_simulator simulator, const int64_t* worlds, uint64_t count, void* buffer, \
-      uint64_t bytes)) \
-    X(ds_status, simulator_restore, (ds_simulator simulator, const void* data, uint64_t bytes, const int64_t* worlds, \
-      uint64_t count)) \
-    X(ds_status, simulator_hash, (ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash)) \
-    X(ds_status, simulator_world_hashes, (ds_simulator simulator, uint64_t* hashes, uint64_t count)) \
-    X(const char*, stage_name, (int32_t stage)) \
-    X(ds_status, simulator_profile, (ds_simulator simulator, int32_t enabled)) \
-    X(ds_status, simulator_get_profile, (ds_simulator simulator, uint64_t* ticks, uint64_t count)) \
     X(ds_status, dlpack_export, (ds_memory memory, const ds_tensor_info* info, int32_t versioned, void** managed)) \
     X(ds_status, dlpack_delete, (void* managed, int32_t versioned)) \
     X(ds_status, python_bind, (void* raise_last_error, void** fast_calls)) \
     X(void, capsule_destructor, (void* capsule)) \
     X(void, python_release, (void* object)) \
     X(void, python_release_now, (void)) \
+    X(ds_status, xla_handler, (const char* name, void** handler)) \
     X(ds_status, python_read_tensors, (void* const* objects, uint64_t count, const ds_python_rules* rules, \
       ds_python_tensor* tensors)) \
     X(ds_status, python_signature, (const ds_python_tensor* tensor, char* text, uint64_t* length)) \
@@ -220,8 +222,6 @@
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
-    X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
     X(ds_status, saved_state_create, (const void* data, uint64_t bytes, ds_saved_state* state)) \
     X(ds_status, saved_state_release, (ds_saved_state state))
 

@@ -7,7 +7,7 @@
 #ifndef DOORSTEP_RENDER_H
 #define DOORSTEP_RENDER_H
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 
 /* Must be the first call after loading. core: from ds_get_api(DS_ABI_VERSION, ...), of the same version. */
 DS_API ds_status ds_render_open(const struct ds_api* core, const char* version);

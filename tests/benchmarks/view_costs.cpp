@@ -9,8 +9,8 @@
 #include "draws.h"
 #include "embedded.h"
 #include "machine.h"
+#include "render/raycast/block_views.h"
 #include "render/raycast/constants.h"
-#include "render/raycast/view_kernels.h"
 
 namespace {
 

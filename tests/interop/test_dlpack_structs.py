@@ -17,7 +17,7 @@ from doorstep._native.foreign_tensor import DEVICE_NAMES, DTYPE_NAMES
 tvm_ffi: Any = pytest.importorskip("tvm_ffi")
 
 THEIRS = Path(tvm_ffi.__file__).parent / "include" / "dlpack" / "dlpack.h"
-OURS = Path(__file__).resolve().parents[2] / "native" / "src" / "interop" / "dlpack.h"
+OURS = Path(__file__).resolve().parents[2] / "native" / "src" / "runtime" / "dlpack.h"
 
 THEIR_NAMES = {"manager": "manager_ctx"}  # where ours are shorter
 

@@ -181,6 +181,25 @@ void parts_live_while_something_is_composed_of_them() {
     CHECK_EQUAL(live(), before);
 }
 
+void a_part_that_is_not_given_is_the_default_one() {
+    const int64_t before = live();
+    const ds_config rollout = create(defaults_of<ds_rollout_config>());
+    CHECK_EQUAL(live(), before + 5);
+    ds_config part;
+    CHECK_EQUAL(ds_config_get_part(rollout, DS_CONFIG_SCHEDULER, &part), DS_STATUS_OK);
+    ds_scheduler_config read;
+    read.struct_size = sizeof read;
+    CHECK_EQUAL(config_get(part, &read), DS_STATUS_OK);
+    const ds_scheduler_config expected = defaults_of<ds_scheduler_config>();
+    CHECK_EQUAL(memcmp(&read, &expected, sizeof read), 0);
+    CHECK_EQUAL(ds_config_release(part), DS_STATUS_OK);
+    ds_engine engine;
+    CHECK_EQUAL(ds_engine_create(rollout, nullptr, 0, &engine), DS_STATUS_OK);
+    CHECK_EQUAL(ds_config_release(rollout), DS_STATUS_OK);
+    end(engine);
+    CHECK_EQUAL(live(), before);
+}
+
 void engines_record_in_the_store_that_they_are_given_or_their_own() {
     const Parts parts;
     const ds_config rollout = create(parts.rollout());
@@ -220,7 +239,7 @@ void parts_are_checked() {
     fields.scheduler = parts.controller;
     CHECK(is_refused(fields, "scheduler"));
     ds_config config;
-    fields.scheduler = 0;
+    fields.scheduler = 1;
     CHECK_EQUAL(config_create(&fields, &config), DS_STATUS_CLOSED);
     fields = parts.rollout();
     fields.num_devices = DS_MAX_REPLICAS + 1;
@@ -269,6 +288,7 @@ int main() {
     RUN(numbers_have_limits);
     RUN(rules_of_several_fields_are_checked);
     RUN(parts_live_while_something_is_composed_of_them);
+    RUN(a_part_that_is_not_given_is_the_default_one);
     RUN(engines_record_in_the_store_that_they_are_given_or_their_own);
     RUN(parts_are_checked);
     RUN(a_replicas_queue_is_not_deeper_than_the_engines);

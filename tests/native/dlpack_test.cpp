@@ -1,4 +1,4 @@
-#include "interop/dlpack.h"
+#include "runtime/dlpack.h"
 
 #include <string.h>
 

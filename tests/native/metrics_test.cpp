@@ -15,7 +15,7 @@
 #include "check.h"
 #include "draws.h"
 #include "engines.h"
-#include "metrics/labels.h"
+#include "metrics/series.h"
 #include "metrics/sketch.h"
 #include "metrics/store.h"
 #include "metrics/time_series.h"

@@ -4,7 +4,7 @@
 #include "drawn_views.h"
 #include "level_worlds.h"
 #include "render/api/core.h"
-#include "render/raycast/view_kernels.h"
+#include "render/raycast/block_views.h"
 #include "render/raycast/world_views.h"
 #include "render_worlds.h"
 #include "view_calls.h"

@@ -187,6 +187,7 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     check_argument_error(ds_device_memory_borrow(stream, 1, 1, nullptr, nullptr, &out), "context");
     check_argument_error(ds_pinned_memory_create(stream, 1, &out), "context");
     check_argument_error(ds_copy(event, 1, 1, 1), "stream");
+    check_argument_error(ds_clear(event, 1, 1), "stream");
     check_argument_error(ds_copy_rows(event, &rows), "stream");
     check_argument_error(ds_exported_memory_create(context, 1, &out), "stream");
     check_argument_error(ds_exported_memory_export(made[DS_RESOURCE_IMPORTED_MEMORY], &fd), "memory");
@@ -242,6 +243,7 @@ void null_pointers_and_empty_ranges_are_argument_errors() {
     check_argument_error(ds_device_memory_borrow(made.context(), 0, 1, nullptr, nullptr, &out), "raw");
     check_argument_error(ds_pinned_memory_create(made.context(), 0, &out), "bytes");
     check_argument_error(ds_copy(made.stream(), 0, 1, 1), "to");
+    check_argument_error(ds_clear(made.stream(), 0, 1), "to");
     check_argument_error(ds_copy(made.stream(), 1, 0, 1), "from");
     check_rows_are_checked(made.stream(), made[DS_RESOURCE_DEVICE_MEMORY]);
     check_argument_error(ds_exported_memory_create(made.stream(), 0, &out), "bytes");

@@ -854,6 +854,6 @@ int main() {
     RUN(requests_that_are_over_wait_for_room);
     RUN(every_request_is_answered_once);
     RUN(nothing_is_lost_when_queues_close);
-    CHECK_EQUAL(live_counts.rollouts.load(), 0);
+    CHECK_EQUAL(live_counts.objects[DS_LIVE_ROLLOUT].load(), 0);
     return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "embedded.h"
 #include "machine.h"
-#include "render/raycast/view_kernels.h"
+#include "render/raycast/block_views.h"
 #include "view_calls.h"
 
 namespace {

@@ -149,6 +149,8 @@ DS_API ds_status ds_device_memory_borrow(ds_resource context, uint64_t raw, uint
 DS_API ds_status ds_pinned_memory_create(ds_resource context, uint64_t bytes, ds_resource* memory);
 /* Copies between two addresses that the driver can access, in the order of the stream. */
 DS_API ds_status ds_copy(ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes);
+/* Sets bytes to 0, likewise. */
+DS_API ds_status ds_clear(ds_resource stream, uint64_t to, uint64_t bytes);
 /* Rows of bytes, as in images. A pitch is the distance in bytes between the starts of two rows. */
 typedef struct ds_row_copy {
     uint32_t struct_size;

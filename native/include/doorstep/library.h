@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 9
+#define DS_ABI_VERSION 10
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 3
 
@@ -164,7 +164,7 @@ DS_API ds_status ds_default_thread_count(int64_t* count);
    DEVICE    two fields, _kind (ds_device_kind) and _index.
    DEVICES   an array of ds_device, and before it num_, the number of those that are given.
    OBSERVATIONS  a ds_observations; the default has the first `default` parts, with scale 1.
-   PART      a ds_config of the kind `low`. */
+   PART      a ds_config of the kind `low`; 0: the default one. */
 #define DS_CONFIG_FIELD(kind, name, ...) DS_CONFIG_FIELD_##kind(name)
 #define DS_CONFIG_FIELD_INTEGER(name) int64_t name;
 #define DS_CONFIG_FIELD_REQUIRED(name) int64_t name;

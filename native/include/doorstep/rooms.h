@@ -449,9 +449,6 @@ DS_API ds_status ds_simulator_step(ds_simulator simulator);
 /* As ds_simulator_step, but returns at once; wait for the event to know that the step has ended. */
 DS_API ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event);
 
-/* Waits for all work begun before, at most timeout_ns (negative: without limit). PENDING if it has not ended. */
-DS_API ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns);
-
 /* An event that ends with all work begun so far. Waiting for it in several calls never waits for later work. */
 DS_API ds_status ds_simulator_get_end(ds_simulator simulator, ds_event* event);
 

@@ -31,6 +31,10 @@ ds_status check_sampling(const ds_sampling& sampling);
 // kind: a ds_device_kind, at most last_kind.
 ds_status check_device(int32_t kind, int64_t index, ds_device_kind last_kind = DS_DEVICE_CUDA);
 
+// index: the level's place in the caller's array, for messages.
+ds_status check_level(const ds_level& level, uint64_t index, int64_t num_agents);
+ds_status check_rewards(const ds_level_rewards& rewards);
+
 // ---- Tensors
 
 // The ds_tensor_id of a tensor that the simulator has.

@@ -1,10 +1,10 @@
 // Batches: worlds in the caller's memory.
 #include <string.h>
 
+#include "api/arguments.h"
 #include "api/call.h"
-#include "api/levels.h"
 #include "exec/batch.h"
-#include "exec/prepared_models.h"
+#include "exec/simulator.h"
 
 namespace doorstep {
 namespace {

@@ -8,6 +8,8 @@
 #include "exec/simulator.h"
 #include "metrics/store.h"
 #include "policy/policy.h"
+#include "rollouts/config.h"
+#include "rollouts/engine.h"
 #include "runtime/cuda/resource.h"
 #include "runtime/handles.h"
 #include "runtime/memory.h"
@@ -23,6 +25,9 @@ inline constinit HandleRegistry<Layer> layers{HandleKind::LAYER};
 inline constinit HandleRegistry<Policy> policies{HandleKind::POLICY};
 inline constinit HandleRegistry<MetricsStore> metrics_stores{HandleKind::METRICS};
 inline constinit HandleRegistry<Series> series_handles{HandleKind::SERIES};
+inline constinit HandleRegistry<Config> configs{HandleKind::CONFIG};
+inline constinit HandleRegistry<SharedLevel> shared_levels{HandleKind::SHARED_LEVEL};
+inline constinit HandleRegistry<Engine> engines{HandleKind::ENGINE};
 
 // what: such as "a queue".
 ds_status fail_memory(const char* what);
@@ -49,6 +54,14 @@ ds_status give_handle(Ref<Resource> made, ds_resource* handle);
 
 // Whether a fork waits for changes of the handles to complete. False if no memory was left when the library was loaded.
 bool has_fork_handlers();
+
+// ---- Configurations, by their tables in the chapters of the C API
+
+void set_defaults(ds_simulator_config* fields);
+ds_status check_fields(const ds_simulator_config& fields);
+
+// The configuration of a handle; null, with the thread's error set, if it was released or is of another kind.
+Ref<Config> find_config(ds_config handle, ds_config_kind kind, const char* argument);
 
 // ---- New handles
 

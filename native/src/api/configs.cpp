@@ -1,5 +1,5 @@
 // Configurations with handles.
-#include "api/configs.h"
+#include "api/call.h"
 
 #include <string.h>
 
@@ -149,12 +149,22 @@ ds_status find_parts(ds_simulator_config& fields, Config::Parts&) {
                 "a stream is given, which can be used by one simulator only, and no part of a configuration");
 }
 
+template <class Struct>
+Ref<Config> default_config(ds_config_kind kind) {
+    Config::Fields fields = {};
+    set_defaults(new (&fields) Struct);
+    Config::Parts parts;
+    Ref<Config> made = Ref<Config>::adopt(new (std::nothrow) Config(kind, fields, parts));
+    if (!made) fail_memory("a configuration");
+    return made;
+}
+
 // Handles of the caller's end; references take their place.
 ds_status find_parts(ds_rollout_config& fields, Config::Parts& parts) {
 #define DS_FIND(kind, name, value, low, ...) DS_FIND_##kind(name, low)
-#define DS_FIND_PART(name, low)                        \
-    parts[low] = find_config(fields.name, low, #name); \
-    if (!parts[low]) return last_status();             \
+#define DS_FIND_PART(name, low)                                                                                       \
+    parts[low] = fields.name ? find_config(fields.name, low, #name) : default_config<ds_##name##_config>(low);        \
+    if (!parts[low]) return last_status();                                                                            \
     fields.name = 0;
 #define DS_FIND_INTEGER(name, low)
 #define DS_FIND_DEVICES(name, low)

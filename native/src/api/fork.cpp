@@ -7,12 +7,9 @@
 #include <pthread.h>
 
 #include "api/call.h"
-#include "api/configs.h"
-#include "api/rollouts.h"
 #include "api/save.h"
 #include "exec/batch.h"
-#include "exec/open_simulators.h"
-#include "exec/prepared_models.h"
+#include "exec/simulator.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/reference.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <new>
 
-#include "api/levels.h"
+#include "api/arguments.h"
 
 #include "api/save.h"
 #include "sim/reference_level.h"

@@ -104,12 +104,9 @@ ds_status ds_live_count(int32_t kind, int64_t* count) {
         case DS_LIVE_EXPORT: *count = live_counts.exports.load(); break;
         case DS_LIVE_THREAD: *count = live_counts.threads.load(); break;
         case DS_LIVE_RESOURCE: *count = count_resources(); break;
-        case DS_LIVE_LAYER: *count = live_counts.layers.load(); break;
-        case DS_LIVE_POLICY: *count = live_counts.policies.load(); break;
-        case DS_LIVE_ROLLOUT: *count = live_counts.rollouts.load(); break;
-        case DS_LIVE_CONFIG: *count = live_counts.configs.load(); break;
-        case DS_LIVE_METRICS: *count = live_counts.metrics.load(); break;
-        default: return check_range("kind", "pass a ds_live_kind", kind, DS_LIVE_SIMULATOR, DS_LIVE_METRICS);
+        default:
+            if (const ds_status status = check_range("kind", "pass a ds_live_kind", kind, 0, DS_LIVE_METRICS)) return status;
+            *count = live_counts.objects[kind].load();
     }
     return DS_STATUS_OK;
 }

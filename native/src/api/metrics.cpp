@@ -5,7 +5,6 @@
 #include <new>
 
 #include "api/call.h"
-#include "metrics/labels.h"
 #include "metrics/sketch.h"
 #include "metrics/time_series.h"
 #include "runtime/futex.h"

@@ -83,6 +83,13 @@ ds_status ds_copy(ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes
     return bytes ? found->copy(to, from, bytes) : DS_STATUS_OK;
 }
 
+ds_status ds_clear(ds_resource stream, uint64_t to, uint64_t bytes) {
+    if (!to) return fail_null("to");
+    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
+    if (!found) return last_status();
+    return bytes ? found->fill(to, 0, bytes) : DS_STATUS_OK;
+}
+
 ds_status ds_copy_rows(ds_resource stream, const ds_row_copy* copy) {
     if (const ds_status status = check_struct(copy, "copy")) return status;
     if (!copy->destination) return fail_null("destination");

@@ -5,11 +5,10 @@
 #include <memory>
 #include <new>
 
-#include "api/configs.h"
-#include "api/levels.h"
-#include "api/rollouts.h"
+#include "api/arguments.h"
+#include "api/call.h"
 #include "api/save.h"
-#include "metrics/labels.h"
+#include "metrics/series.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "api/call.h"
-#include "exec/prepared_models.h"
 #include "runtime/hash.h"
 
 namespace doorstep {

@@ -1,8 +1,8 @@
 // Creating, describing and ending simulators; attachments, and the time per stage of a step.
-#include "api/configs.h"
+#include "api/call.h"
 #include "exec/cpu/cpu_simulator.h"
 #include "exec/cuda/cuda_simulator.h"
-#include "exec/open_simulators.h"
+#include "exec/simulator.h"
 
 namespace doorstep {
 namespace {

@@ -52,14 +52,6 @@ ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event) {
     return DS_STATUS_OK;
 }
 
-ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns) {
-    const Ref<Simulator> found = simulators.find(simulator, "simulator");
-    if (!found) return last_status();
-    Ref<StepEvent> end;
-    const ds_status status = found->find_end(&end);
-    return status ? status : end->wait(timeout_ns);
-}
-
 ds_status ds_simulator_get_end(ds_simulator simulator, ds_event* event) {
     if (!event) return fail_null("event");
     const Ref<Simulator> found = simulators.find(simulator, "simulator");

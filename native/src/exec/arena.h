@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "exec/tensors.h"
 #include "sim/world_model.h"
 

@@ -1,7 +1,7 @@
 // Batches: worlds whose blocks and tensors are in the caller's memory. Nothing here checks arguments (api/ does).
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "exec/arena.h"
 #include "sim/observation_layout.h"
 #include "sim/reference_level.h"

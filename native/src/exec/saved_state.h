@@ -9,14 +9,11 @@
 
 namespace doorstep {
 
-class SavedState : public RefCounted {
+class SavedState : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
     // block: of the model's size, valid, without edits that no step has absorbed.
     SavedState(const WorldModel& model, int32_t episode_length, std::unique_ptr<char[]> block)
-        : model(model), episode_length(episode_length), block_(std::move(block)) {
-        live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
-    }
-    ~SavedState() { live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed); }
+        : model(model), episode_length(episode_length), block_(std::move(block)) {}
 
     const void* block() const { return block_.get(); }
 

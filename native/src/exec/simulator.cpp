@@ -4,8 +4,9 @@
 #include <memory>
 #include <new>
 
-#include "exec/prepared_models.h"
 #include "runtime/hash.h"
+#include "runtime/list.h"
+#include "runtime/machine.h"
 #include "sim/observation_layout.h"
 #include "sim/reference_level.h"
 
@@ -135,6 +136,66 @@ ds_status Simulator::read_health(ds_health* health) {
     if (status) return status;
     *health = total;
     return DS_STATUS_OK;
+}
+
+// ---- Models
+
+namespace {
+
+constinit Mutex models_mutex;  // held while tables are made
+constinit std::atomic<const WorldModel*> prepared[2][DS_MAX_AGENTS];
+
+}  // namespace
+
+const WorldModel& prepared_model(WorldKind kind) {
+    DS_ASSERT(kind.num_agents >= 1 && kind.num_agents <= DS_MAX_AGENTS);
+    std::atomic<const WorldModel*>& model = prepared[kind.plays_levels][kind.num_agents - 1];
+    if (const WorldModel* found = model.load(std::memory_order_acquire)) return *found;
+    MutexGuard guard(models_mutex);
+    const WorldModel& found = find_world_model(kind, cpu_features().avx512);
+    model.store(&found, std::memory_order_release);
+    return found;
+}
+
+void lock_models() { models_mutex.lock(); }
+void unlock_models() { models_mutex.unlock(); }
+void reset_models() { models_mutex.reset(); }
+
+// ---- Open simulators
+
+namespace {
+
+constinit Mutex list_mutex;
+constinit List<Simulator> open_simulators;  // guarded by list_mutex
+
+}  // namespace
+
+void list_open(Simulator* simulator) {
+    MutexGuard guard(list_mutex);
+    open_simulators.insert(simulator);
+}
+
+void unlist_open(Simulator* simulator) {
+    MutexGuard guard(list_mutex);
+    open_simulators.remove(simulator);
+}
+
+void lock_open_simulators() {
+    list_mutex.lock();
+    open_simulators.for_each([](Simulator& simulator) { simulator.turn.lock(); });
+}
+
+void unlock_open_simulators() {
+    open_simulators.for_each([](Simulator& simulator) { simulator.turn.unlock(); });
+    list_mutex.unlock();
+}
+
+void enter_forked_child_with_simulators() {
+    open_simulators.for_each([](Simulator& simulator) {
+        simulator.enter_forked_child();
+        simulator.turn.reset();
+    });
+    list_mutex.reset();
 }
 
 }  // namespace doorstep

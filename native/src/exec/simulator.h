@@ -9,7 +9,7 @@
 #include <atomic>
 #include <type_traits>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "exec/arena.h"
 #include "runtime/futex.h"
 #include "runtime/memory.h"
@@ -230,5 +230,25 @@ private:
     Ref<ByteCount> bytes_for_attachments_;
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor is in memory_
 };
+
+// ---- The models of worlds, each prepared once for the whole process
+
+// find_world_model(), of which one thread at a time makes the tables.
+const WorldModel& prepared_model(WorldKind kind);
+
+// Around a fork: between the first call and one of the others, no thread prepares a model.
+void lock_models();
+void unlock_models();
+void reset_models();  // in the child
+
+// ---- Open simulators, with a handle of their own or as part of something else: a fork waits for them
+
+void list_open(Simulator* simulator);
+void unlist_open(Simulator* simulator);
+
+// For api/fork.cpp: waits for the running step of each, and holds their turns until one of the other two.
+void lock_open_simulators();
+void unlock_open_simulators();
+void enter_forked_child_with_simulators();
 
 }  // namespace doorstep

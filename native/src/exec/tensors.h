@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "math/base.h"
 #include "runtime/memory.h"
 

@@ -1,7 +1,8 @@
-#include "metrics/labels.h"
+#include "metrics/series.h"
 
 #include <string.h>
 
+#include "math/base.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -49,7 +50,13 @@ bool contains(const char* names, const Name& name) {
 Name name_of(const char* label) { return {label, static_cast<size_t>(skip_name(label) - label)}; }
 
 // Returns the end of the label that `text` begins with: a comma, or the end of the text.
-const char* skip_label(const char* text) { return skip_value(skip_name(text) + 1); }
+const char* skip_label(const char* text) {
+    const char* const value = skip_name(text);
+    DS_ASSERT(value != text && *value == '=');
+    const char* const end = skip_value(value + 1);
+    DS_ASSERT(end && (*end == ',' || *end == 0));
+    return end;
+}
 
 ds_status fail_labels(const char* labels, const char* why) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "labels", "write them as a=\"x\",b=\"y\", in the order of their names",
@@ -86,6 +93,7 @@ void copy_labels_without(const char* labels, const char* names, char* to) {
         if (!contains(names, name_of(labels))) {
             if (to != start) *to++ = ',';
             const size_t length = static_cast<size_t>(end - labels);
+            DS_ASSERT(to - start + end - labels < static_cast<int64_t>(sizeof ds_series_info::labels));
             memcpy(to, labels, length);
             to += length;
         }
@@ -105,6 +113,7 @@ ds_status merge_labels(const char* a, const char* b, char* to) {
         if (to != start) *to++ = ',';
         memcpy(to, from, static_cast<size_t>(end - from));
         to += end - from;
+        DS_ASSERT(to - start < static_cast<int64_t>(sizeof ds_series_info::labels));
         from = *end ? end + 1 : end;
     }
     *to = 0;

@@ -6,7 +6,8 @@
 
 #include <atomic>
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
+#include "math/base.h"
 
 namespace doorstep {
 
@@ -48,7 +49,10 @@ public:
 
 class Counter final : public Samples {
 public:
-    void add(int64_t more) { value_.add(more); }
+    void add(int64_t more) {
+        DS_ASSERT(more >= 0);
+        value_.add(more);
+    }
     int64_t value() const { return value_.get(); }
 
     void record(double value, int64_t) override { add(static_cast<int64_t>(value)); }
@@ -71,6 +75,7 @@ public:
     }
     void clear() { count_.set(0); }
     void replace(const Totals& other) {
+        DS_ASSERT(this != &other);
         clear();
         merge(other);
     }
@@ -82,6 +87,7 @@ public:
 
 private:
     void add(int64_t count, double sum, double low, double high) {
+        DS_ASSERT(count > 0 && count_.get() >= 0);
         const bool first = count_.get() == 0;
         sum_.set(first ? sum : sum_.get() + sum);
         if (first || low < low_.get()) low_.set(low);

@@ -4,7 +4,6 @@
 
 #include <new>
 
-#include "metrics/labels.h"
 #include "metrics/sketch.h"
 #include "metrics/time_series.h"
 #include "runtime/status.h"
@@ -47,6 +46,7 @@ Samples* Series::make_samples(ds_series_kind kind, ForkMutex* readers) {
     case DS_SERIES_COUNTER: return new (std::nothrow) Counter;
     case DS_SERIES_TIME_SERIES: return new (std::nothrow) TimeSeries(readers);
     default: {
+        DS_ASSERT(kind == DS_SERIES_SKETCH);
         std::unique_ptr<Sketch> sketch(new (std::nothrow) Sketch);
         return sketch && *sketch ? sketch.release() : nullptr;
     }
@@ -59,6 +59,7 @@ bool Series::is(const char* name, const char* labels) const {
 
 // With the mutex held.
 Samples* Series::last() const {
+    DS_ASSERT(first_);
     Samples* last = first_;
     while (last->next) last = last->next;
     return last;
@@ -69,7 +70,9 @@ Samples* Series::last() const {
 ds_status Series::open_writer(Samples** writer) {
     Samples* samples = make_samples(kind(), &mutex_);
     if (!samples) return fail_no_series_memory();
+    DS_ASSERT(!samples->next);
     MutexGuard guard(mutex_);
+    DS_ASSERT(first_);
     samples->next = first_;
     first_ = *writer = samples;
     return DS_STATUS_OK;
@@ -79,7 +82,11 @@ void Series::close_writer(Samples* samples) {
     {
         MutexGuard guard(mutex_);
         Samples** link = &first_;
-        while (*link != samples) link = &(*link)->next;
+        while (*link != samples) {
+            DS_ASSERT(*link);
+            link = &(*link)->next;
+        }
+        DS_ASSERT(samples->next);  // a writer's are never the last ones
         *link = samples->next;
         last()->merge(*samples);
     }
@@ -102,6 +109,7 @@ std::unique_ptr<Samples> Series::sum() {
 }
 
 ds_status Series::merge(Series& other) {
+    DS_ASSERT(other.kind() == kind());
     const std::unique_ptr<Samples> more = other.sum();
     if (!more) return fail_no_series_memory();
     MutexGuard guard(mutex_);

@@ -12,6 +12,20 @@
 
 namespace doorstep {
 
+// ---- Labels, in labels.cpp: text, as Prometheus writes them: name="value",... in ascending order of names.
+
+// Letters, digits and underscores, no digit first. INVALID_ARGUMENT.
+ds_status check_series_name(const char* name);
+// INVALID_ARGUMENT if it is no such text.
+ds_status check_labels(const char* labels);
+// Copies labels without those of some names, which are separated by commas. to: as long as the labels.
+void copy_labels_without(const char* labels, const char* names, char* to);
+// Writes the labels of both, in order, to [sizeof ds_series_info::labels]. INVALID_ARGUMENT: they are too long, or a name
+// is in both.
+ds_status merge_labels(const char* a, const char* b, char* to);
+
+// ---- Series
+
 // No memory is left for what series record.
 ds_status fail_no_series_memory();
 
@@ -62,6 +76,7 @@ public:
         DS_ASSERT(!samples_);
         Samples* samples;
         if (const ds_status status = series->open_writer(&samples)) return status;
+        DS_ASSERT(samples);
         series_ = series;
         samples_ = static_cast<Kind*>(samples);
         return DS_STATUS_OK;
@@ -72,7 +87,10 @@ public:
         series_ = {};
     }
     explicit operator bool() const { return samples_ != nullptr; }
-    Kind* operator->() const { return samples_; }
+    Kind* operator->() const {
+        DS_ASSERT(samples_);
+        return samples_;
+    }
 
 private:
     Ref<Series> series_;

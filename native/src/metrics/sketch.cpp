@@ -13,6 +13,7 @@ namespace {
 constexpr int32_t kMantissaBits = 52, kExponentBias = 1023;
 
 double power_of_two(int32_t exponent) {
+    DS_ASSERT(exponent > -kExponentBias && exponent <= kExponentBias);
     const uint64_t bits = static_cast<uint64_t>(exponent + kExponentBias) << kMantissaBits;
     double power;
     memcpy(&power, &bits, sizeof power);
@@ -36,13 +37,16 @@ int32_t Sketch::bin_of(double value) {
     if (!(value >= power_of_two(kLowExponent))) return 0;
     if (value >= power_of_two(kHighExponent)) return kBins;
     const int32_t exponent = exponent_of(value);
+    DS_ASSERT(exponent >= kLowExponent && exponent < kHighExponent);
     const double s = value / power_of_two(exponent) - 1;
+    DS_ASSERT(s >= 0 && s < 1);
     const int32_t within = static_cast<int32_t>(s * (4 - s) / 3 * kBinsPerOctave);
     return 1 + (exponent - kLowExponent) * kBinsPerOctave + std::min(within, kBinsPerOctave - 1);
 }
 
 // The inverse, of a bin without the first: s solves s (4 - s) / 3 = the place within the octave.
 double Sketch::low_edge(int32_t bin) {
+    DS_ASSERT(bin >= 0 && bin <= kBins);
     const double place = static_cast<double>(bin % kBinsPerOctave) / kBinsPerOctave;
     return power_of_two(kLowExponent + bin / kBinsPerOctave) * (3 - sqrt(4 - 3 * place));
 }
@@ -50,6 +54,7 @@ double Sketch::low_edge(int32_t bin) {
 double Sketch::value_of(int32_t bin) {
     if (bin == 0) return 0;
     const double low = low_edge(bin - 1), high = low_edge(bin);
+    DS_ASSERT(low > 0 && low < high);
     return 2 * low * high / (low + high);
 }
 
@@ -66,6 +71,7 @@ void Sketch::add(double value, int64_t time_ns) {
 
 // Gives the span its place, unless a later one has it. Returns whether it is there.
 bool Sketch::make_current(int64_t span) {
+    DS_ASSERT(span >= 0);
     const int64_t place = span % kSpans;
     if (spans_[place].get() >= span) return spans_[place].get() == span;
     spans_[place].set(-1);
@@ -80,6 +86,7 @@ bool Sketch::make_current(int64_t span) {
 
 void Sketch::merge(const Samples& other) {
     const Sketch& from = static_cast<const Sketch&>(other);
+    DS_ASSERT(this != &from);
     bool shared[kSpans];
     for (int64_t place = 0; place < kSpans; ++place) {
         const int64_t span = from.spans_[place].get();
@@ -100,6 +107,7 @@ void Sketch::merge(const Samples& other) {
 // ---- Reading ----
 
 int64_t Sketch::number(const Bin& bin, Choice chosen) {
+    DS_ASSERT(chosen <= kEver);
     if (chosen == kEver || bin.ever.get() == 0) return bin.ever.get();
     int64_t sum = 0;
     for (int64_t place = 0; place < kSpans; ++place) {
@@ -130,6 +138,7 @@ double Sketch::quantile(double fraction, Choice chosen) const {
     int64_t below = 0;
     int32_t bin = 0;
     while (bin < kBins && (below = sum_of(below, number(bins()[bin], chosen))) <= place) ++bin;
+    DS_ASSERT(place >= 0 && place < count && bin <= kBins);
     if (bin == 0) return 0;
     return std::max(totals_.low(), std::min(value_of(bin), totals_.high()));
 }

@@ -68,7 +68,10 @@ private:
     static double value_of(int32_t bin);
     static int64_t number(const Bin& bin, Choice chosen);
 
-    Bin* bins() const { return reinterpret_cast<Bin*>(pages_.data()); }
+    Bin* bins() const {
+        DS_ASSERT(pages_);
+        return reinterpret_cast<Bin*>(pages_.data());
+    }
     bool make_current(int64_t span);
     Choice spans_since(int64_t time_ns) const;
     int64_t count(Choice chosen) const;

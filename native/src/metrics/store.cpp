@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <new>
 
-#include "metrics/labels.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
 
@@ -20,20 +19,18 @@ uint64_t hash_of(const char* name, const char* labels) {
 }  // namespace
 
 MetricsStore::MetricsStore(int64_t trace_capacity) : trace_capacity_(trace_capacity) {
-    live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
+    DS_ASSERT(trace_capacity >= 0 && trace_capacity <= DS_MAX_TRACE_EVENTS);
 }
 
 MetricsStore::MetricsStore(const Ref<MetricsStore>& whole, const char* labels)
     : whole_(whole), trace_capacity_(whole->trace_capacity_) {
     DS_ASSERT(strlen(labels) < sizeof labels_);
     strcpy(labels_, labels);
-    live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
 }
 
 MetricsStore::~MetricsStore() {
     for (int64_t i = 0; i < size_; ++i) Ref<Series>::adopt(entries_[i].series);
     free(entries_);
-    live_counts.metrics.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // ---- Series ----
@@ -47,6 +44,8 @@ Series* MetricsStore::find(uint64_t hash, const char* name, const char* labels) 
 }
 
 ds_status MetricsStore::insert(uint64_t hash, const Ref<Series>& series) {
+    DS_ASSERT(series && size_ <= entry_capacity_ && size_ <= DS_MAX_SERIES);
+    DS_ASSERT(!find(hash, series->info().name, series->info().labels));
     if (size_ == DS_MAX_SERIES) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "labels", "use fewer different labels",
                     "the store has %d series, as many as it can hold", DS_MAX_SERIES);
@@ -64,6 +63,7 @@ ds_status MetricsStore::insert(uint64_t hash, const Ref<Series>& series) {
 
 ds_status MetricsStore::open(ds_series_kind kind, const char* name, const char* labels, const char* description,
                              Ref<Series>* series) {
+    DS_ASSERT(!*series);
     if (whole_) return open_in_whole(kind, name, labels, description, series);
     const uint64_t hash = hash_of(name, labels);
     Ref<Series> made;
@@ -96,6 +96,7 @@ ds_status MetricsStore::open_in_whole(ds_series_kind kind, const char* name, con
     if (const ds_status status = whole_->open(kind, name, all, description, &opened)) return status;
     const uint64_t hash = hash_of(name, all);
     MutexGuard guard(mutex_);
+    DS_ASSERT(opened && opened->is(name, all));
     if (!find(hash, name, all)) {
         if (const ds_status status = insert(hash, opened)) return status;
     }
@@ -109,6 +110,7 @@ int64_t MetricsStore::num_series() {
 }
 
 Ref<Series> MetricsStore::series(int64_t index) {
+    DS_ASSERT(index >= 0);
     MutexGuard guard(mutex_);
     return index < size_ ? Ref<Series>::share(entries_[index].series) : Ref<Series>();
 }
@@ -149,6 +151,7 @@ int64_t MetricsStore::read_trace(int64_t most, ds_trace_event* events) {
     Ref<TraceTrack> tracks[DS_MAX_TRACE_TRACKS];
     {
         MutexGuard guard(mutex_);
+        DS_ASSERT(num_tracks_ <= DS_MAX_TRACE_TRACKS);
         std::copy_n(tracks_, num_tracks_, tracks);
     }
     int64_t count = 0;
@@ -156,6 +159,7 @@ int64_t MetricsStore::read_trace(int64_t most, ds_trace_event* events) {
         if (!events) count += tracks[i]->capacity();
         else if (tracks[i]->capacity() <= most - count) count += tracks[i]->read(events + count);
     }
+    DS_ASSERT(!events || count <= most);
     return count;
 }
 

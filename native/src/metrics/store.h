@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-class MetricsStore : public RefCounted {
+class MetricsStore : public LiveObject<DS_LIVE_METRICS> {
 public:
     // trace_capacity: events of each writer; 0: none are recorded.
     explicit MetricsStore(int64_t trace_capacity);

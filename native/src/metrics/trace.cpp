@@ -8,6 +8,7 @@
 namespace doorstep {
 
 Ref<TraceTrack> TraceTrack::create(int64_t capacity, int32_t track, int32_t replica) {
+    DS_ASSERT(capacity > 0 && track >= 0 && track < DS_MAX_TRACE_TRACKS && replica >= -1);
     Ref<TraceTrack> made = Ref<TraceTrack>::adopt(new (std::nothrow) TraceTrack(capacity, track, replica));
     if (!made) return {};
     made->slots_.reset(new (std::nothrow) Slot[static_cast<size_t>(capacity + 1)]());
@@ -15,10 +16,12 @@ Ref<TraceTrack> TraceTrack::create(int64_t capacity, int32_t track, int32_t repl
 }
 
 void TraceTrack::record_span(ds_trace_kind kind, int64_t start_ns, int64_t end_ns, int64_t count, int32_t detail) {
+    DS_ASSERT(start_ns <= end_ns && count >= 0);
     record({start_ns, end_ns - start_ns, 0, count, kind, detail, track_, replica_});
 }
 
 void TraceTrack::record_request(ds_trace_kind kind, int64_t time_ns, uint64_t request, int32_t detail) {
+    DS_ASSERT(request && time_ns >= 0);
     record({time_ns, 0, request, 0, kind, detail, track_, replica_});
 }
 
@@ -28,6 +31,7 @@ void TraceTrack::record(const ds_trace_event& event) {
     uint64_t words[kWords];
     memcpy(words, &event, sizeof event);
     const int64_t index = recorded_.load(std::memory_order_relaxed);
+    DS_ASSERT(index >= 0);
     Slot& slot = slot_of(index);
     for (int64_t i = 0; i < kWords; ++i) slot.words[i].store(words[i], std::memory_order_release);
     recorded_.store(index + 1, std::memory_order_release);
@@ -43,6 +47,7 @@ int64_t TraceTrack::read(ds_trace_event* events) const {
         memcpy(&events[index - begin], words, sizeof words);
     }
     const int64_t first_whole = std::clamp(recorded_.load(std::memory_order_relaxed) - capacity_, begin, end);
+    DS_ASSERT(first_whole >= begin && end - begin <= capacity_);
     std::copy(events + (first_whole - begin), events + (end - begin), events);
     return end - first_whole;
 }

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "runtime/reference.h"
 
 namespace doorstep {

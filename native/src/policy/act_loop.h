@@ -114,20 +114,24 @@ DS_METHOD bool apply_layer(const Crew& crew, const ds_layer_config& layer, const
 // From the observations to the logits, which memory.values then is.
 template <class Shape, class Crew>
 DS_METHOD void apply_layers(const Crew& crew, const Network& network, const TileRows& rows, TileMemory& memory) {
+    DS_ASSERT(rows.count > 0 && rows.count <= Shape::kRows && network.num_heads <= network.num_layers);
     int64_t width = network.num_inputs, state = 0;
     const ds_layer_config* layer = network.layers;
     const ds_layer_config* const heads = layer + (network.num_layers - network.num_heads);
     for (; layer != heads; layer++) {
         if (!apply_layer<Shape>(crew, *layer, rows, width, &state, memory)) continue;
         width = layer->num_outputs;
+        DS_ASSERT(width > 0 && width <= network.width);
         memory.swap();
     }
+    DS_ASSERT(state == network.state_size && (network.num_heads > 0 || width == DS_NUM_LOGITS));
     if (network.num_heads == 0) return;
     float* outputs = memory.next;
     for (; layer != network.layers + network.num_layers; layer++) {
         apply_linear<Shape>(crew, *layer, memory.values, outputs, memory.widened);
         outputs += layer->num_outputs * Shape::kRows;
     }
+    DS_ASSERT(outputs == memory.next + DS_NUM_LOGITS * Shape::kRows);
     memory.swap();
 }
 
@@ -147,7 +151,10 @@ DS_NOINLINE int64_t choose_and_store(Part part, const TileRows& rows, const floa
         const uint32_t without = choose_actions(logits, load_sampling<Float>(rows.call, count, row_of), choices);
         for (int lane = 0; lane < count; lane++) {
             int32_t* const action = rows.call.actions + row_of(lane) * kActionComponents;
-            for (int k = 0; k < kActionComponents; k++) action[k] = static_cast<int32_t>(choices[k][lane]);
+            for (int k = 0; k < kActionComponents; k++) {
+                action[k] = static_cast<int32_t>(choices[k][lane]);
+                DS_ASSERT(action[k] >= 0 && action[k] < kActionSizes[k]);
+            }
             if (rows.call.nonfinite) rows.call.nonfinite[row_of(lane)] = without >> lane & 1;
         }
         nonfinite += count_bits(without & low_bits(count));
@@ -204,6 +211,7 @@ DS_METHOD int64_t act_on_rows(const Network& network, const ActCall& call, int64
     for (const int64_t end = first + count; first < end; first += kMost) {
         const TileRows rows = {call, first, static_cast<int>(end - first < kMost ? end - first : kMost)};
         const int vectors = (rows.count + kLanes - 1) / kLanes;
+        DS_ASSERT(vectors >= 1 && vectors <= kMostVectors);
         nonfinite += act_with_vectors<Float, kMostVectors>(vectors, network, rows, scratch);
     }
     return nonfinite;

@@ -22,7 +22,10 @@ struct alignas(16) FourFloats {
     float values[4];
 };
 
-DS_INLINE FourFloats load_four(const float* from) { return *reinterpret_cast<const FourFloats*>(from); }
+DS_INLINE FourFloats load_four(const float* from) {
+    DS_ASSERT(reinterpret_cast<uint64_t>(from) % alignof(FourFloats) == 0);
+    return *reinterpret_cast<const FourFloats*>(from);
+}
 
 // ---- Products
 
@@ -61,6 +64,8 @@ DS_INLINE void begin_sums(const Product& product, const Piece& piece, Part part,
 // A warp reads whole sectors, of four outputs, and writes to all banks.
 DS_INLINE void stage_weights(const Product& product, const Piece& piece, Part part) {
     constexpr int kRun = BlockShape::kRun;
+    DS_ASSERT(piece.outputs > 0 && piece.outputs <= kStagedOutputs);
+    DS_ASSERT(piece.inputs > 0 && piece.inputs <= kStagedInputs);
     for (int o = part.first / kRun; o < piece.outputs; o += part.stride / kRun) {
         const int64_t row = (piece.output + o) * product.num_inputs + piece.input;
         for (int i = part.first % kRun; i < piece.inputs; i += kRun)
@@ -119,6 +124,7 @@ DS_METHOD void act_with_block(const Crew& crew, const ActArguments& arguments, f
         arguments.scratch ? arguments.scratch + crew.index() * arguments.scratch_floats : shared + kStagedFloats;
     const ActCall& call = arguments.call;
     const RowRange range = arguments.range ? *arguments.range : RowRange{0, call.num_rows};
+    DS_ASSERT(range.first >= 0 && range.count >= 0 && range.first + range.count <= call.num_rows);
     const int64_t end = range.first + range.count, stride = int64_t{kActRows} * crew.count();
     for (int64_t first = range.first + int64_t{kActRows} * crew.index(); first < end; first += stride) {
         const TileRows rows = {call, first, at_most(end - first, kActRows)};

@@ -37,6 +37,8 @@ DS_METHOD VectorSampling<Float> load_sampling(const ActCall& call, int count, co
         const int64_t row = exists ? row_of(lane) : 0;
         const Sampling sampling = exists ? call.sampling[row] : Sampling{};
         const SamplingKey key = exists ? call.keys[row] : SamplingKey{};
+        DS_ASSERT(sampling.temperature >= 0 && row >= 0);
+        DS_ASSERT(sampling.temperature == 0 || (sampling.top_p > 0 && sampling.top_p <= 1));
         drawn[lane] = sampling.temperature > 0 ? 1 : 0;
         temperature[lane] = drawn[lane] != 0 ? sampling.temperature : 1;
         top_p[lane] = sampling.top_p;

@@ -54,6 +54,7 @@ ds_status DevicePolicy::take_memory(const Network& network) {
         return status;
     }
     const int64_t scratch = act_scratch_floats(network) * 4, staged = int64_t{kStagedFloats} * 4;
+    DS_ASSERT(scratch > 0 && !memory_);
     const bool fits = staged + scratch <= most_shared;
     shape_ = {{1, 1, 1}, {kActThreads, 1, 1}, static_cast<uint32_t>(fits ? staged + scratch : staged)};
     if (const ds_status status = kernel_->allow_shared_bytes(shape_.shared_bytes)) return status;
@@ -61,6 +62,7 @@ ds_status DevicePolicy::take_memory(const Network& network) {
     most_blocks_ = std::max<int64_t>(int64_t{blocks} * multiprocessors, 1);
     if (!fits) most_blocks_ = std::clamp<int64_t>(kMostScratchBytes / scratch, 1, most_blocks_);
 
+    DS_ASSERT(most_blocks_ >= 1);
     Parts parts;
     const int64_t layers = parts.place(network.num_layers * static_cast<int64_t>(sizeof(ds_layer_config)));
     const int64_t floats = parts.place(fits ? 0 : most_blocks_ * scratch);
@@ -106,6 +108,7 @@ ds_status DevicePolicy::act(const ActCall& call, const RowRange* range) {
     if (const ds_status status = order_->set_stream(call.stream)) return status;
     Ref<Stream> stream;
     if (const ds_status status = order_->begin(&stream)) return status;
+    DS_ASSERT(kernel_ && memory_ && call.num_rows > 0 && (call.observations || range));
     arguments_.call = call;
     arguments_.range = range;
     const int64_t tiles = (call.num_rows + kActRows - 1) / kActRows;

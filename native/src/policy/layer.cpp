@@ -41,6 +41,7 @@ struct Copier {
     }
 
     ds_status begin(const ds_layer_config& config, int64_t bytes) {
+        DS_ASSERT(bytes > 0 && !memory);
         if (config.device_kind == DS_DEVICE_CPU) {
             memory = static_cast<char*>(malloc(static_cast<size_t>(bytes)));
             return memory ? DS_STATUS_OK : fail_no_memory();
@@ -68,6 +69,7 @@ struct Copier {
 
     ForeignOwner give_owner() {
         void* const given = std::exchange(memory, nullptr);
+        DS_ASSERT(given);
         if (stream) {
             return {device.leak(), [](void* owner) { Ref<DeviceMemory>::adopt(static_cast<DeviceMemory*>(owner)); }};
         }
@@ -80,12 +82,10 @@ struct Copier {
 Layer::Layer(const ds_layer_config& config) : config_(config) {
     config_.owner = nullptr;
     config_.release_owner = nullptr;
-    live_counts.layers.fetch_add(1);
 }
 
 Layer::~Layer() {
     if (owner_.release) owner_.release(owner_.owner);
-    live_counts.layers.fetch_sub(1);
 }
 
 Ref<Layer> Layer::create(const ds_layer_config& config) {
@@ -112,6 +112,7 @@ Ref<Layer> Layer::copy() {
         *array.address = memory;
         memory += array.count * element_bytes;
     }
+    DS_ASSERT(memory == copier.memory + bytes);
     const Ref<Layer> made = copier.end() ? Ref<Layer>() : create(config);
     if (made) made->take_over(copier.give_owner());
     return made;

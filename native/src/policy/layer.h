@@ -1,19 +1,22 @@
 // A layer of policies: the addresses of its weights, and what keeps them valid.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
 
-class Layer final : public RefCounted {
+class Layer final : public LiveObject<DS_LIVE_LAYER> {
 public:
     // config: its fields have been checked; its owner is ignored. Null without memory, with the thread's error set.
     static Ref<Layer> create(const ds_layer_config& config);
     ~Layer();
 
     // The owner of the weights is released with this object.
-    void take_over(ForeignOwner owner) { owner_ = owner; }
+    void take_over(ForeignOwner owner) {
+        DS_ASSERT(!owner_.release);
+        owner_ = owner;
+    }
 
     // A layer with a copy of the weights as they are now, on the same device; waits for all work begun there. Null,
     // with the thread's error set, on failure. A function of the caller's has no weights to copy: it is shared.

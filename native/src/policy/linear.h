@@ -8,12 +8,32 @@
 #pragma once
 
 #include "math/fused_lanes.h"
-#include "policy/crew.h"
 #include "policy/network.h"
 
 #define DS_UNROLLED _Pragma("GCC unroll 16")
 
 namespace doorstep {
+
+// Who evaluates a tile of rows: one thread on the CPU, the threads of a block on CUDA.
+//
+// A crew has each(stage), which calls stage(part) for the part of every thread and returns when all are done; and
+// PerThread<Value>, a value of each thread between two stages. Variables set between two calls of each() are set to the
+// same values by every thread. kCallsHost: it can call functions of the host.
+
+// The items of a thread: first, first + stride, ...
+struct Part {
+    int first, stride;
+};
+
+struct OneThread {
+    static constexpr bool kCallsHost = true;
+    template <class Stage>
+    DS_METHOD void each(const Stage& stage) const {
+        stage(Part{0, 1});
+    }
+};
+
+// ---- Products
 
 // Values of a layer for the rows of a tile: kRows for each feature. A thread processes kVectors vectors together;
 // kRun: neighbouring threads that read a run of a row's features from the caller's arrays.
@@ -75,6 +95,7 @@ DS_METHOD void multiply_block(const Product& product, int64_t first, const float
     Float sums[kOutputs][Shape::kVectors];
     float* const outputs = product.outputs + first * product.step * Shape::kRows;
     const int64_t step = product.step * Shape::kRows;
+    DS_ASSERT(first >= 0 && first + kOutputs <= product.num_outputs && product.inputs != product.outputs);
     DS_UNROLLED for (int o = 0; o < kOutputs; o++) {
         const Float bias = product.biases.or_else(first + o, 0.f);
         DS_UNROLLED for (int v = 0; v < Shape::kVectors; v++) {
@@ -117,6 +138,7 @@ DS_INLINE const float* widened_rows(const Product& product, int64_t first, int64
 // Of at most kOutputs outputs.
 template <class Shape, int kOutputs>
 DS_METHOD void multiply_some(const Product& product, int64_t first, int64_t count, const float* weights) {
+    DS_ASSERT(count >= 1 && count <= kOutputs);
     if (count == kOutputs) return multiply_block<Shape, kOutputs>(product, first, weights);
     if constexpr (kOutputs > 1) multiply_some<Shape, kOutputs - 1>(product, first, count, weights);
 }

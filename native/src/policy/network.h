@@ -1,7 +1,7 @@
 // What evaluating a policy reads: plain data, for loops that are compiled for other instruction sets than the rest.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "math/base.h"
 
 namespace doorstep {

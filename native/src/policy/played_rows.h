@@ -2,9 +2,33 @@
 // the states of new episodes, and actions that need no network.
 #pragma once
 
-#include "policy/random_action.h"
+#include "doorstep/policies_and_rollouts.h"
+#include "math/threefry.h"
+#include "sim/action_table.h"
 
 namespace doorstep {
+
+// ---- Actions without a network
+
+// The next digit of a fraction of 64 bits, to the base `size`, which is taken off.
+DS_INLINE int32_t take_digit(uint32_t& high, uint32_t& low, int size) {
+    const uint64_t from_low = uint64_t{low} * static_cast<uint32_t>(size);
+    const uint64_t scaled = uint64_t{high} * static_cast<uint32_t>(size) + (from_low >> 32);
+    high = static_cast<uint32_t>(scaled), low = static_cast<uint32_t>(from_low);
+    return static_cast<int32_t>(scaled >> 32);
+}
+
+// The digits of a random fraction, each to the base of its component. step: added to the key's.
+DS_INLINE void choose_randomly(const ds_sampling_key& key, uint32_t step, int32_t* action) {
+    RandomKey random = split({key.key[0], key.key[1]}, key.step + step, key.agent);
+    for (int k = 0; k < kActionComponents; k++) action[k] = take_digit(random.a, random.b, kActionSizes[k]);
+}
+
+DS_INLINE void choose_neutrally(int32_t* action) {
+    for (int k = 0; k < kActionComponents; k++) action[k] = kNeutralAction[k];
+}
+
+// ---- Rows
 
 enum class RowChooser : int16_t { kNone, kNetwork, kRandom, kIdle };  // none: does not play, or acts elsewhere
 
@@ -44,10 +68,12 @@ DS_INLINE void show_time_left(const PlayedRows& call, int64_t row, int32_t lengt
 
 // What a policy sees of a row, and remembers.
 DS_INLINE void prepare_inputs(const PlayedRows& call, int64_t row) {
+    DS_ASSERT(row >= 0 && row < call.num_rows && call.time_left < call.num_inputs);
     const uint32_t length = call.keys[row].step + *call.step_counter;
     show_time_left(call, row, static_cast<int32_t>(length));
     if (length != 0) return;
     const PolicyStates of = call.policies[call.rows[row].policy];
+    DS_ASSERT(of.size == 0 || of.states);
     for (int64_t k = 0; k < of.size; k++) of.states[row * of.size + k] = 0;
 }
 

@@ -29,6 +29,8 @@ Ref<Policy> Policy::create(const Ref<Layer>* layers, int64_t count, int64_t num_
         return {};
     }
     for (int64_t i = 0; i < count; ++i) {
+        DS_ASSERT(layers[i] && layers[i]->config().device_kind == layers[0]->config().device_kind);
+        DS_ASSERT(layers[i]->config().device_index == layers[0]->config().device_index);
         own[i] = layers[i];
         configs[i] = layers[i]->config();
     }
@@ -44,11 +46,8 @@ Ref<Policy> Policy::create(const Ref<Layer>* layers, int64_t count, int64_t num_
     return made->device_ ? made : Ref<Policy>();
 }
 
-Policy::Policy() { live_counts.policies.fetch_add(1); }
-
 Policy::~Policy() {
     for (const std::atomic<void*>& spare : spares_) free(spare.load(std::memory_order_relaxed));
-    live_counts.policies.fetch_sub(1);
 }
 
 // The sizes that follow from the layers.
@@ -70,6 +69,7 @@ void Policy::describe() {
         }
         network_.kept = std::max(network_.kept, kept);
     }
+    DS_ASSERT(network_.num_inputs > 0 && network_.width >= DS_NUM_LOGITS);
     network_.widened = (network_.widened + kTileRows - 1) / kTileRows * kTileRows;
 }
 
@@ -79,12 +79,16 @@ uint32_t Policy::act(const ActCall& call, int64_t first, int64_t count, void* sc
     DS_ASSERT(!device_);
     DS_ASSERT(reinterpret_cast<uintptr_t>(scratch) % kScratchAlignment == 0);
     DS_ASSERT(call.observation_stride >= num_inputs() && (call.state_stride >= state_size() || !state_size()));
+    DS_ASSERT(first >= 0 && count >= 0 && call.observations && (call.states || !state_size()));
+    DS_ASSERT(!call.actions || (call.sampling && call.keys));
     float* const floats = static_cast<float*>(scratch);
     const int64_t wide = cpu_features().avx512 ? rows_in_wide_tiles(count) : 0;
     int64_t nonfinite = 0;
+    DS_ASSERT(wide >= 0 && wide <= count);
     if (wide > 0) nonfinite += act_with_avx512(network_, call, first, wide, floats);
     if (wide < count) nonfinite += act_with_avx2(network_, call, first + wide, count - wide, floats);
     if (nonfinite == 0) return kPolicyTroubleNone;
+    DS_ASSERT(nonfinite > 0 && nonfinite <= count);
     nonfinite_rows_.fetch_add(nonfinite, std::memory_order_relaxed);
     return kPolicyTroubleNonfinite;
 }
@@ -106,6 +110,7 @@ void* Policy::take_scratch() const {
 }
 
 void Policy::keep_scratch(void* scratch) const {
+    DS_ASSERT(scratch && !device_);
     for (std::atomic<void*>& spare : spares_) {
         void* none = nullptr;
         if (spare.compare_exchange_strong(none, scratch, std::memory_order_release)) return;
@@ -124,6 +129,61 @@ Ref<Policy> Policy::freeze() const {
         if (!copies[i]) return {};
     }
     return create(copies.get(), num_layers(), num_heads());
+}
+
+// ---- Calls of several policies
+
+namespace {
+
+struct Job {
+    const PolicyCall *calls, *end;
+    char* scratch;
+    int64_t scratch_bytes;
+    std::atomic<uint32_t> trouble{kPolicyTroubleNone};
+
+    const PolicyCall* call_with(int64_t tile) const {
+        const auto is_before = [](int64_t at, const PolicyCall& call) { return at < call.first_tile; };
+        const PolicyCall* const found = std::upper_bound(calls, end, tile, is_before) - 1;
+        DS_ASSERT(found >= calls && found->first_tile <= tile);
+        return found;
+    }
+};
+
+int64_t tiles_of(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+
+void act_on_tiles(Job& job, int64_t first, int64_t count, int32_t worker) {
+    char* const scratch = job.scratch + worker * job.scratch_bytes;
+    const int64_t end = first + count;
+    uint32_t trouble = kPolicyTroubleNone;
+    for (const PolicyCall* at = job.call_with(first); first < end; ++at) {
+        DS_ASSERT(at < job.end && first >= at->first_tile);
+        const int64_t row = (first - at->first_tile) * kTileRows;
+        const int64_t rows = std::min(at->call.num_rows - row, (end - first) * kTileRows);
+        DS_ASSERT(rows > 0 && row + rows <= at->call.num_rows);
+        trouble |= at->policy->act(at->call, row, rows, scratch);
+        first += tiles_of(rows);
+    }
+    if (trouble) job.trouble.fetch_or(trouble, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+uint32_t act_together(Simulator& simulator, PolicyCall* calls, int64_t count, char* scratch, int64_t scratch_bytes) {
+    DS_ASSERT(scratch_bytes % kScratchAlignment == 0);
+    int64_t tiles = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        DS_ASSERT(calls[i].call.num_rows > 0 && calls[i].policy->scratch_bytes() <= scratch_bytes);
+        calls[i].first_tile = tiles;
+        tiles += tiles_of(calls[i].call.num_rows);
+    }
+    Job job = {calls, calls + count, scratch, scratch_bytes};
+    simulator.run_on_host(
+        tiles, 1,
+        [](void* context, int64_t first, int64_t number, int32_t worker) {
+            act_on_tiles(*static_cast<Job*>(context), first, number, worker);
+        },
+        &job);
+    return job.trouble.load(std::memory_order_relaxed);
 }
 
 }  // namespace doorstep

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 
+#include "exec/simulator.h"
 #include "policy/device_policy.h"
 #include "policy/layer.h"
 #include "policy/network.h"
@@ -20,7 +21,7 @@ enum PolicyTrouble : uint32_t {
     kPolicyTroubleNonfinite = 1,  // a row got the neutral action
 };
 
-class Policy final : public RefCounted {
+class Policy final : public LiveObject<DS_LIVE_POLICY> {
 public:
     // Rows that are evaluated together. Ranges of multiples of it waste no work; every range gives the same bits.
     static constexpr int64_t kTileRows = doorstep::kTileRows;
@@ -76,7 +77,7 @@ public:
 private:
     static constexpr int kSpares = 16;
 
-    Policy();
+    Policy() = default;
     void describe();
     void* take_scratch() const;
     void keep_scratch(void* scratch) const;
@@ -88,5 +89,21 @@ private:
     mutable std::atomic<int64_t> nonfinite_rows_{0};
     mutable std::atomic<void*> spares_[kSpares]{};  // scratch memory that no call uses; without a lock, for forks
 };
+
+// ---- Calls of several policies on the CPU as one
+
+// Their rows are divided over threads together: policies with few rows each cost one wake-up of the threads for all of
+// them, and share these evenly.
+
+struct PolicyCall {
+    int64_t index;       // of the caller's own
+    const Policy* policy;
+    ActCall call;        // with num_rows, at least 1
+    int64_t first_tile;  // of all tiles; written by act_together()
+};
+
+// Acts for calls with distinct rows, on the simulator's threads. scratch: scratch_bytes for each of them, enough for
+// every policy. Returns trouble bits.
+uint32_t act_together(Simulator& simulator, PolicyCall* calls, int64_t count, char* scratch, int64_t scratch_bytes);
 
 }  // namespace doorstep

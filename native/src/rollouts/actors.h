@@ -6,7 +6,7 @@
 #pragma once
 
 #include "policy/played_rows.h"
-#include "policy/policy_batch.h"
+#include "policy/policy.h"
 #include "rollouts/caller_rows.h"
 #include "rollouts/pause.h"
 #include "rollouts/policy_table.h"

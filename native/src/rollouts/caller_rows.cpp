@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "policy/random_action.h"
+#include "policy/played_rows.h"
 #include "runtime/status.h"
 
 namespace doorstep {

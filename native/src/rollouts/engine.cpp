@@ -40,11 +40,7 @@ QueueRules rules_of(const Config& config) {
 // ---- Creation and end ----
 
 Engine::Engine(const Ref<Config>& config, const Ref<MetricsStore>& metrics)
-    : config_(config), metrics_(metrics), forks_(num_forks()) {
-    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
-}
-
-Engine::~Engine() { live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed); }
+    : config_(config), metrics_(metrics), forks_(num_forks()) {}
 
 ds_status Engine::create(const Ref<Config>& config, const Ref<MetricsStore>& metrics, const Ref<Simulator>* simulators,
                          int64_t num_replicas, Ref<Engine>* engine) {

@@ -27,8 +27,8 @@
 #include <pthread.h>
 
 #include "metrics/store.h"
+#include "rollouts/config.h"
 #include "rollouts/replica.h"
-#include "runtime/config.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -36,13 +36,12 @@ namespace doorstep {
 // Of the configuration of an engine.
 QueueRules rules_of(const Config& config);
 
-class Engine : public RefCounted {
+class Engine : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
     // Starts a thread for each of the simulators, which no other object uses. metrics: null: nothing is measured.
     // OUT_OF_MEMORY, also if a thread is refused.
     static ds_status create(const Ref<Config>& config, const Ref<MetricsStore>& metrics,
                             const Ref<Simulator>* simulators, int64_t num_replicas, Ref<Engine>* engine);
-    ~Engine();
 
     const Ref<Config>& config() const { return config_; }
     const Ref<MetricsStore>& metrics() const { return metrics_; }

@@ -42,11 +42,7 @@ ds_status OutputMemory::order(uint64_t) { return DS_STATUS_OK; }
 
 // ---- Queue ----
 
-OutputQueue::OutputQueue(const OutputLimits& limits) : limits_(limits) {
-    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
-}
-
-OutputQueue::~OutputQueue() { live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed); }
+OutputQueue::OutputQueue(const OutputLimits& limits) : limits_(limits) {}
 
 bool OutputQueue::Box::grow(int64_t most) {
     if (most <= capacity) return true;

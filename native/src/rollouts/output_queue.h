@@ -47,10 +47,9 @@ struct OutputLimits {
 enum class Room { kSome, kNone, kNoMemory };
 
 // Each reader has outputs and limits of its own. An output that is larger than the limit finds room where no other waits.
-class OutputQueue : public RefCounted {
+class OutputQueue : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
     explicit OutputQueue(const OutputLimits& limits);
-    ~OutputQueue();
 
     // Keeps room for an output that will be pushed. NONE: until its reader takes.
     Room reserve(const Output& output);

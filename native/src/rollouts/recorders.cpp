@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "metrics/labels.h"
+#include "metrics/series.h"
 #include "rollouts/request.h"
 #include "runtime/futex.h"
 #include "runtime/status.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-#include "exec/open_simulators.h"
+#include "exec/simulator.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -48,7 +48,6 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
       outputs_(&episodes_, &callers_, &recordings_, &pause_, parts.requests, parts.outputs, number, recorder_.get()),
       interruptions_(*simulator, &episodes_, &recordings_, *parts.requests) {
     DS_ASSERT(!simulator->config().auto_reset);
-    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
 ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
@@ -76,10 +75,7 @@ ds_status Replica::take_memory() {
     return Actors::create(parts, &actors_);
 }
 
-Replica::~Replica() {
-    end();
-    live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
-}
+Replica::~Replica() { end(); }
 
 void Replica::close() {
     pause_.close();

@@ -20,7 +20,7 @@ struct ReplicaParts {
     Ref<RowDesk> desk;
 };
 
-class Replica : public RefCounted {
+class Replica : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
     // OUT_OF_MEMORY. The simulator has flat observations and no automatic reset, and no other object uses it.
     static ds_status create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,

@@ -16,12 +16,9 @@
 namespace doorstep {
 
 // A level that any number of requests play.
-class SharedLevel : public RefCounted {
+class SharedLevel : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
-    SharedLevel(const ds_level& level, int64_t num_agents) : level(level), num_agents(num_agents) {
-        live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
-    }
-    ~SharedLevel() { live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed); }
+    SharedLevel(const ds_level& level, int64_t num_agents) : level(level), num_agents(num_agents) {}
 
     const ds_level level;
     const int64_t num_agents;  // that it was checked for

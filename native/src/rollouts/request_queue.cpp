@@ -18,9 +18,7 @@ ds_status fail_queue_memory() {
 
 }  // namespace
 
-RequestQueue::RequestQueue(const QueueRules& rules, Ref<RequestTable> table) : rules_(rules), table_(std::move(table)) {
-    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
-}
+RequestQueue::RequestQueue(const QueueRules& rules, Ref<RequestTable> table) : rules_(rules), table_(std::move(table)) {}
 
 RequestQueue::RequestQueue(const Ref<RequestQueue>& source, int64_t capacity)
     : rules_([&] {
@@ -33,25 +31,21 @@ RequestQueue::RequestQueue(const Ref<RequestQueue>& source, int64_t capacity)
     MutexGuard guard(table_->mutex);
     DS_ASSERT(!source->source_ && source->num_branches_ < DS_MAX_REPLICAS);
     source->branches_[source->num_branches_++] = this;
-    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
 RequestQueue::~RequestQueue() {
-    {
-        MutexGuard guard(table_->mutex);
-        struct {
-            RequestQueue* self;
-            bool matches(Request*) const { return true; }
-            void removed(Request* request) const { self->end_without_play(request, DS_EPISODE_CANCELLED); }
-        } all{this};
-        remove_if(all);
-        while (over_) {
-            Request* request = over_;
-            over_ = request->next;
-            table_->give_back(request);
-        }
+    MutexGuard guard(table_->mutex);
+    struct {
+        RequestQueue* self;
+        bool matches(Request*) const { return true; }
+        void removed(Request* request) const { self->end_without_play(request, DS_EPISODE_CANCELLED); }
+    } all{this};
+    remove_if(all);
+    while (over_) {
+        Request* request = over_;
+        over_ = request->next;
+        table_->give_back(request);
     }
-    live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // ---- Order ----

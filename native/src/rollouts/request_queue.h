@@ -31,7 +31,7 @@ struct QueueCounts {
     int64_t submitted, waiting, unanswered;
 };
 
-class RequestQueue : public RefCounted {
+class RequestQueue : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
     RequestQueue(const QueueRules& rules, Ref<RequestTable> table);
     // A branch of a queue, which lives as long as the queue is used.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "doorstep.h"
+#include "doorstep/library.h"
 #include "runtime/status.h"
 
 namespace doorstep {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "runtime/reference.h"
 
 namespace doorstep {

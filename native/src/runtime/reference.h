@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "doorstep.h"
+#include "doorstep/cuda.h"
 #include "math/base.h"
 
 namespace doorstep {
@@ -109,14 +109,18 @@ struct LiveCounts {
     std::atomic<int64_t> memories{0};  // memories of simulators
     std::atomic<int64_t> exports{0};   // DLPack tensors not yet deleted
     std::atomic<int64_t> threads{0};   // threads started and not yet joined
-    std::atomic<int64_t> layers{0};    // of policies
-    std::atomic<int64_t> policies{0};
-    std::atomic<int64_t> rollouts{0};  // engines, queues, replicas, shared levels, states
-    std::atomic<int64_t> configs{0};   // configurations with handles
-    std::atomic<int64_t> metrics{0};   // stores
     std::atomic<int64_t> resources[DS_RESOURCE_KIND_COUNT]{};
+    std::atomic<int64_t> objects[DS_LIVE_METRICS + 1]{};  // LiveObjects, by ds_live_kind
 };
 
 inline constinit LiveCounts live_counts;
+
+// An object that ds_live_count() counts as one of a kind.
+template <ds_live_kind kKind>
+class LiveObject : public RefCounted {
+protected:
+    LiveObject() { live_counts.objects[kKind].fetch_add(1, std::memory_order_relaxed); }
+    ~LiveObject() { live_counts.objects[kKind].fetch_sub(1, std::memory_order_relaxed); }
+};
 
 }  // namespace doorstep

@@ -1,7 +1,7 @@
 // The latest error of each thread, for ds_last_error().
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/library.h"
 
 namespace doorstep {
 

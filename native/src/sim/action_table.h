@@ -1,7 +1,7 @@
 // The components of an action, from DS_ACTION_TABLE.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 
 namespace doorstep {
 

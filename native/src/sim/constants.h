@@ -1,7 +1,7 @@
 // Constants of the escape room. Units as in physics/constants.h.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "physics/constants.h"
 #include "sim/action_table.h"
 

@@ -1,7 +1,7 @@
 // What the flat observation is made of, and how many values it has.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "sim/constants.h"
 #include "sim/world_model.h"
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "sim/stage_table.h"
 
 namespace doorstep {
@@ -147,7 +147,7 @@ struct WorldModel {
 };
 
 #if !defined(__CUDACC__)
-// 1 .. DS_MAX_AGENTS agents. avx512: for processors that have it; the bits are the same. See exec/prepared_models.h.
+// 1 .. DS_MAX_AGENTS agents. avx512: for processors that have it; the bits are the same. See prepared_model().
 const WorldModel& find_world_model(WorldKind kind, bool avx512);
 
 // Names of the stages, kNumStages of them.

@@ -5,7 +5,7 @@
 // thread processes one.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "math/exponential.h"
 
 namespace doorstep {

@@ -2,7 +2,7 @@
 // processes some of the items (columns or rows) of a call; the CPU and CUDA both run it.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 
 namespace doorstep {
 

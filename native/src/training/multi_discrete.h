@@ -9,7 +9,7 @@
 // component with no possible choice, the row's results are NaN, and the sampled choice is some index of the component.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "math/exponential.h"
 
 namespace doorstep {

@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -2166,7 +2166,6 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorInfo))),
     ("ds_simulator_step", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_step_async", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_simulator_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_simulator_get_end", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_simulator_reset", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_reset_mask", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
@@ -2374,6 +2373,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ),
     ("ds_pinned_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_copy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
+    ("ds_clear", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)),
     ("ds_copy_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RowCopy))),
     ("ds_exported_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_exported_memory_export", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
@@ -2446,7 +2446,6 @@ class Functions:
     ds_simulator_get_info: Any
     ds_simulator_step: Any
     ds_simulator_step_async: Any
-    ds_simulator_wait: Any
     ds_simulator_get_end: Any
     ds_simulator_reset: Any
     ds_simulator_reset_mask: Any
@@ -2584,6 +2583,7 @@ class Functions:
     ds_device_memory_borrow: Any
     ds_pinned_memory_create: Any
     ds_copy: Any
+    ds_clear: Any
     ds_copy_rows: Any
     ds_exported_memory_create: Any
     ds_exported_memory_export: Any

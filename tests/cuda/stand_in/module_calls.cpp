@@ -12,7 +12,7 @@
 #include "launches.h"
 #include "policy/kernels.h"
 #include "policy_launch.h"
-#include "render/raycast/view_kernels.h"
+#include "render/raycast/block_views.h"
 #include "view_launch.h"
 
 using namespace stand_in;

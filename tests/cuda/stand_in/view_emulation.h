@@ -1,7 +1,7 @@
 // The kernels that draw views on the host, as on CUDA: the threads of a block in any order between two barriers.
 #pragma once
 
-#include "render/raycast/view_kernels.h"
+#include "render/raycast/block_views.h"
 #include "thread_order.h"
 
 namespace doorstep {

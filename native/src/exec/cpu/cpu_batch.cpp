@@ -4,7 +4,7 @@
 #include <new>
 
 #include "exec/cpu/threads.h"
-#include "exec/prepared_models.h"
+#include "exec/simulator.h"
 #include "math/float_environment.h"
 #include "runtime/futex.h"
 #include "runtime/reference.h"

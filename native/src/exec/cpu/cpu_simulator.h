@@ -13,8 +13,8 @@
 
 namespace doorstep {
 
-// Counts the steps, resets and the like that a simulator began and ended. Events, copies of memory and
-// ds_simulator_wait() wait on it; it outlives the simulator as long as an event refers to it.
+// Counts the steps, resets and the like that a simulator began and ended. Events and copies of memory wait on it; it
+// outlives the simulator as long as an event refers to it.
 class WorkProgress : public RefCounted {
 public:
     void begin() { begun_.fetch_add(1); }

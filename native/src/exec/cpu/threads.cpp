@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <new>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "math/float_environment.h"
 #include "runtime/futex.h"
 #include "runtime/machine.h"

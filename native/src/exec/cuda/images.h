@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "doorstep.h"
+#include "doorstep/cuda.h"
 #include "sim/world_model.h"
 
 namespace doorstep {

@@ -4,7 +4,8 @@
 
 #include <new>
 
-#include "interop/python/tensor_description.h"
+#include "doorstep/policies_and_rollouts.h"
+#include "interop/python/tensor_bridge.h"
 #include "runtime/argument_checks.h"
 
 namespace doorstep {
@@ -16,6 +17,7 @@ constinit PyObject* module_name = nullptr;
 
 // Sets the exception of a failing status; returns null, as a failing fast call must.
 PyObject* raise_status(ds_status status) {
+    DS_ASSERT(status != DS_STATUS_OK && raise_last_error);
     const PyOwned number(python().PyLong_FromLongLong(status));
     if (number) const PyOwned never(python().PyObject_CallFunctionObjArgs(raise_last_error, number.get(), nullptr));
     return nullptr;
@@ -95,6 +97,7 @@ struct Target {
 };
 
 Target make_target(ds_simulator simulator, int32_t tensor, const ds_tensor_info& info) {
+    DS_ASSERT(info.dtype >= 0 && info.dtype < DS_DTYPE_COUNT && info.rank <= DS_MAX_DIMENSIONS);
     const DLDataType dtype = kDataTypes[info.dtype];
     Target target = {simulator, tensor, dtype, info.rank, {}, dtype.bits / 8u};
     for (int axis = 0; axis < info.rank; ++axis) {
@@ -106,6 +109,7 @@ Target make_target(ds_simulator simulator, int32_t tensor, const ds_tensor_info&
 
 // Whether the shape equals the target's from an axis on, whose extent is `first`, or lacks only trailing 1s.
 bool has_shape(const Target& target, int axis, int64_t first, const TensorView& view) {
+    DS_ASSERT(axis < target.rank && view.rank > 0);
     const int rank = target.rank - axis;
     if (view.rank > rank || view.shape[0] != first) return false;
     for (int i = 1; i < rank; ++i) {
@@ -377,6 +381,7 @@ public:
             case DS_OPERATOR_MULTI_DISCRETE_BACKWARD: return ds_multi_discrete_backward(as<ds_multi_discrete>());
             default: break;
         }
+        DS_ASSERT(operator_.function == DS_OPERATOR_STEP);
         as<ds_batch>()->tensors = reinterpret_cast<void**>(call_ + sizeof(ds_batch));
         return ds_batch_step(as<ds_batch>());
     }
@@ -394,6 +399,7 @@ private:
 
     template <class Value>
     void put(int32_t at, Value value) {
+        DS_ASSERT(at + static_cast<int32_t>(sizeof value) <= operator_.call_bytes);
         if (at >= 0) memcpy(call_ + at, &value, sizeof value);
     }
 
@@ -407,6 +413,7 @@ private:
         if (!view.contiguous || view.rank != operand.rank || !same_device(view)) return false;
         if (!has_dtype(operand, view) || !has_shape(operand, view)) return false;
         const uint64_t begin = reinterpret_cast<uint64_t>(view.data);
+        DS_ASSERT(span_count_ < kMostOperands);
         if (view.count) spans_[span_count_++] = {begin, begin + bytes_of(view), rules.written};
         first_ = first_ ? first_ : begin;
         put(operand.address_at, view.count ? begin : first_);  // no elements: any address, never used
@@ -435,6 +442,7 @@ private:
 
     bool has_shape(const ds_operand& operand, const TensorView& view) {
         for (int axis = 0; axis < view.rank; ++axis) {
+            DS_ASSERT(operand.extents[axis] >= 0 && operand.extents[axis] < operator_.extent_count);
             int64_t& extent = extents_[operand.extents[axis]];
             extent = extent < 0 ? view.shape[axis] : extent;
             if (extent != view.shape[axis]) return false;

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/python.h"
+#include "math/base.h"
 
 namespace doorstep {
 
@@ -157,7 +158,10 @@ ds_status check_python();
 extern Python python_table;
 
 // Valid once find_python() has succeeded, as it has wherever Python calls the library.
-inline const Python& python() { return python_table; }
+inline const Python& python() {
+    DS_ASSERT(python_table.Py_IsInitialized);
+    return python_table;
+}
 
 // For tests: replaces the Python of the process.
 void use_python(const Python& table);

@@ -1,11 +1,12 @@
-// Python objects that own memory used here. They may be released in any thread, with or without the GIL: by a
+// Owners of memory on both sides: capsules of tensors that Python did not take, and Python objects that own memory used
+// here. They may be released in any thread, with or without the GIL: by a
 // simulator's last user, by another library that drops a tensor, during an operation. Taking the GIL there could wait
 // for a thread that waits for the simulator, so Python's main thread releases them, soon after.
 #include <atomic>
 #include <new>
 
-#include "doorstep.h"
 #include "interop/python/python_api.h"
+#include "runtime/dlpack.h"
 
 namespace doorstep {
 namespace {
@@ -28,10 +29,24 @@ int let_go(void*) {
     return 0;
 }
 
+// A consumer renames the capsule: one with its first name was not consumed.
+template <class Managed>
+bool delete_unconsumed(PyObject* capsule, const char* name) {
+    if (!python().PyCapsule_IsValid(capsule, name)) return false;
+    delete_exported(static_cast<Managed*>(python().PyCapsule_GetPointer(capsule, name)));
+    return true;
+}
+
 }  // namespace
 }  // namespace doorstep
 
 using namespace doorstep;
+
+void ds_capsule_destructor(void* object) {
+    auto* capsule = static_cast<PyObject*>(object);
+    if (!find_python() || delete_unconsumed<DLManagedTensorVersioned>(capsule, "dltensor_versioned")) return;
+    delete_unconsumed<DLManagedTensor>(capsule, "dltensor");
+}
 
 // While Python shuts down, or without memory, the reference is leaked, because releasing it could crash. If Python's
 // queue is full, the next release queues this object too.

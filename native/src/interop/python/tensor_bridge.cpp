@@ -150,6 +150,8 @@ bool examine(PyTypeObject* type, TensorType* examined) {
     for (int i = 0; i < kNumTypeNumbers; ++i) {
         numbers[i] = python().PyLong_AsLongLong(python().PyTuple_GetItem(found.get(), i));
     }
+    DS_ASSERT(numbers[0] >= 0 && numbers[0] <= static_cast<int>(TensorKind::kReader));
+    DS_ASSERT(numbers[1] >= 0 && numbers[1] <= DS_PYTHON_LIBRARY_DOORSTEP && numbers[11] > 0);
     const auto offset = [&](int i) { return static_cast<uint32_t>(numbers[i]); };
     examined->type = type;
     examined->kind = static_cast<TensorKind>(numbers[0]);
@@ -179,6 +181,7 @@ const TensorType* find_tensor_type(PyObject* object) {
 }
 
 const TensorType* find_tensor_type_of(PyTypeObject* type) {
+    DS_ASSERT(type);
     if (const TensorType* known = find_known(type)) return known;
     if (!examine(type, &not_kept)) return nullptr;
     auto* kept = new (std::nothrow) TensorType(not_kept);
@@ -239,6 +242,7 @@ bool ask_requires_grad(PyObject* object, TensorView* view) {
 // tensor were contiguous.
 template <class Stride>
 void fill_shape(int rank, const int64_t* shape, Stride stride_of, TensorView* view) {
+    DS_ASSERT(rank >= 0 && rank <= kMaxRank);
     int64_t count = 1;
     bool contiguous = true;
     for (int axis = rank - 1; axis >= 0; --axis) {
@@ -311,6 +315,7 @@ bool parse_format(const char* format, uint8_t* code) {
 // Kinds of tensors. Each returns false for tensors that are not plain; the reader then reads or refuses them.
 
 bool read_torch(const TensorType& type, PyObject* object, TensorView* view) {
+    DS_ASSERT(type.api && type.layout.implementation > 0);
     const auto* implementation = load_at<const char*>(object, type.layout.implementation);
     if (!implementation || !is_known_as_plain(load_at<uint64_t>(implementation, type.layout.keys))) return false;
     DLTensor tensor;
@@ -326,6 +331,7 @@ bool read_torch(const TensorType& type, PyObject* object, TensorView* view) {
 }
 
 bool read_exchanged(TensorType type, PyObject* object, TensorView* view) {
+    DS_ASSERT(type.api);
     DLManagedTensorVersioned* managed;
     if (type.api->managed_tensor_from_py_object_no_sync(object, &managed)) {
         python().PyErr_Clear();
@@ -409,6 +415,7 @@ ds_status read_tensor(PyObject* object, const ReadRules& rules, TensorView* view
     const TorchLayout layout = type->layout;
     bool is_plain;
     if (const ds_status status = read_by_python(object, index, rules, view, &is_plain)) return status;
+    DS_ASSERT(view->rank >= 0 && view->rank <= kMaxRank && view->library <= DS_PYTHON_LIBRARY_DOORSTEP);
     if (!is_plain || !is_torch) return DS_STATUS_OK;
     remember_as_plain(load_at<uint64_t>(load_at<const char*>(object, layout.implementation), layout.keys));
     return DS_STATUS_OK;

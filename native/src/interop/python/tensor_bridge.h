@@ -8,9 +8,8 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
-#include "interop/dlpack.h"
 #include "interop/python/python_api.h"
+#include "runtime/dlpack.h"
 
 namespace doorstep {
 
@@ -89,6 +88,19 @@ const TensorType* find_tensor_type(PyObject* object);
 
 // The same for a type itself.
 const TensorType* find_tensor_type_of(PyTypeObject* type);
+
+// ---- What Python is told of a tensor: its signature, a short text, and a description, which is a
+// doorstep.interop.TensorDescription created by native code ----
+
+// See ds_python_signature(). Returns the length.
+uint64_t write_signature(const TensorView& view, char* text);
+
+// A new type derived from a Python class without slots, which defines how descriptions are printed and compared. Create
+// it before the first description. Null, with Python's exception set, on failure.
+PyObject* make_description_type(PyObject* base);
+
+// A new description. Null, with Python's exception set, on failure.
+PyObject* make_description(const TensorView& view);
 
 // ---- First steps of entry points ----
 

@@ -1,4 +1,4 @@
-#include "interop/python/tensor_description.h"
+#include "interop/python/tensor_bridge.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -159,6 +159,7 @@ char* write_shape(char* text, const TensorView& view) {
 }  // namespace
 
 uint64_t write_signature(const TensorView& view, char* text) {
+    DS_ASSERT(view.rank >= 0 && view.rank <= kMaxRank);
     char* end = write_library(text, view);
     end = write(write_number(end, view.rank), ",S");
     end = write_dtype_name(end, view);
@@ -171,6 +172,7 @@ uint64_t write_signature(const TensorView& view, char* text) {
     if (view.read_only) end = write(end, ",readonly");
     *end++ = ']';
     *end = 0;
+    DS_ASSERT(end - text < DS_PYTHON_SIGNATURE_BYTES);
     return static_cast<uint64_t>(end - text);
 }
 
@@ -218,11 +220,15 @@ PyObject* get_shape(PyObject* self, void*) { return make_tuple(shape_of(self), v
 PyObject* get_strides(PyObject* self, void*) { return make_tuple(strides_of(self), view_of(self).rank); }
 PyObject* get_dtype(PyObject* self, void*) {
     char name[kNameBytes];
-    return make_text(name, write_dtype_name(name, view_of(self)));
+    const char* const end = write_dtype_name(name, view_of(self));
+    DS_ASSERT(end - name < kNameBytes);
+    return make_text(name, end);
 }
 PyObject* get_device(PyObject* self, void*) {
     char name[kNameBytes];
-    return make_text(name, write_device_name(name, view_of(self)));
+    const char* const end = write_device_name(name, view_of(self));
+    DS_ASSERT(end - name < kNameBytes);
+    return make_text(name, end);
 }
 PyObject* get_library(PyObject* self, void*) { return python().PyUnicode_FromString(library_name(view_of(self))); }
 PyObject* get_size(PyObject* self, void*) { return python().PyLong_FromLongLong(view_of(self).count); }
@@ -263,6 +269,7 @@ PyObject* make_description_type(PyObject* base) {
 }
 
 PyObject* make_description(const TensorView& view) {
+    DS_ASSERT(description_type && head_bytes >= 2 * sizeof(void*));
     const size_t extent_bytes = 2 * static_cast<size_t>(view.rank) * sizeof(int64_t);
     void* memory = python().PyObject_Malloc(head_bytes + kFixedBytes + extent_bytes);
     if (!memory) return python().PyErr_NoMemory();

@@ -1,9 +1,9 @@
 // Copies between tensors of other libraries and raw addresses, and new tensors of those libraries.
 #include <string.h>
 
+#include "doorstep/cuda.h"
 #include "interop/python/tensor_bridge.h"
 #include "runtime/argument_checks.h"
-#include "runtime/cuda/stream.h"
 
 namespace doorstep {
 namespace {
@@ -19,6 +19,7 @@ struct TensorRuns {
 
 // Drops extents of 1 and merges dimensions that are contiguous. The tensor must have at least one element.
 TensorRuns find_runs(const TensorView& view) {
+    DS_ASSERT(view.count > 0 && view.rank >= 0 && view.rank <= kMaxRank);
     TensorRuns runs{};
     int64_t extents[kMaxRank], strides[kMaxRank];  // innermost first
     int rank = 0;
@@ -36,6 +37,7 @@ TensorRuns find_runs(const TensorView& view) {
     const int joined = rank > 0 && strides[0] == bytes;
     runs.run_bytes = joined ? bytes * extents[0] : bytes;
     runs.rank = rank - joined;
+    DS_ASSERT(runs.rank >= 0 && runs.run_bytes > 0);
     for (int i = 0; i < runs.rank; ++i) {
         runs.extents[i] = extents[rank - 1 - i];
         runs.strides[i] = strides[rank - 1 - i];
@@ -102,6 +104,7 @@ void copy_run(Transfer direction, char* strided, char* packed, size_t bytes) {
 template <size_t kBytes>
 char* copy_runs(Transfer direction, const TensorRuns& runs, int axis, char* strided, char* packed) {
     const size_t bytes = kBytes ? kBytes : static_cast<size_t>(runs.run_bytes);
+    DS_ASSERT(bytes == static_cast<size_t>(runs.run_bytes) && axis <= runs.rank);
     if (axis == runs.rank) {
         copy_run(direction, strided, packed, bytes);
         return packed + bytes;
@@ -130,38 +133,60 @@ void copy_on_host(Transfer direction, const TensorRuns& runs, char* strided, cha
 
 // ---- Copies on a CUDA stream ----
 
-Ref<Stream> find_stream(const TensorView& view, uint64_t stream) {
-    Ref<Context> context = Context::of_device(view.device_index);
-    return context ? Stream::borrow(std::move(context), stream, {}, "stream") : Ref<Stream>();
-}
+// A CUstream of a tensor's device, which stays its creator's.
+class BorrowedStream {
+public:
+    BorrowedStream(const TensorView& view, uint64_t stream) {
+        status_ = ds_context_create(view.device_index, &context_);
+        if (!status_) status_ = ds_stream_borrow(context_, stream, nullptr, nullptr, &stream_);
+    }
+    ~BorrowedStream() {
+        if (stream_) ds_resource_release(stream_);
+        if (context_) ds_resource_release(context_);
+    }
+    BorrowedStream(const BorrowedStream&) = delete;
+    BorrowedStream& operator=(const BorrowedStream&) = delete;
+
+    ds_status status() const { return status_; }
+    ds_resource handle() const {
+        DS_ASSERT(!status_ && stream_);
+        return stream_;
+    }
+
+private:
+    ds_status status_;
+    ds_resource context_ = 0, stream_ = 0;
+};
 
 // Copies rows of `width` bytes between the tensor, where they are `pitch` bytes apart, and packed memory.
-ds_status copy_rows(Transfer direction, const Stream& stream, uint64_t strided, int64_t pitch, uint64_t packed,
+ds_status copy_rows(Transfer direction, ds_resource stream, uint64_t strided, int64_t pitch, uint64_t packed,
                     int64_t width, int64_t rows) {
     const bool to_packed = direction == Transfer::kToPacked;
     const uint64_t to = to_packed ? packed : strided, from = to_packed ? strided : packed;
     if (pitch >= width && rows > 1) {
         const auto wide = static_cast<uint64_t>(width), apart = static_cast<uint64_t>(pitch);
         ds_row_copy copy{};
+        copy.struct_size = sizeof copy;
         copy.destination = to;
         copy.destination_pitch = to_packed ? wide : apart;
         copy.source = from;
         copy.source_pitch = to_packed ? apart : wide;
         copy.row_bytes = wide;
         copy.num_rows = static_cast<uint64_t>(rows);
-        return stream.copy_rows(copy);
+        return ds_copy_rows(stream, &copy);
     }
     for (int64_t row = 0; row < rows; ++row) {
         const auto there = static_cast<uint64_t>(row * pitch), here = static_cast<uint64_t>(row * width);
-        const ds_status status = stream.copy(to + (to_packed ? here : there), from + (to_packed ? there : here),
-                                             static_cast<uint64_t>(width));
+        const ds_status status = ds_copy(stream, to + (to_packed ? here : there), from + (to_packed ? there : here),
+                                         static_cast<uint64_t>(width));
         if (status) return status;
     }
     return DS_STATUS_OK;
 }
 
-ds_status copy_on_stream(Transfer direction, const Stream& stream, const TensorRuns& runs, int axis, uint64_t strided,
+ds_status copy_on_stream(Transfer direction, ds_resource stream, const TensorRuns& runs, int axis, uint64_t strided,
                          uint64_t* packed) {
+    DS_ASSERT(axis <= runs.rank);
     if (axis + 1 >= runs.rank) {
         const bool single = axis == runs.rank;
         const int64_t rows = single ? 1 : runs.extents[axis], pitch = single ? 0 : runs.strides[axis];
@@ -187,10 +212,10 @@ ds_status transfer(Transfer direction, const TensorView& view, uint64_t stream, 
         copy_on_host(direction, runs, static_cast<char*>(view.data), static_cast<char*>(packed));
         return DS_STATUS_OK;
     }
-    const Ref<Stream> on = find_stream(view, stream);
-    if (!on) return last_status();
+    const BorrowedStream on(view, stream);
+    if (on.status()) return on.status();
     auto address = reinterpret_cast<uint64_t>(packed);
-    return copy_on_stream(direction, *on, runs, 0, reinterpret_cast<uint64_t>(view.data), &address);
+    return copy_on_stream(direction, on.handle(), runs, 0, reinterpret_cast<uint64_t>(view.data), &address);
 }
 
 ds_status transfer_object(Transfer direction, void* given, void* packed, uint64_t bytes) {
@@ -210,6 +235,7 @@ ds_status transfer_object(Transfer direction, void* given, void* packed, uint64_
 
 // Sets all bytes of a contiguous tensor to 0.
 ds_status clear(const TensorView& view, uint64_t stream) {
+    DS_ASSERT(view.contiguous);
     if (const ds_status status = check_device(view)) return status;
     const auto bytes = static_cast<uint64_t>(view.count * element_bytes(view));
     if (!bytes) return DS_STATUS_OK;
@@ -217,8 +243,8 @@ ds_status clear(const TensorView& view, uint64_t stream) {
         memset(view.data, 0, bytes);
         return DS_STATUS_OK;
     }
-    const Ref<Stream> on = find_stream(view, stream);
-    return on ? on->fill(reinterpret_cast<uint64_t>(view.data), 0, bytes) : last_status();
+    const BorrowedStream on(view, stream);
+    return on.status() ? on.status() : ds_clear(on.handle(), reinterpret_cast<uint64_t>(view.data), bytes);
 }
 
 // ---- New tensors ----
@@ -248,6 +274,7 @@ ds_status hand_over(const DLPackExchangeAPI& api, DLManagedTensorVersioned* mana
 }
 
 ds_status allocate_like(const DLPackExchangeAPI& api, const TensorView& view, void** made) {
+    DS_ASSERT(view.rank >= 0 && view.rank <= kMaxRank);
     int64_t shape[kMaxRank], strides[kMaxRank];
     int64_t count = 1;
     for (int axis = view.rank - 1; axis >= 0; --axis) {

@@ -11,10 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doorstep.h"
-#include "exec/batch.h"
-#include "exec/tensors.h"
+#include "doorstep/python.h"
 #include "interop/xla/xla_ffi.h"
+#include "math/base.h"
 #include "runtime/status.h"
 
 namespace doorstep::xla {
@@ -40,57 +39,54 @@ enum Input : int64_t { kInputResets = 1, kInputLevels = 2, kInputReward = 4 };
 
 // ---- Inputs
 
-// Sizes of one world, without level_weights, whose size is that of the argument, and without flat observations.
-struct WorldSizes {
-    int64_t words;                      // of its block
-    int64_t elements[DS_TENSOR_COUNT];  // of its rows of the tensors
-    int64_t bytes[DS_TENSOR_COUNT];     // likewise
-};
-
-struct AllWorldSizes {
-    WorldSizes of[2 * kLevelKinds];  // by the number of the kind
-
-    AllWorldSizes() {
-        for (int agents = 1; agents <= DS_MAX_AGENTS; ++agents)
-            for (const bool plays_levels : {false, true}) fill({agents, plays_levels});
-    }
-
-    void fill(WorldKind kind) {
-        ds_batch batch = {};
-        batch.struct_size = sizeof batch;
-        batch.num_worlds = 1;
-        batch.num_agents = kind.num_agents;
-        batch.max_levels = kind.plays_levels;
-        ds_batch_info info = {};
-        info.struct_size = sizeof info;
-        if (ds_batch_get_info(&batch, &info)) return;
-        WorldSizes& sizes = of[number_of(kind)];
-        sizes.words = info.world_bytes / 4;
-        for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-            ds_tensor_info row;
-            describe_tensor(kTensorRows[tensor], {1, kind.num_agents, 0, 0}, &row);
-            sizes.bytes[tensor] = tensor_bytes(row);
-            sizes.elements[tensor] = tensor_bytes(row) / dtype_bytes(row.dtype);
-        }
-    }
-};
-
-const WorldSizes& sizes_of_world(WorldKind kind) {
-    static const AllWorldSizes sizes;
-    return sizes.of[number_of(kind)];
-}
-
 // XLA's type of each ds_dtype.
 constexpr DataType xla_type(double) { return kF64; }
 constexpr DataType xla_type(float) { return kF32; }
 constexpr DataType xla_type(int32_t) { return kS32; }
 constexpr DataType xla_type(uint32_t) { return kU32; }
 constexpr DataType xla_type(uint8_t) { return kU8; }
-constexpr DataType kDataTypes[] = {
-#define DS_XLA_TYPE(name, number, type, dlpack_code) xla_type(type{}),
+constexpr struct {
+    DataType type;
+    int64_t bytes;
+} kDataTypes[] = {
+#define DS_XLA_TYPE(name, number, type, dlpack_code) {xla_type(type{}), sizeof(type)},
     DS_DTYPE_TABLE(DS_XLA_TYPE)
 #undef DS_XLA_TYPE
 };
+
+enum class Presence { ALWAYS, FLAT, LEVELS };
+enum class Lifetime { STEP, EPISODE };
+
+struct TensorRow {
+    const char* name;
+    ds_dtype dtype;
+    const char* shape;  // "N,A,4"
+    Presence presence;
+    Lifetime lifetime;
+};
+
+constexpr TensorRow kTensorRows[DS_TENSOR_COUNT] = {
+#define DS_ROW(name, dtype, shape, access, presence, lifetime, saving, sentence) \
+    {#name, DS_DTYPE_##dtype, shape, Presence::presence, Lifetime::lifetime},
+    DS_TENSOR_TABLE(DS_ROW)
+#undef DS_ROW
+};
+
+// Elements of a world's row: the product of "A", "A-1", "F" and numbers. The row of level_weights is not asked for.
+constexpr int64_t row_elements(const char* shape, int64_t num_agents, int64_t flat_size) {
+    int64_t elements = 1;
+    for (const char* at = shape; *at; ++at) {
+        if (*at == 'A') elements *= at[1] == '-' ? num_agents - 1 : num_agents;
+        if (*at == 'F') elements *= flat_size;
+        if (*at < '0' || *at > '9' || at[-1] == '-') continue;
+        int64_t number = *at - '0';
+        while (at[1] >= '0' && at[1] <= '9') number = 10 * number + *++at - '0';
+        elements *= number;
+    }
+    return elements;
+}
+static_assert(row_elements("N,A,30,2", 3, 0) == 180 && row_elements("N,A,A-1,3", 3, 0) == 18);
+static_assert(row_elements("N,A,F", 2, 94) == 188 && row_elements("N,1", 4, 0) == 1);
 
 int64_t count_elements(const Buffer& buffer) {
     int64_t elements = 1;
@@ -135,6 +131,7 @@ struct BatchCall {
     ds_level_rewards reward = {};
     ds_observations observations = {};
     void* tensors[DS_TENSOR_COUNT] = {};
+    ds_batch_info info = {};  // of a batch of one world on the CPU
     const int64_t* rules = nullptr;
     int64_t num_rules = 0;
     const int32_t* actions = nullptr;
@@ -143,11 +140,12 @@ struct BatchCall {
 
     bool takes(Input input) const { return (rules[kRuleInputs] & input) != 0; }
 
-    // Of a world's row of a tensor.
-    int64_t elements_of(const WorldSizes& sizes, int64_t tensor) const {
-        const bool is_flat = kTensorRows[tensor].presence == Presence::FLAT;
-        return is_flat ? batch.num_agents * layout_of(batch).size : sizes.elements[tensor];
+    int64_t words_of_world() const { return info.world_bytes / static_cast<int64_t>(sizeof(uint32_t)); }
+    int64_t elements_of(int64_t tensor) const {
+        DS_ASSERT(tensor >= 0 && tensor < DS_TENSOR_COUNT && tensor != DS_TENSOR_level_weights);
+        return batch.num_worlds * row_elements(kTensorRows[tensor].shape, batch.num_agents, info.flat_observation_size);
     }
+    int64_t bytes_of(int64_t tensor) const { return elements_of(tensor) * kDataTypes[kTensorRows[tensor].dtype].bytes; }
 };
 
 void take_reward(BatchCall* call) {
@@ -170,6 +168,14 @@ ds_status take_observations(BatchCall* call) {
     }
     call->batch.observations = &observations;
     return DS_STATUS_OK;
+}
+
+ds_status describe_world(BatchCall* call) {
+    ds_batch one = call->batch;
+    one.device_kind = DS_DEVICE_CPU;
+    one.num_worlds = 1;
+    call->info.struct_size = sizeof call->info;
+    return ds_batch_get_info(&one, &call->info);
 }
 
 ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
@@ -198,13 +204,14 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
     batch.max_levels = call->takes(kInputLevels);  // for the kind of the worlds; the arguments tell how many
     batch.tensors = call->tensors;
     if (call->takes(kInputReward)) take_reward(call);
-    return take_observations(call);
+    if (const ds_status status = take_observations(call)) return status;
+    return describe_world(call);
 }
 
 // The number of worlds is the first dimension of the first result.
-ds_status take_worlds(Buffers& results, const WorldSizes& sizes, BatchCall* call) {
+ds_status take_worlds(Buffers& results, BatchCall* call) {
     const Buffer* worlds = results.next();
-    if (!worlds || worlds->dtype != kU32 || worlds->rank != 2 || worlds->dims[1] != sizes.words) {
+    if (!worlds || worlds->dtype != kU32 || worlds->rank != 2 || worlds->dims[1] != call->words_of_world()) {
         return fail_call("worlds", "wrong element type or shape");
     }
     call->batch.worlds = worlds->data;
@@ -217,13 +224,13 @@ bool is_output(const ds_batch& batch, int64_t tensor) {
     return batch.max_levels > 0 || kTensorRows[tensor].presence != Presence::LEVELS;
 }
 
-ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* call) {
+ds_status take_outputs(Buffers& results, BatchCall* call) {
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
         if (!is_output(call->batch, tensor)) return fail_call("rules", "out of range");
         const TensorRow& row = kTensorRows[tensor];
-        const int64_t elements = call->batch.num_worlds * call->elements_of(sizes, tensor);
-        const Buffer* buffer = results.take(row.name, kDataTypes[row.dtype], elements);
+        const int64_t elements = call->elements_of(tensor);
+        const Buffer* buffer = results.take(row.name, kDataTypes[row.dtype].type, elements);
         if (!buffer) return last_status();
         if (elements) call->tensors[tensor] = buffer->data;  // without elements it has no address
     }
@@ -232,7 +239,7 @@ ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* cal
 
 // Tensors that are not outputs are placed in the scratch memory, before the part that the device needs. XLA aligns it
 // less than that part needs. Flat observations that are not outputs are not written.
-ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall* call) {
+ds_status use_scratch(const Buffer& scratch, BatchCall* call) {
     constexpr int64_t kAlignment = 256;
     ds_batch& batch = call->batch;
     const int64_t gap = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(scratch.data) & (kAlignment - 1));
@@ -241,12 +248,13 @@ ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall*
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         if (call->tensors[tensor] || kTensorRows[tensor].presence == Presence::FLAT) continue;
         if (!is_output(batch, tensor)) continue;
-        const int64_t bytes = batch.num_worlds * sizes.bytes[tensor];
+        const int64_t bytes = call->bytes_of(tensor);
         const int64_t rounded = (bytes + kAlignment - 1) & ~(kAlignment - 1);
         call->tensors[tensor] = part;
         part += rounded;
         left -= rounded;
     }
+    DS_ASSERT(gap >= 0 && gap < kAlignment);
     if (left < 0) return fail_call("scratch", "too small");
     if (batch.device_kind == DS_DEVICE_CUDA) {
         batch.scratch = part;
@@ -255,13 +263,13 @@ ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall*
     return DS_STATUS_OK;
 }
 
-ds_status take_results(const CallFrame& frame, const WorldSizes& sizes, BatchCall* call) {
+ds_status take_results(const CallFrame& frame, BatchCall* call) {
     Buffers results(frame.rets.rets, frame.rets.size);
-    if (const ds_status status = take_worlds(results, sizes, call)) return status;
+    if (const ds_status status = take_worlds(results, call)) return status;
     const Buffer* scratch = results.next();
     if (!scratch || scratch->dtype != kU8) return fail_call("scratch", "missing");
-    if (const ds_status status = take_outputs(results, sizes, call)) return status;
-    return use_scratch(*scratch, sizes, call);
+    if (const ds_status status = take_outputs(results, call)) return status;
+    return use_scratch(*scratch, call);
 }
 
 // Their number is that of the weights of a world.
@@ -283,14 +291,13 @@ ds_status take_levels(Buffers& arguments, BatchCall* call) {
     return DS_STATUS_OK;
 }
 
-ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, BatchCall* call) {
+ds_status take_step_arguments(const CallFrame& frame, BatchCall* call) {
     Buffers arguments(frame.args.args, frame.args.size);
-    const int64_t num_worlds = call->batch.num_worlds;
     const auto take = [&](int64_t tensor) {
         const TensorRow& row = kTensorRows[tensor];
-        return arguments.take(row.name, kDataTypes[row.dtype], num_worlds * call->elements_of(sizes, tensor));
+        return arguments.take(row.name, kDataTypes[row.dtype].type, call->elements_of(tensor));
     };
-    const Buffer* worlds = arguments.take("worlds", kU32, num_worlds * sizes.words);
+    const Buffer* worlds = arguments.take("worlds", kU32, call->batch.num_worlds * call->words_of_world());
     if (!worlds) return last_status();
     if (worlds->data != call->batch.worlds) return fail_call("worlds", "must be aliased with the result");
     const Buffer* actions = take(DS_TENSOR_actions);
@@ -304,10 +311,10 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     if (const ds_status status = take_levels(arguments, call)) return status;
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
-        if (!kTensorRows[tensor].outlives_step) continue;
+        if (kTensorRows[tensor].lifetime == Lifetime::STEP) continue;
         const Buffer* kept = take(tensor);
         if (!kept) return last_status();
-        if (call->elements_of(sizes, tensor) && kept->data != call->tensors[tensor]) {
+        if (call->elements_of(tensor) && kept->data != call->tensors[tensor]) {
             return fail_call(kTensorRows[tensor].name, "must be aliased with the result");
         }
     }
@@ -353,7 +360,7 @@ Error* answer(const CallFrame& frame, ds_status status) {
 
 ds_status read_create(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
     if (const ds_status status = read_rules(frame, device_kind, call)) return status;
-    if (const ds_status status = take_results(frame, sizes_of_world(kind_of(call->batch)), call)) return status;
+    if (const ds_status status = take_results(frame, call)) return status;
     Buffers arguments(frame.args.args, frame.args.size);
     const Buffer* words = arguments.take("seed_and_offset", kU32, 2);
     if (!words) return last_status();
@@ -363,9 +370,8 @@ ds_status read_create(const CallFrame& frame, int32_t device_kind, BatchCall* ca
 
 ds_status read_step(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
     if (const ds_status status = read_rules(frame, device_kind, call)) return status;
-    const WorldSizes& sizes = sizes_of_world(kind_of(call->batch));
-    if (const ds_status status = take_results(frame, sizes, call)) return status;
-    return take_step_arguments(frame, sizes, call);
+    if (const ds_status status = take_results(frame, call)) return status;
+    return take_step_arguments(frame, call);
 }
 
 ds_status create(const BatchCall& call) { return ds_batch_create_from(&call.batch, call.seed_and_offset); }

@@ -1,7 +1,6 @@
 // Creating the cameras of simulators, and their tensors.
-#include "render/cameras/cameras.h"
-#include "render/api/checks.h"
 #include "render/api/core.h"
+#include "render/cameras/cameras.h"
 
 namespace doorstep {
 namespace {

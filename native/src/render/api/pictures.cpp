@@ -1,7 +1,6 @@
 // Single pictures.
 #include <math.h>
 
-#include "render/api/checks.h"
 #include "render/api/core.h"
 #include "render/embree/picture.h"
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "doorstep_render.h"
 #include "render/cameras/renderers.h"
 #include "runtime/handles.h"

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "doorstep_render.h"
 #include "render/scene/scene.h"
 

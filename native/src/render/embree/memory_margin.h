@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 
 namespace doorstep {
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "render/cameras/renderers.h"
 #include "render/embree/embree.h"
 #include "render/scene/meshes.h"

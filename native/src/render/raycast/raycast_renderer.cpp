@@ -5,8 +5,8 @@
 #include <new>
 
 #include "render/api/core.h"
+#include "render/raycast/block_views.h"
 #include "render/raycast/constants.h"
-#include "render/raycast/view_kernels.h"
 
 namespace doorstep {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "math/vector.h"
 #include "physics/constants.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "render/vulkan/vulkan.h"
 #include "runtime/futex.h"
 

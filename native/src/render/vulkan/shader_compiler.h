@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "render/vulkan/shader_sources.h"
 
 namespace doorstep {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doorstep.h"
+#include "doorstep/rooms.h"
 #include "render/cameras/renderers.h"
 
 namespace doorstep {

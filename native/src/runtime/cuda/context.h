@@ -2,7 +2,7 @@
 // shares; and scopes that make a context current.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/cuda.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/driver_types.h"
 #include "runtime/cuda/resource.h"

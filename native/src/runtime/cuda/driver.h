@@ -4,7 +4,7 @@
 // inherited resources can be released without calling the driver.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/cuda.h"
 #include "runtime/cuda/driver_table.h"
 #include "runtime/cuda/driver_types.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/cuda.h"
 #include "runtime/reference.h"
 
 namespace doorstep {

@@ -1,5 +1,5 @@
 // Exporting tensors to other libraries without a copy.
-#include "interop/dlpack.h"
+#include "runtime/dlpack.h"
 
 #include <atomic>
 #include <new>
@@ -8,7 +8,6 @@
 #include "api/arguments.h"
 #include "api/call.h"
 #include "exec/tensors.h"
-#include "interop/python/python_api.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
@@ -27,6 +26,7 @@ struct Export {
 // May run on any thread, with or without Python, at any time before the process ends.
 template <class Managed>
 void delete_export(Managed* self) {
+    DS_ASSERT(static_cast<Export<Managed>*>(self->manager) == reinterpret_cast<Export<Managed>*>(self));
     delete static_cast<Export<Managed>*>(self->manager);
     live_counts.exports.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -43,9 +43,11 @@ ds_status export_tensor(Ref<Memory> memory, const ds_tensor_info& info, void** m
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "release tensors that are no longer needed",
                     "no memory is left for a DLPack tensor");
     }
+    DS_ASSERT(info.rank >= 0 && info.rank <= DS_MAX_DIMENSIONS);
     const DLDataType dtype = kDataTypes[info.dtype];
     for (int axis = 0; axis < info.rank; ++axis) {
         made->shape[axis] = info.shape[axis];
+        DS_ASSERT(info.strides[axis] % (dtype.bits / 8) == 0);
         made->strides[axis] = info.strides[axis] / (dtype.bits / 8);
     }
     made->managed.tensor = {info.data, device_of(*memory), info.rank, dtype, made->shape, made->strides, 0};
@@ -60,14 +62,6 @@ ds_status export_tensor(Ref<Memory> memory, const ds_tensor_info& info, void** m
     live_counts.exports.fetch_add(1, std::memory_order_relaxed);
     *managed = &made->managed;
     return DS_STATUS_OK;
-}
-
-// A consumer renames the capsule: one with its first name was not consumed.
-template <class Managed>
-bool delete_unconsumed(PyObject* capsule, const char* name) {
-    if (!python().PyCapsule_IsValid(capsule, name)) return false;
-    delete_exported(static_cast<Managed*>(python().PyCapsule_GetPointer(capsule, name)));
-    return true;
 }
 
 }  // namespace
@@ -95,10 +89,4 @@ ds_status ds_dlpack_delete(void* managed, int32_t versioned) {
         delete_exported(static_cast<DLManagedTensor*>(managed));
     }
     return DS_STATUS_OK;
-}
-
-void ds_capsule_destructor(void* object) {
-    auto* capsule = static_cast<PyObject*>(object);
-    if (!find_python() || delete_unconsumed<DLManagedTensorVersioned>(capsule, "dltensor_versioned")) return;
-    delete_unconsumed<DLManagedTensor>(capsule, "dltensor");
 }

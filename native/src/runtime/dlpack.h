@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "doorstep.h"
+#include "doorstep/library.h"
 
 namespace doorstep {
 

@@ -1,12 +1,12 @@
 // Configurations that handles stand for: checked copies of structs of the C API, shared and never changed.
 #pragma once
 
-#include "doorstep.h"
+#include "doorstep/policies_and_rollouts.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
 
-class Config : public RefCounted {
+class Config : public LiveObject<DS_LIVE_CONFIG> {
 public:
     union Fields {
         ds_simulator_config simulator;
@@ -21,9 +21,7 @@ public:
 
     Config(ds_config_kind kind, const Fields& fields, Parts& parts) : kind_(kind), fields_(fields) {
         for (int part = 0; part < DS_CONFIG_ROLLOUT; ++part) parts_[part] = std::move(parts[part]);
-        live_counts.configs.fetch_add(1, std::memory_order_relaxed);
     }
-    ~Config() { live_counts.configs.fetch_sub(1, std::memory_order_relaxed); }
 
     ds_config_kind kind() const { return kind_; }
     const void* fields() const { return &fields_; }
