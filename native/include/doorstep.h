@@ -1363,7 +1363,7 @@ enum {
    arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY: the highest
    priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest max_steps first, those
    without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first, in order of arrival for
-   each. */
+   each. CALLER: the smallest key of the request first. */
 typedef enum ds_scheduler {
     DS_SCHEDULER_FIXED_CHUNK = 0,
     DS_SCHEDULER_DYNAMIC_CHUNK = 1,
@@ -1371,6 +1371,7 @@ typedef enum ds_scheduler {
     DS_SCHEDULER_EARLIEST_DEADLINE = 3,
     DS_SCHEDULER_LEAST_REMAINING_STEPS = 4,
     DS_SCHEDULER_FAIR_SHARE = 5,
+    DS_SCHEDULER_CALLER = 6,
 } ds_scheduler;
 
 /* Why an episode ended. */
@@ -1412,6 +1413,7 @@ typedef struct ds_episode_request {
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
+    double key;              /* for the scheduler CALLER; smaller is earlier, and NaN is refused */
     ds_sampling sampling;    /* of native policies */
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
@@ -1451,7 +1453,7 @@ typedef struct ds_episode_output {
    the observations [A, F] after its last step. */
 
 #define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
-    X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_FAIR_SHARE, ALL, "",          \
+    X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_CALLER, ALL, "",              \
       "Which requests are played first.", "pass a ds_scheduler")                                                   \
     X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
       "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \

@@ -225,7 +225,7 @@ void results_are_those_of_simulators() {
 void results_do_not_depend_on_the_replica() {
     std::map<uint64_t, ds_episode_output> expected;
     const auto asked = some_requests(80);
-    for (int32_t scheduler = 0; scheduler <= DS_SCHEDULER_FAIR_SHARE; ++scheduler) {
+    for (int32_t scheduler = 0; scheduler <= DS_SCHEDULER_CALLER; ++scheduler) {
         for (const int64_t num_worlds : {1, 5, 33}) {
             const PlayingEngine engine({.num_worlds = num_worlds,
                                         .num_threads = num_worlds == 33 ? 3 : 1,
@@ -760,6 +760,9 @@ void requests_are_checked() {
     one = {};
     one.deadline_ns = -1;
     CHECK(refused(one, "deadline_ns"));
+    one = {};
+    one.key = __builtin_nan("");
+    CHECK(refused(one, "key"));
     one = {};
     one.sampling.temperature = -1;
     CHECK(refused(one, "sampling"));

@@ -1,4 +1,5 @@
 // Engines, and the levels that their requests refer to.
+#include <math.h>
 #include <string.h>
 
 #include <algorithm>
@@ -64,6 +65,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     }
     if (const ds_status status = check_range("priority", "", request.priority, -INT64_MAX, INT64_MAX)) return status;
     if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
+    if (isnan(request.key)) return fail(DS_STATUS_INVALID_ARGUMENT, "key", "pass a number", "key is NaN");
     if (const ds_status status = check_sampling(request.sampling)) return status;
     if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0, 15)) {
         return status;

@@ -1,6 +1,7 @@
 #include "rollouts/request_queue.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/status.h"
 
@@ -14,6 +15,12 @@ ds_status fail_closed_queue() {
 ds_status fail_queue_memory() {
     return fail(DS_STATUS_OUT_OF_MEMORY, "requests", "submit fewer requests at a time, or raise the memory limit",
                 "no memory is left for requests that wait");
+}
+
+// Integers that are in the order of the numbers.
+int64_t in_order(double key) {
+    const int64_t bits = std::bit_cast<int64_t>(key + 0.);  // of -0 those of 0
+    return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
 }  // namespace
@@ -64,6 +71,7 @@ void RequestQueue::order(Request* request) const {
     case DS_SCHEDULER_PRIORITY: request->key = -asked.priority; break;
     case DS_SCHEDULER_EARLIEST_DEADLINE: request->key = asked.deadline_ns ? asked.deadline_ns : INT64_MAX; break;
     case DS_SCHEDULER_LEAST_REMAINING_STEPS: request->key = asked.max_steps ? asked.max_steps : INT64_MAX; break;
+    case DS_SCHEDULER_CALLER: request->key = in_order(asked.key); break;
     case DS_SCHEDULER_FAIR_SHARE: request->lane = asked.policies[0]; break;
     default: break;
     }

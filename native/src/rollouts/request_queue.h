@@ -84,7 +84,7 @@ private:
     bool has_heap() const {
         const int32_t type = rules_.scheduler.type;
         return type == DS_SCHEDULER_PRIORITY || type == DS_SCHEDULER_EARLIEST_DEADLINE ||
-               type == DS_SCHEDULER_LEAST_REMAINING_STEPS;
+               type == DS_SCHEDULER_LEAST_REMAINING_STEPS || type == DS_SCHEDULER_CALLER;
     }
     int64_t num_lanes() const { return rules_.scheduler.type == DS_SCHEDULER_FAIR_SHARE ? rules_.num_policies : 1; }
     static int64_t steps_of(const Request& request) {

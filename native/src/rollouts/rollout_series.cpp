@@ -18,7 +18,7 @@ constexpr SeriesRow kRows[] = {
 };
 
 constexpr const char* kSchedulers[] = {"fixed_chunk",       "dynamic_chunk",         "priority",
-                                       "earliest_deadline", "least_remaining_steps", "fair_share"};
+                                       "earliest_deadline", "least_remaining_steps", "fair_share", "caller"};
 
 }  // namespace
 

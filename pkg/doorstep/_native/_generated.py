@@ -253,7 +253,7 @@ class Scheduler(IntEnum):
     order of arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY:
     the highest priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest
     max_steps first, those without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first,
-    in order of arrival for each."""
+    in order of arrival for each. CALLER: the smallest key of the request first."""
 
     FIXED_CHUNK = 0
     DYNAMIC_CHUNK = 1
@@ -261,6 +261,7 @@ class Scheduler(IntEnum):
     EARLIEST_DEADLINE = 3
     LEAST_REMAINING_STEPS = 4
     FAIR_SHARE = 5
+    CALLER = 6
 
 
 class EpisodeReason(IntEnum):
@@ -1650,6 +1651,7 @@ class EpisodeRequest(ctypes.Structure):
     max_steps: int
     priority: int
     deadline_ns: int
+    key: float
     sampling: Sampling
     record: int
     policies: ctypes.Array[ctypes.c_int32]
@@ -1664,6 +1666,7 @@ class EpisodeRequest(ctypes.Structure):
         ("max_steps", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("deadline_ns", ctypes.c_int64),
+        ("key", ctypes.c_double),
         ("sampling", Sampling),
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),

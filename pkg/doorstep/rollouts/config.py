@@ -17,10 +17,11 @@ from doorstep.metrics.config import MetricsConfig
 
 @dataclass(frozen=True)
 class SchedulerConfig(PolymorphicConfig, NativeConfig):
-    """How replicas take requests that wait. Use one of its subclasses."""
+    """How replicas take requests that wait. Use one of its subclasses, or one of yours, see `register_scheduler()`."""
 
     registry = Registry("scheduler")
     kind = ConfigKind.SCHEDULER
+    native_type_of_others = "caller"
 
     # generated: ds_scheduler_config
     max_chunk: Annotated[

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from doorstep._arguments import refuse
 from doorstep._configs import Implementations
-from doorstep.rollouts.config import ControllerConfig, PullController, RoundRobinController
+from doorstep.rollouts.config import ControllerConfig
 from doorstep.rollouts.request import EpisodeRequest
 
 
@@ -23,6 +23,7 @@ class Controller(Protocol):
 
 MakeController = TypeVar("MakeController", bound="Callable[[Any, int], Controller]")
 
+_OF_LIBRARY = ControllerConfig.registry.classes()
 _CONTROLLERS: Implementations[Callable[[Any, int], Controller]] = Implementations(ControllerConfig, "doorstep.rollouts")
 
 
@@ -62,7 +63,7 @@ def register_controller(config: type[ControllerConfig]) -> Callable[[MakeControl
 
 def make_controller(config: ControllerConfig, num_replicas: int) -> Callable[[EpisodeRequest], int] | None:
     """What chooses a replica, or -1, for a request; None for the library's own controllers."""
-    if isinstance(config, (PullController, RoundRobinController)):
+    if isinstance(config, _OF_LIBRARY):
         return None
     controller = _CONTROLLERS.find(config)(config, num_replicas)
 

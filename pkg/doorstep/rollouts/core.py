@@ -36,6 +36,7 @@ from doorstep.rollouts.policies import PolicyTable, is_callable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.row_states import RowStates
+from doorstep.rollouts.schedulers import make_scheduler
 from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
 from doorstep.simulator import resolve_device
 
@@ -53,7 +54,8 @@ class Core:
         self, config: RolloutConfig, metrics: MetricsStore | None, levels: Sequence[AnyLevel], *, raises: bool
     ) -> None:
         self.config, self._levels = config, levels
-        choose = make_controller(config.controller, len(config.replica_devices))
+        replica = make_controller(config.controller, len(config.replica_devices))
+        key = make_scheduler(config.scheduler)
         resolved = config.replace(devices=tuple(map(resolve_device, config.replica_devices)))
         rewards = None if config.reward is None else to_native_rewards(config.reward)
         given = 0 if metrics is None else metrics.native_handle
@@ -72,7 +74,7 @@ class Core:
         common = self.handle, self._failures, self.threads, tend
         self.answers = Answers(*common, self._lock, submissions, raises=raises)
         self._callers = Callers(*common, config.simulator, self._policies.__getitem__, states)
-        self._writer = RequestWriter(config.simulator.num_agents, self._policies, choose)
+        self._writer = RequestWriter(config.simulator.num_agents, self._policies, replica=replica, key=key)
         self._told_ends = 0  # of replicas, by warnings
         self.ending = False
         self.is_copy = False  # in a forked child
