@@ -1598,6 +1598,9 @@ DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_repl
    the ds_policy, of FAILING the cause, which is positive; else 0. Recurrent states of episodes that are played go on
    where policies have states of one size. Does not wait. */
 DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy);
+/* Requests of policy `index` that begin from now on have policy `by` instead, also those that were submitted before;
+   episodes that are being played go on as they are. by: `index` itself: no other one, as at first. */
+DS_API ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64_t by);
 /* Labels of the metrics of policy `index` from the next passes on, as in ds_series_info: such as policy="a"; "": its
    number. A series for which there is no room or no memory is not recorded; the counter dropped_series counts it. */
 DS_API ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels);

@@ -254,6 +254,16 @@ ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, ui
     return DS_STATUS_OK;
 }
 
+ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64_t by) {
+    const Ref<Engine> found = find_engine(engine);
+    if (!found) return last_status();
+    const int64_t last = found->policies().size() - 1;
+    if (const ds_status status = check_range("index", "", index, 0, last)) return status;
+    if (const ds_status status = check_range("by", "pass the index of a policy", by, 0, last)) return status;
+    found->requests().replace_policy(index, by);
+    return DS_STATUS_OK;
+}
+
 ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels) {
     if (!labels) return fail_null("labels");
     const Ref<Engine> found = find_engine(engine);

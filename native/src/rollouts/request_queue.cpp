@@ -155,6 +155,13 @@ Request* RequestQueue::take_first() {
     return request;
 }
 
+void RequestQueue::replace_policies(Request* request) const {
+    for (int64_t agent = 0; agent < rules_.num_agents; ++agent) {
+        int32_t& policy = request->asked.policies[agent];
+        policy = table_->replacement_of(policy);
+    }
+}
+
 // ---- Requests that are over without being played ----
 
 void RequestQueue::end_without_play(Request* request, int32_t reason) {
@@ -323,6 +330,12 @@ bool RequestQueue::cancel(uint64_t id) {
     return true;
 }
 
+void RequestQueue::replace_policy(int64_t index, int64_t by) {
+    DS_ASSERT(index >= 0 && index < rules_.num_policies && by >= 0 && by < rules_.num_policies);
+    MutexGuard guard(table_->mutex);
+    table_->replace_policy(index, by);
+}
+
 QueueCounts RequestQueue::counts() {
     MutexGuard guard(table_->mutex);
     QueueCounts counts = {submitted_, waiting_, table_->unanswered()};
@@ -370,6 +383,7 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
                 request = take_first();
             }
             if (!request) break;
+            replace_policies(request);
             *last = request;
             last = &request->next;
         }

@@ -47,6 +47,7 @@ public:
     ds_status submit(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count, int64_t timeout_ns,
                      uint64_t* ids, uint64_t* accepted);
     bool cancel(uint64_t id);
+    void replace_policy(int64_t index, int64_t by);
     QueueCounts counts();
     ds_status drain(int64_t timeout_ns);
     // Refuses further requests. Those that wait can still be taken; those of a branch wait in its source again.
@@ -100,6 +101,7 @@ private:
     Request* first() const;
     Request* first_by_share() const;
     Request* take_first();
+    void replace_policies(Request* request) const;
     void start_share(int32_t lane);
     void set_aside_expired(int64_t now_ns);
     void end_without_play(Request* request, int32_t reason);

@@ -2222,6 +2222,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EngineInfo))),
     ("ds_engine_get_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaInfo))),
     ("ds_engine_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_engine_replace_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)),
     ("ds_engine_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
     (
         "ds_engine_submit",
@@ -2465,6 +2466,7 @@ class Functions:
     ds_engine_get_info: Any
     ds_engine_get_replica: Any
     ds_engine_set_policy: Any
+    ds_engine_replace_policy: Any
     ds_engine_label_policy: Any
     ds_engine_submit: Any
     ds_engine_cancel: Any
