@@ -358,6 +358,43 @@ void native_policies_act() {
     CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
 }
 
+// Not in the episode that is being played.
+void replaced_policies_play_no_episode_that_begins_later() {
+    const PlayingEngine engine({.num_worlds = 1});
+    const auto by = [&](int32_t policy) {
+        std::vector<ds_episode_request> asked = {{}, {}};
+        for (ds_episode_request& one : asked) {
+            one.seed = 7;
+            one.max_steps = 20;
+            one.policies[0] = one.policies[1] = policy;
+        }
+        return asked;
+    };
+    const uint64_t random = engine.play(by(0))[0].state_hash, idle = engine.play(by(1))[0].state_hash;
+    CHECK(random != idle);
+    engine.submit(by(3));  // of the caller, who acts idly
+    ds_rows rows = engine.take_rows();
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 0), DS_STATUS_OK);
+    for (int step = 0; step < 20; ++step) {
+        if (step > 0) rows = engine.take_rows();
+        CHECK(rows.policy == 3 && rows.steps[0] == step);
+        engine.return_rows(rows, {0, 0, 2, 0, 0, 0, 2, 0});
+    }
+    engine.drain();
+    const auto results = engine.take_all();
+    CHECK_EQUAL(results[0].state_hash, idle);
+    CHECK_EQUAL(results[1].state_hash, random);
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 3), DS_STATUS_OK);
+    engine.submit(by(3));
+    rows = engine.take_rows();
+    CHECK_EQUAL(rows.policy, 3);
+    CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 4), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("by"));
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, -1, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("index"));
+}
+
 // The caller chooses the actions of one policy, and fails for some steps: those episodes end before the step.
 void callers_act_and_fail() {
     const PlayingEngine engine({.num_worlds = 6});
@@ -826,6 +863,7 @@ int main() {
     RUN(callers_act_and_fail);
     RUN(a_slow_caller_holds_up_no_other_episode);
     RUN(policies_are_replaced_while_they_are_played);
+    RUN(replaced_policies_play_no_episode_that_begins_later);
     RUN(replicas_give_back_what_they_play);
     RUN(running_episodes_are_cancelled_and_expire);
     RUN(a_closed_engine_answers_everything);

@@ -229,6 +229,10 @@ class EngineHandle:
     def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
         check(load().ds_engine_set_policy(self.value, index, kind, policy))
 
+    def replace_policy(self, index: int, by: int) -> None:
+        """For requests that begin from now on; by itself: no longer."""
+        check(load().ds_engine_replace_policy(self.value, index, by))
+
     def label_policy(self, index: int, labels: str) -> None:
         """Labels of the policy's series in metrics, as the library writes them."""
         check(load().ds_engine_label_policy(self.value, index, labels.encode()))

@@ -9,19 +9,20 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_text, refuse
 from doorstep._native import rollouts as native
 from doorstep.errors import ClosedError, DoorstepError
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native_rewards
 from doorstep.metrics.store import MetricsStore
+from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.answers import Answers
 from doorstep.rollouts.batch import RequestBatch, RequestWriter, with_levels
 from doorstep.rollouts.callers import Callers
@@ -32,8 +33,8 @@ from doorstep.rollouts.controllers import make_controller
 from doorstep.rollouts.failures import FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
-from doorstep.rollouts.policies import PolicyTable, is_callable
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.policies import NamedPolicy, PolicyTable, is_callable
+from doorstep.rollouts.request import EpisodeRequest, check_policy
 from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.row_states import RowStates
 from doorstep.rollouts.schedulers import make_scheduler
@@ -62,7 +63,8 @@ class Core:
         self.handle = native.EngineHandle(resolved.native_handle, rewards, given)
         made = self.handle.metrics() if metrics is None else None
         self.metrics = metrics if made is None else MetricsStore._of(made, config.metrics.trace)
-        self._lock, submissions = threading.RLock(), Submissions()
+        self._lock = threading.RLock()
+        self._submissions = submissions = Submissions()
         self._failures = FailureTexts(functools.partial(_failure_of, self.handle))
         self.threads = OwnThreads()
         in_use = functools.partial(_policies_in_use, self._lock, submissions)
@@ -178,6 +180,34 @@ class Core:
     def has_ended(self) -> bool:
         """Or ends soon."""
         return self.ending or not self.num_playing
+
+    # ---- Named policies ----
+
+    @property
+    def named_policies(self) -> Mapping[str, NamedPolicy]:
+        return self._policies.named
+
+    def name_policy(self, name: str, policy: AnyPolicy) -> None:
+        """The name stands for this policy, also in requests that wait."""
+        check_text("name", name)
+        check_policy(policy)
+        named = NamedPolicy(name, policy, self._policies.load(policy))
+        self._check_open([])
+        with self._lock:
+            if is_callable(named.loaded):
+                self._callers.start()
+            self._policies.set_name(named, self._replace_policy)
+
+    def forget_name(self, name: str) -> None:
+        """Requests that wait keep the policy."""
+        with self._lock:
+            others = dict(self._policies.named)
+            del others[name]
+            self._policies.named = others
+
+    def _replace_policy(self, number: int, by: int) -> None:
+        self._submissions.use_too(number, by)
+        self.handle.replace_policy(number, by)
 
     # ---- Waiting ----
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, final, overload
 
@@ -20,10 +20,12 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns
 from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
+from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.batch import make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, watch_process
+from doorstep.rollouts.named_policies import NamedPolicies
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
 
@@ -139,6 +141,32 @@ class RolloutEngine:
         if self.metrics is None:
             raise StateError("this engine measures nothing", hint="make it with MetricsConfig(trace=100_000)")
         self.metrics.write_trace(path)
+
+    @property
+    def policies(self) -> MutableMapping[str, AnyPolicy]:
+        """Policies that requests name: set, replace and delete them by their names, each what `load_policy()` takes.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=16) as engine:
+        ...     engine.policies["opponent"] = "random"
+        ...     first = engine.run([doorstep.EpisodeRequest(policy=("trained", "opponent"), max_steps=20)])
+        ...     engine.policies["opponent"] = "idle"
+        ...     second = engine.run([doorstep.EpisodeRequest(policy=("trained", "opponent"), max_steps=20)])
+        >>> first[0].state_hash == second[0].state_hash
+        False
+
+        A policy that takes the place of another one plays the episodes that begin later, also those of requests that
+        wait, with the sampling that they were submitted with; episodes that are being played go on with the one before.
+        Requests that wait keep a policy whose name is deleted. A name goes before a text that `load_policy()` takes.
+        Metrics call a policy by its name.
+
+        Raises:
+            ArgumentError: on assignment: as `load_policy()` and `submit()`. A request with a name that is not there is
+                refused by `submit()`, which lists the names.
+            KeyError: there is no such name.
+            ClosedError: on assignment: the engine was closed.
+        """
+        return NamedPolicies(self._core)
 
     # ---- Requests ----
 

@@ -13,7 +13,7 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 from doorstep.policy import Policy
-from doorstep.policy.loading import AnyPolicy, check_name, observed_by
+from doorstep.policy.loading import AnyPolicy, observed_by
 from doorstep.policy.sampling import SamplingParams, check_sampling
 
 Recorded: TypeAlias = Literal["actions", "observations", "stream", "trace"]
@@ -40,9 +40,10 @@ class EpisodeRequest:
     Attributes:
         seed: of the level's random choices, 0 to 2**32 - 1.
         level: a level to play; None: one of the engine's `levels`, and without these the reference's.
-        policy: chooses the actions: what `load_policy()` takes, if it observes "flat"; or a tuple of that, one for each
-            agent. Each engine loads an object once while requests have it, and a text once. The scripted policy plans
-            on the state of a simulator, which engines do not give: `doorstep.evaluate()` plays it.
+        policy: chooses the actions: a name in the engine's `policies`, or what `load_policy()` takes, if it observes
+            "flat"; or a tuple of that, one for each agent. Each engine loads an object once while requests have it, and
+            a text once. The scripted policy plans on the state of a simulator, which engines do not give:
+            `doorstep.evaluate()` plays it.
         sampling: how each `doorstep.Policy` chooses; None: as its own `sampling` says, which must then be the same for
             all of a tuple. Without a seed there, random numbers follow from that of the episode.
         max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length.
@@ -106,8 +107,7 @@ def check_policy(policy: Any) -> None:
         ArgumentError: it is nothing that chooses actions, or observes more than an engine gives.
     """
     if isinstance(policy, (str, os.PathLike)):
-        check_name(os.fspath(policy))
-        observed = "simulator" if policy == "scripted" else "flat"
+        observed = "simulator" if policy == "scripted" else "flat"  # engines have names of their own
     elif callable(policy) or (isinstance(policy, list) and policy and all(map(callable, policy))):
         observed = observed_by(policy)
     else:
