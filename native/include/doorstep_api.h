@@ -222,7 +222,8 @@
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
     X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
     X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
-    X(ds_status, engine_replace_policy, (ds_engine engine, int64_t index, int64_t by))
+    X(ds_status, engine_replace_policy, (ds_engine engine, int64_t index, int64_t by)) \
+    X(ds_status, engine_add_replica, (ds_engine engine, ds_config simulator, int64_t* number))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -37,7 +37,9 @@ struct Queue {
                                                           Ref<RequestTable>::adopt(new RequestTable)))) {}
     // A branch.
     Queue(const Queue& source, int64_t capacity)
-        : queue(Ref<RequestQueue>::adopt(new RequestQueue(source.queue, capacity))) {}
+        : queue(Ref<RequestQueue>::adopt(new RequestQueue(source.queue, capacity))) {
+        queue->open_branch();
+    }
     RequestQueue* operator->() const { return queue.get(); }
     RequestQueue& operator*() const { return *queue; }
 

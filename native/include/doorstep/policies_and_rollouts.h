@@ -406,6 +406,7 @@ enum {
     DS_MAX_POLICIES = 1024,           /* of an engine */
     DS_MAX_REPLICAS = 256,
     DS_MAX_QUEUE_CAPACITY = 16777216, /* 2**24 */
+    DS_MAX_RESTARTS = 1000000,        /* of a replica */
 };
 
 /* How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in order of
@@ -557,7 +558,9 @@ DS_API ds_status ds_controller_config_get(ds_config config, ds_controller_config
     X(INTEGER, queue_capacity, 1048576, 1, DS_MAX_QUEUE_CAPACITY, ALL, "requests",                                 \
       "Requests that wait at most.", "")                                                                           \
     X(INTEGER, max_policies, 64, 1, DS_MAX_POLICIES, ALL, "policies",                                              \
-      "Different policies that unanswered requests may have.", "")
+      "Different policies that unanswered requests may have.", "")                                                 \
+    X(INTEGER, max_restarts, 3, 0, DS_MAX_RESTARTS, ALL, "restarts",                                               \
+      "Times that a replica is made again after it has failed.", "")
 
 typedef struct ds_rollout_config {
     uint32_t struct_size;
@@ -609,7 +612,7 @@ typedef struct ds_engine_info {
     uint32_t struct_size;
     int32_t num_replicas;
     int32_t num_playing;      /* replicas that have not ended */
-    int32_t padding;
+    int32_t restarts;         /* of all replicas */
     int64_t submitted;
     int64_t waiting;          /* not taken by a replica */
     int64_t unanswered;       /* without a result */
@@ -625,14 +628,16 @@ typedef struct ds_replica_info {
     int64_t steps;
     int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
     int64_t episodes;      /* begun */
+    int64_t restarts;      /* after failures; the numbers above are since the last one */
 } ds_replica_info;
 
 /* As ds_engine_submit() does: INVALID_ARGUMENT if an engine of this configuration refuses one of the requests. */
 DS_API ds_status ds_episode_requests_check(ds_config config, const ds_episode_request* requests, uint64_t count);
 
-/* Creates the replicas and starts their threads. config: of an engine. rewards: as of ds_simulator_set_rewards(), for all
-   episodes; null: those of the levels. metrics: a store to record in, which other engines may have too; 0: one of its
-   own, as the configuration says. In a forked child an engine of its parent is CLOSED. */
+/* Creates the replicas and starts their threads. One that fails is made again, as often as max_restarts allows; its episodes
+   begin again. config: of an engine. rewards: as of ds_simulator_set_rewards(), for all episodes; null: those of the
+   levels. metrics: a store to record in, which other engines may have too; 0: one of its own, as the configuration says.
+   In a forked child an engine of its parent is CLOSED. */
 DS_API ds_status ds_engine_create(ds_config config, const ds_level_rewards* rewards, ds_metrics metrics,
                                   ds_engine* engine);
 /* A new handle to its configuration. */
@@ -640,7 +645,8 @@ DS_API ds_status ds_engine_get_config(ds_engine engine, ds_config* config);
 /* A new handle to its store; 0 if it measures nothing. */
 DS_API ds_status ds_engine_get_metrics(ds_engine engine, ds_metrics* metrics);
 DS_API ds_status ds_engine_get_info(ds_engine engine, ds_engine_info* info);
-/* What a replica has done; `info` is filled in, too, if it has failed: then its failure is this call's. */
+/* What a replica has done; `info` is filled in, too, if it has failed: then its latest failure is this call's, also where
+   it has been restarted and plays on. */
 DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_info* info);
 
 /* Policy `index` of the requests, from the replicas' next passes on. All are DS_POLICY_CALLER at first. policy: of NATIVE
@@ -678,9 +684,13 @@ DS_API ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_ro
    step, as FAILED, and actions may be null. */
 DS_API ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause);
 
-/* Ends a replica soon: others play what it has. The engine ends with the last one. Takes no lock and does not wait. */
+/* Adds a replica while the others play. simulator: a configuration, in which num_worlds, num_threads and the device may
+   differ from the engine's; what results depend on is the same, or the field is refused. *number: of the replica; none
+   is used twice, so that an engine has at most DS_MAX_REPLICAS in its time. */
+DS_API ds_status ds_engine_add_replica(ds_engine engine, ds_config simulator, int64_t* number);
+/* Ends a replica soon: others play what it has. The engine ends with the last one. Does not wait. */
 DS_API ds_status ds_engine_end_replica(ds_engine engine, int64_t number);
-/* Ends the engine soon: requests without a result get one, FAILED. Takes no lock and does not wait. */
+/* Ends the engine soon: requests without a result get one, FAILED. Does not wait. */
 DS_API ds_status ds_engine_close(ds_engine engine);
 /* Waits until all replicas have ended and all requests are answered, at most timeout_ns (negative: without limit). PENDING
    if that is not so. */

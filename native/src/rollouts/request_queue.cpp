@@ -37,9 +37,7 @@ RequestQueue::RequestQueue(const Ref<RequestQueue>& source, int64_t capacity)
       }()),
       source_(source),
       table_(Ref<RequestTable>::share(&source->table())) {
-    MutexGuard guard(table_->mutex);
-    DS_ASSERT(!source->source_ && source->num_branches_ < DS_MAX_REPLICAS);
-    source->branches_[source->num_branches_++] = this;
+    DS_ASSERT(!source->source_);
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -246,6 +244,16 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<Share
 }
 
 // ---- Branches ----
+
+void RequestQueue::open_branch() {
+    {
+        MutexGuard guard(table_->mutex);
+        DS_ASSERT(source_ && source_->num_branches_ < DS_MAX_REPLICAS);
+        source_->branches_[source_->num_branches_++] = this;
+        source_->distribute(monotonic_ns());
+    }
+    table_->room.tell();
+}
 
 // Moves requests on, in the scheduler's order, as far as there is room for the next one.
 void RequestQueue::distribute(int64_t now_ns) {

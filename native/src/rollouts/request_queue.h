@@ -33,7 +33,7 @@ struct QueueCounts {
 class RequestQueue : public RefCounted {
 public:
     RequestQueue(const QueueRules& rules, Ref<RequestTable> table);
-    // A branch of a queue, which lives as long as the queue is used.
+    // A branch of a queue, which lives as long as the queue is used. It gets requests after open_branch().
     RequestQueue(const Ref<RequestQueue>& source, int64_t capacity);
     ~RequestQueue();
 
@@ -41,6 +41,8 @@ public:
     RequestTable& table() const { return *table_; }
     // Null: nothing is recorded.
     Ref<MetricsStore> metrics() const { return table_->recorder ? table_->recorder->store() : Ref<MetricsStore>(); }
+
+    void open_branch();
 
     // ---- As the functions of the C API
     // levels: one per request, or null ones; null: no request has one.

@@ -42,6 +42,7 @@ SKETCH_WINDOW_SECONDS = 60
 MAX_POLICIES = 1024
 MAX_REPLICAS = 256
 MAX_QUEUE_CAPACITY = 16777216
+MAX_RESTARTS = 1000000
 PYTHON_SIGNATURE_BYTES = 512
 
 
@@ -1715,6 +1716,7 @@ class RolloutConfig(ctypes.Structure):
     metrics: int
     queue_capacity: int
     max_policies: int
+    max_restarts: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1726,6 +1728,7 @@ class RolloutConfig(ctypes.Structure):
         ("metrics", ctypes.c_uint64),
         ("queue_capacity", ctypes.c_int64),
         ("max_policies", ctypes.c_int64),
+        ("max_restarts", ctypes.c_int64),
     )
 
 
@@ -1773,7 +1776,7 @@ class EngineInfo(ctypes.Structure):
     struct_size: int
     num_replicas: int
     num_playing: int
-    padding: int
+    restarts: int
     submitted: int
     waiting: int
     unanswered: int
@@ -1784,7 +1787,7 @@ class EngineInfo(ctypes.Structure):
         ("struct_size", ctypes.c_uint32),
         ("num_replicas", ctypes.c_int32),
         ("num_playing", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("restarts", ctypes.c_int32),
         ("submitted", ctypes.c_int64),
         ("waiting", ctypes.c_int64),
         ("unanswered", ctypes.c_int64),
@@ -1802,6 +1805,7 @@ class ReplicaInfo(ctypes.Structure):
     steps: int
     world_steps: int
     episodes: int
+    restarts: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1810,6 +1814,7 @@ class ReplicaInfo(ctypes.Structure):
         ("steps", ctypes.c_int64),
         ("world_steps", ctypes.c_int64),
         ("episodes", ctypes.c_int64),
+        ("restarts", ctypes.c_int64),
     )
 
 
@@ -2262,6 +2267,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_take_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Rows))),
     ("ds_engine_return_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_engine_add_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_engine_end_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_engine_join", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
@@ -2483,6 +2489,7 @@ class Functions:
     ds_engine_drain: Any
     ds_engine_take_rows: Any
     ds_engine_return_rows: Any
+    ds_engine_add_replica: Any
     ds_engine_end_replica: Any
     ds_engine_close: Any
     ds_engine_join: Any

@@ -173,6 +173,7 @@ class RolloutConfig(NativeConfig):
     metrics: Annotated[MetricsConfig, "What the engine measures."] = field(default_factory=MetricsConfig)
     queue_capacity: Annotated[int, Integer(1, 16777216), "Requests that wait at most."] = 1048576
     max_policies: Annotated[int, Integer(1, 1024), "Different policies that unanswered requests may have."] = 64
+    max_restarts: Annotated[int, Integer(0, 1000000), "Times that a replica is made again after it has failed."] = 3
     # end
     reward: Annotated[
         Rewards | None, RewardTerms(), "What agents are rewarded for, in place of the rewards of the levels."

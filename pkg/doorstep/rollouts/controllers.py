@@ -14,7 +14,7 @@ from doorstep.rollouts.request import EpisodeRequest
 class Controller(Protocol):
     """Chooses a replica for every request, when it is submitted.
 
-    The class is called with its config and the number of replicas. Its object is called by one thread at a time.
+    The class is called with its config and the number of replicas that the engine has at first. Its object is called by one thread at a time.
     """
 
     def __call__(self, request: EpisodeRequest, /) -> int | None:
@@ -61,8 +61,15 @@ def register_controller(config: type[ControllerConfig]) -> Callable[[MakeControl
     return _CONTROLLERS.register(config)
 
 
-def make_controller(config: ControllerConfig, num_replicas: int) -> Callable[[EpisodeRequest], int] | None:
-    """What chooses a replica, or -1, for a request; None for the library's own controllers."""
+def make_controller(
+    config: ControllerConfig, num_replicas: int, num_now: Callable[[], int]
+) -> Callable[[EpisodeRequest], int] | None:
+    """What chooses a replica, or -1, for a request; None for the library's own controllers.
+
+    Args:
+        num_replicas: that the engine has at first.
+        num_now: tells how many numbers replicas have had.
+    """
     if isinstance(config, _OF_LIBRARY):
         return None
     controller = _CONTROLLERS.find(config)(config, num_replicas)
@@ -71,8 +78,9 @@ def make_controller(config: ControllerConfig, num_replicas: int) -> Callable[[Ep
         number = controller(request)
         if number is None:
             return -1
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < num_replicas:
-            refuse("replica", f"0 to {num_replicas - 1} or None, as the controller chooses it", number)
-        return number
+        if not isinstance(number, bool) and isinstance(number, int) and number >= 0:
+            if number < num_replicas or number < num_now():
+                return number
+        refuse("replica", f"0 to {num_now() - 1} or None, as the controller chooses it", number)
 
     return choose

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._native._generated import MAX_REPLICAS
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
@@ -46,10 +47,14 @@ class RolloutEngine:
 
     Any thread may call anything. Results come in the order in which episodes end; each depends on its request alone.
 
-    An episode fails if its policy raises, or returns something that is not actions, if a network gives NaN or infinity,
-    or if its replica dies. Reading its result then raises a StateError, in `run()`, `future().result()`, iteration,
-    `get_outputs()` and `get_records()`: after the results before it were read, and once. The exception's `result` is
-    the `EpisodeResult`, and its `__cause__` shows where the policy raised. The next call reads what follows.
+    An episode fails if its policy raises, or returns something that is not actions, or if a network gives NaN or
+    infinity. Reading its result then raises a StateError, in `run()`, `future().result()`, iteration, `get_outputs()`
+    and `get_records()`: after the results before it were read, and once. The exception's `result` is the
+    `EpisodeResult`, and its `__cause__` shows where the policy raised. The next call reads what follows.
+
+    A replica that fails is restarted, as often as the config's `max_restarts` allows, and a line about it is logged as
+    "doorstep.rollouts"; its episodes begin again, there or in other replicas. Episodes that the last replica leaves
+    fail.
 
     A policy, which the engine waits for, cannot wait for the engine: a call that would have to raises a StateError at
     once; so does one in a callback of a future.
@@ -107,7 +112,7 @@ class RolloutEngine:
 
     @property
     def native_handle(self) -> int:
-        """The ds_engine. Its config has the devices of its replicas."""
+        """The ds_engine. Its config has the devices of its first replicas."""
         return self._core.handle.value
 
     @property
@@ -167,6 +172,48 @@ class RolloutEngine:
             ClosedError: on assignment: the engine was closed.
         """
         return NamedPolicies(self._core)
+
+    # ---- Replicas ----
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The numbers of the replicas that play, as in `EpisodeResult.replica`."""
+        return self._core.replicas
+
+    def add_replica(self, **rules: Any) -> int:
+        """Adds a replica while the others play, and returns its number.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=16) as engine:
+        ...     number = engine.add_replica(num_worlds=4, num_threads=1)
+        ...     engine.replicas
+        (0, 1)
+
+        Args:
+            rules: fields of a `SimulatorConfig` in place of the engine's: `device`, `num_worlds` and `num_threads`.
+                Results do not depend on them.
+
+        Raises:
+            ArgumentError: a value is out of range; or results would depend on a field. The message names it.
+            ClosedError: the engine was closed.
+            StateError: the engine has had 256 replicas.
+            OutOfMemoryError, DeviceError: as `Simulator`.
+        """
+        return self._core.add_replica(self._config.simulator.replace(**rules))
+
+    def remove_replica(self, number: int) -> None:
+        """Ends a replica after the step that it makes. Its episodes wait again, and others play them from their
+        beginnings, with the same results.
+
+        Args:
+            number: one of `replicas`. It is not used again.
+
+        Raises:
+            ArgumentError: there is no such replica.
+            StateError: it is the last one.
+            ClosedError: the engine was closed.
+        """
+        self._core.remove_replica(check_integer("number", number, 0, MAX_REPLICAS - 1))
 
     # ---- Requests ----
 
