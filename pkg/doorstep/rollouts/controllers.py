@@ -14,7 +14,8 @@ from doorstep.rollouts.request import EpisodeRequest
 class Controller(Protocol):
     """Chooses a replica for every request, when it is submitted.
 
-    The class is called with its config and the number of replicas that the engine has at first. Its object is called by one thread at a time.
+    The class is called with its config and the number of replicas that the engine has at first. Its object is called by
+    one thread at a time.
     """
 
     def __call__(self, request: EpisodeRequest, /) -> int | None:
@@ -78,9 +79,9 @@ def make_controller(
         number = controller(request)
         if number is None:
             return -1
-        if not isinstance(number, bool) and isinstance(number, int) and number >= 0:
-            if number < num_replicas or number < num_now():
-                return number
-        refuse("replica", f"0 to {num_now() - 1} or None, as the controller chooses it", number)
+        is_number = isinstance(number, int) and not isinstance(number, bool)
+        if not is_number or (not 0 <= number < num_replicas and not 0 <= number < num_now()):
+            refuse("replica", f"0 to {num_now() - 1} or None, as the controller chooses it", number)
+        return number
 
     return choose

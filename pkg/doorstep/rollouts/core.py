@@ -197,7 +197,8 @@ class Core:
     def add_replica(self, simulator: SimulatorConfig) -> int:
         self._check_open([])
         self.config.replace(simulator=simulator)  # which checks it
-        return self.handle.add_replica(simulator.replace(device=resolve_device(simulator.device)).native_handle)
+        resolved = simulator.replace(device=resolve_device(simulator.device))
+        return self.handle.add_replica(resolved.native_handle)
 
     def remove_replica(self, number: int) -> None:
         with self._lock:
@@ -206,7 +207,7 @@ class Core:
             if len(others) == len(self.replicas):
                 refuse("number", f"that of a replica, {', '.join(map(str, others))}", number)
             if not others:
-                raise StateError("the last replica cannot be removed", hint="add another one first, or close the engine")
+                raise StateError("the last replica cannot be removed", hint="add another one, or close the engine")
             self._removed.add(number)
             self.handle.end_replica(number)
 

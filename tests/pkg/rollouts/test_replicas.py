@@ -12,7 +12,7 @@ from tests.conftest import RunPython
 from tests.pkg.rollouts.playing import results_of, some_requests
 
 import doorstep
-from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.rollouts import PullController, RoundRobinController
 from doorstep.rollouts.restarts import RestartLog
 
@@ -61,7 +61,7 @@ def test_any_thread_adds_and_removes() -> None:
         ({"strict": True}, "strict"),
         ({"observations": ("lidar",)}, "observations"),
         ({"max_levels": 0}, "max_levels"),
-        ({"cameras": doorstep.CameraConfig(16, 16)}, "simulator"),
+        ({"cameras": Cameras(width=32, height=32)}, "simulator"),
         ({"num_worlds": 0}, "num_worlds"),
         ({"device": "gpu"}, "device"),
         ({"worlds": 3}, "worlds"),
@@ -131,7 +131,8 @@ lines = []
 logging.getLogger("doorstep.rollouts").addHandler(type("Lines", (logging.Handler,), {
     "emit": lambda self, record: lines.append(record.getMessage())})())
 def limit(more):
-    pages = int(open("/proc/self/statm").read().split()[0])
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (more and pages * resource.getpagesize() + more, -1))
 config = doorstep.RolloutConfig(doorstep.SimulatorConfig(4000, num_threads=1), max_restarts=1_000_000)
 engine = doorstep.RolloutEngine(config)
@@ -142,13 +143,12 @@ list(engine)
 engine.submit_batch(range(4000), policy="random")
 while engine.num_waiting:
     pass
-number = engine._core._policies._numbers[doorstep.policy.built_in.RandomPolicy] if False else 0
 limit(2 << 20)
-handle.set_policy(number, 0)  # of callers, whose rows find no memory
+handle.set_policy(0, 0)  # of callers, whose rows find no memory
 while not handle.info().restarts:
     pass
 resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
-handle.set_policy(number, 1)
+handle.set_policy(0, 1)
 results = list(engine)
 assert len(results) == 4000 and all(result.finished for result in results)
 assert engine.replicas == (0,)
