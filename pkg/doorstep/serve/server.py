@@ -236,7 +236,7 @@ class _Stream:
         try:
             self._futures = await asyncio.shield(submitting)
         except asyncio.CancelledError:
-            submitting.add_done_callback(lambda task: None if task.exception() else _cancel(task.result()))
+            submitting.add_done_callback(_cancel_submitted)
             raise
         loop = asyncio.get_running_loop()
         for index, future in enumerate(self._futures):
@@ -272,6 +272,11 @@ class _Stream:
 
     def cancel(self) -> None:
         _cancel(self._futures)
+
+
+def _cancel_submitted(submitting: asyncio.Task[list[Future[EpisodeResult]]]) -> None:
+    if not submitting.cancelled() and submitting.exception() is None:  # it is cancelled where the loop ends
+        _cancel(submitting.result())
 
 
 def _cancel(futures: list[Future[EpisodeResult]]) -> None:
