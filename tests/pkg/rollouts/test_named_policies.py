@@ -30,7 +30,8 @@ class Gate:
     def __call__(self, observations: NDArray[Any]) -> NDArray[Any]:
         self.acts.set()
         assert self.may_act.wait(20)
-        return acting(0, 0, 2, 0)(observations)
+        actions: NDArray[Any] = acting(0, 0, 2, 0)(observations)
+        return actions
 
 
 def hashes(results: list[Any]) -> list[int]:
@@ -114,7 +115,7 @@ def test_unknown_names_are_refused_with_those_that_are_known() -> None:
             del engine.policies["opponent"]
         for name, policy in ((1, "idle"), ("", 5), ("it", "scripted"), ("it", "randm"), ("it", ("idle", "idle"))):
             with pytest.raises(doorstep.ArgumentError):
-                engine.policies[name] = policy  # type: ignore[index, assignment]
+                engine.policies[name] = policy  # type: ignore[index]
         assert dict(engine.policies) == {"other": "idle"}
         assert engine.outstanding == 0
     with pytest.raises(doorstep.ClosedError):

@@ -26,9 +26,9 @@ def test_replicas_come_and_go_while_others_play(controller: Any) -> None:
         ids = engine.submit(some_requests(200))
         assert engine.add_replica(num_worlds=1) == 1
         assert engine.add_replica(num_worlds=9, num_threads=2, device="cpu") == 2
-        assert engine.replicas == (0, 1, 2)
+        assert list(engine.replicas) == [0, 1, 2]
         engine.remove_replica(0)
-        assert engine.replicas == (1, 2)
+        assert list(engine.replicas) == [1, 2]
         results = {result.id: result for result in engine}
         for request_id, same in zip(ids, expected, strict=True):
             assert results[request_id].state_hash == same.state_hash
