@@ -31,7 +31,7 @@ struct KernelLaunch {
 class KernelBatches {
 public:
     KernelBatches(WorldKind kind, int num_worlds, const KernelLaunch& launch)
-        : model_(find_world_model(kind)), num_worlds_(num_worlds), launch_(launch) {
+        : model_(find_world_model(kind, false)), num_worlds_(num_worlds), launch_(launch) {
         make_flight_table(flights_);
         allocate(expected_);
         allocate(batch_);

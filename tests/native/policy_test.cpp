@@ -347,6 +347,41 @@ void a_logit_that_is_not_a_number_has_one_bit_pattern() {
 int released = 0;
 void count_release(void*) { released++; }
 
+// Of each of the first logits: its input times a factor, plus the input from the other end.
+void mirror(void* context, int64_t num_rows, const float* inputs, float* outputs) {
+    CHECK(num_rows >= 1 && num_rows <= Policy::kTileRows);
+    for (int64_t row = 0; row < num_rows; row++)
+        for (int64_t k = 0; k < DS_NUM_LOGITS; k++)
+            outputs[row * DS_NUM_LOGITS + k] = *static_cast<const float*>(context) * inputs[row * kInputs + k] +
+                                               inputs[row * kInputs + kInputs - 1 - k];
+}
+
+TestNetwork mirroring_network(float& factor) {
+    Random random;
+    TestNetwork network;
+    network.layers.push_back(make_layer(random, DS_LAYER_FUNCTION, kInputs, DS_NUM_LOGITS));
+    network.layers[0].config.function = mirror;
+    network.layers[0].config.function_context = &factor;
+    network.num_heads = 0;
+    return network;
+}
+
+void a_function_of_the_callers_is_a_layer() {
+    float factor = 0.5f;
+    const Ref<Policy> policy = mirroring_network(factor).policy(), frozen = policy->freeze();
+    for (const int64_t step : {1, 3, 16, 64, 200}) {
+        Rows rows(*policy, 200), same(*policy, 200);
+        act(*policy, rows, step);
+        act(*frozen, same, step);
+        CHECK(rows.same_results(same));
+        for (size_t row = 0; row < 200; row++)
+            for (size_t k = 0; k < DS_NUM_LOGITS; k++) {
+                const float* const inputs = &rows.observations[row * kInputs];
+                CHECK(rows.logits[row * DS_NUM_LOGITS + k] == factor * inputs[k] + inputs[kInputs - 1 - k]);
+            }
+    }
+}
+
 ds_layer create_layer(const ds_layer_config& config, ds_release_owner release = nullptr) {
     ds_layer_config owned = config;
     owned.owner = &released;
@@ -401,6 +436,20 @@ void layers_live_as_long_as_something_needs_them() {
     CHECK_EQUAL(ds_policy_release(frozen), DS_STATUS_OK);
     CHECK_EQUAL(live(DS_LIVE_LAYER), layers_before);
     CHECK_EQUAL(live(DS_LIVE_POLICY), policies_before);
+}
+
+void a_frozen_policy_shares_functions_and_what_they_need() {
+    float factor = 2;
+    released = 0;
+    ds_layer layer = create_layer(mirroring_network(factor).layers[0].config, count_release);
+    ds_policy policy, frozen;
+    CHECK_EQUAL(ds_policy_create(&layer, 1, 0, &policy), DS_STATUS_OK);
+    CHECK_EQUAL(ds_policy_freeze(policy, &frozen), DS_STATUS_OK);
+    CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
+    CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
+    CHECK_EQUAL(released, 0);
+    CHECK_EQUAL(ds_policy_release(frozen), DS_STATUS_OK);
+    CHECK_EQUAL(released, 1);
 }
 
 void weights_are_read_in_place_unless_frozen() {
@@ -461,10 +510,93 @@ void bad_layers_are_refused() {
     CHECK(layer_is_refused(norm, "parameter", [](ds_layer_config& config) { config.parameter = -1; }));
     CHECK(layer_is_refused(norm, "parameter", [](ds_layer_config& c) { c.parameter = not_a_number<float>(); }));
     CHECK(layer_is_refused(norm, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 4; }));
+    float factor = 1;
+    const TestLayer function = mirroring_network(factor).layers[0];
+    CHECK(layer_is_refused(function, "function", [](ds_layer_config& config) { config.function = nullptr; }));
+    CHECK(layer_is_refused(function, "weights", [&](ds_layer_config& c) { c.weights = gru.config.weights; }));
+    CHECK(layer_is_refused(function, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 0; }));
+    CHECK(layer_is_refused(tanh, "function", [](ds_layer_config& config) { config.function = mirror; }));
+    CHECK(layer_is_refused(tanh, "function_context", [](ds_layer_config& c) { c.function_context = &released; }));
     ds_layer made;
     CHECK(refused(ds_layer_create(nullptr, &made), DS_STATUS_INVALID_ARGUMENT, "config"));
     CHECK(refused(ds_layer_create(&linear.config, nullptr), DS_STATUS_INVALID_ARGUMENT, "layer"));
     CHECK(refused(ds_layer_release(0), DS_STATUS_CLOSED, "layer"));
+}
+
+// One number of a shape after the other is changed to what does not fit the rest.
+void bad_shapes_are_refused() {
+    Random random;
+    const TestLayer conv = make_layer(random, DS_LAYER_CONV, 60, 147, 0, image(2, 5, 6, 3, 2, 2, 1, 1, 1));
+    const TestLayer pool = make_layer(random, DS_LAYER_MAX_POOL, 147, 112, 0, image(7, 3, 7, 2, 3, 1, 2, 1, 1));
+    const TestLayer attention = make_layer(random, DS_LAYER_ATTENTION, 60, 60, 0, tokens(5, 3));
+    const TestLayer linear = make_layer(random, DS_LAYER_LINEAR, 60, 35, 0, tokens(5));
+    const TestLayer take = make_layer(random, DS_LAYER_TAKE, 94, 60, 0, taken_from(34));
+    const TestLayer append = make_layer(random, DS_LAYER_APPEND, 42, 136), relu = make_layer(random, DS_LAYER_RELU);
+    using Shape = ds_layer_shape;
+    const struct {
+        const TestLayer& layer;
+        const char* argument;
+        int32_t Shape::*number;
+        int32_t value;
+    } cases[] = {{conv, "num_inputs", &Shape::channels, 3},
+                 {conv, "shape.channels", &Shape::channels, 0},
+                 {conv, "shape.height", &Shape::height, -5},
+                 {conv, "num_inputs", &Shape::width, 65536},
+                 {conv, "shape.kernel_height", &Shape::kernel_height, 8},
+                 {conv, "shape.kernel_width", &Shape::kernel_width, 0},
+                 {conv, "shape.stride_height", &Shape::stride_height, 0},
+                 {conv, "num_outputs", &Shape::stride_width, 2},
+                 {conv, "shape.pad_height", &Shape::pad_height, -1},
+                 {conv, "shape.pad_width", &Shape::pad_width, 65537},
+                 {conv, "shape.num_tokens", &Shape::num_tokens, 2},
+                 {conv, "shape.first", &Shape::first, 1},
+                 {pool, "shape.pad_height", &Shape::pad_height, 2},
+                 {pool, "num_outputs", &Shape::stride_height, 2},
+                 {attention, "shape.num_tokens", &Shape::num_tokens, 7},
+                 {attention, "shape.num_tokens", &Shape::num_tokens, -5},
+                 {attention, "shape.num_attention_heads", &Shape::num_attention_heads, 5},
+                 {attention, "shape.num_attention_heads", &Shape::num_attention_heads, 0},
+                 {attention, "shape.channels", &Shape::channels, 1},
+                 {linear, "shape.num_tokens", &Shape::num_tokens, 4},
+                 {linear, "shape.num_attention_heads", &Shape::num_attention_heads, 1},
+                 {take, "shape.first", &Shape::first, 35},
+                 {relu, "shape.num_tokens", &Shape::num_tokens, 5}};
+    for (const auto& one : cases)
+        CHECK(layer_is_refused(one.layer, one.argument,
+                               [&](ds_layer_config& config) { config.shape.*one.number = one.value; }));
+    CHECK(layer_is_refused(conv, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 146; }));
+    CHECK(layer_is_refused(pool, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 224; }));
+    CHECK(layer_is_refused(attention, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 120; }));
+    CHECK(layer_is_refused(attention, "hidden_weights", [](ds_layer_config& c) { c.hidden_weights = nullptr; }));
+    CHECK(layer_is_refused(take, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 95; }));
+    CHECK(layer_is_refused(append, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 42; }));
+}
+
+void what_is_kept_is_used_once() {
+    Random random;
+    const struct {
+        std::vector<TestLayer> layers;
+        const char* message;
+    } cases[] = {
+        {{make_layer(random, DS_LAYER_ADD, 19)}, "layers[0] gets 19 values that were kept; there are 0"},
+        {{make_layer(random, DS_LAYER_KEEP, 19)}, "layers[1] gets 0 values that were kept; there are 19"},
+        {{make_layer(random, DS_LAYER_KEEP, 94), make_layer(random, DS_LAYER_LINEAR, 94, 19),
+          make_layer(random, DS_LAYER_ADD, 19)},
+         "layers[2] gets 19 values that were kept; there are 94"},
+        {{make_layer(random, DS_LAYER_KEEP, 9), make_layer(random, DS_LAYER_APPEND, 9, 19)},
+         "layers[1] gets 10 values that were kept; there are 9"},
+    };
+    for (const auto& one : cases) {
+        std::vector<ds_layer> layers;
+        for (const TestLayer& layer : one.layers) layers.push_back(create_layer(layer.config));
+        ds_policy policy = 0;
+        CHECK(refused(ds_policy_create(layers.data(), layers.size(), 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+        ds_error error = {};
+        error.struct_size = sizeof error;
+        CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+        CHECK(strstr(error.message, one.message));
+        for (const ds_layer layer : layers) CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
+    }
 }
 
 void bad_policies_are_refused() {
@@ -561,9 +693,13 @@ int main() {
     RUN(logits_without_a_choice_give_the_neutral_action);
     RUN(trouble_is_counted_by_row);
     RUN(a_logit_that_is_not_a_number_has_one_bit_pattern);
+    RUN(a_function_of_the_callers_is_a_layer);
     RUN(layers_live_as_long_as_something_needs_them);
+    RUN(a_frozen_policy_shares_functions_and_what_they_need);
     RUN(weights_are_read_in_place_unless_frozen);
     RUN(bad_layers_are_refused);
+    RUN(bad_shapes_are_refused);
+    RUN(what_is_kept_is_used_once);
     RUN(bad_policies_are_refused);
     RUN(bad_calls_are_refused);
 }

@@ -144,8 +144,8 @@ struct WorldModel {
 };
 
 #if !defined(__CUDACC__)
-// 1 .. DS_MAX_AGENTS agents. See exec/prepared_models.h.
-const WorldModel& find_world_model(WorldKind kind);
+// 1 .. DS_MAX_AGENTS agents. avx512: for processors that have it; the bits are the same. See exec/prepared_models.h.
+const WorldModel& find_world_model(WorldKind kind, bool avx512);
 
 // Names of the stages, kNumStages of them.
 extern const char* const kStageNames[kNumStages];

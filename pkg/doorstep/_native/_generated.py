@@ -161,22 +161,31 @@ class LayerKind(IntEnum):
     RMS_NORM = 2
     LSTM = 3
     GRU = 4
-    RELU = 5
-    RELU6 = 6
-    LEAKY_RELU = 7
-    ELU = 8
-    CELU = 9
-    SELU = 10
-    SILU = 11
-    MISH = 12
-    SIGMOID = 13
-    HARDSIGMOID = 14
-    HARDSWISH = 15
-    TANH = 16
-    SOFTSIGN = 17
-    SOFTPLUS = 18
-    GELU = 19
-    GELU_TANH = 20
+    CONV = 5
+    MAX_POOL = 6
+    AVG_POOL = 7
+    ATTENTION = 8
+    KEEP = 9
+    TAKE = 10
+    ADD = 11
+    APPEND = 12
+    FUNCTION = 13
+    RELU = 14
+    RELU6 = 15
+    LEAKY_RELU = 16
+    ELU = 17
+    CELU = 18
+    SELU = 19
+    SILU = 20
+    MISH = 21
+    SIGMOID = 22
+    HARDSIGMOID = 23
+    HARDSWISH = 24
+    TANH = 25
+    SOFTSIGN = 26
+    SOFTPLUS = 27
+    GELU = 28
+    GELU_TANH = 29
 
 
 class WeightType(IntEnum):
@@ -1376,6 +1385,38 @@ class SamplingConfig(ctypes.Structure):
     )
 
 
+class LayerShape(ctypes.Structure):
+    """ds_layer_shape"""
+
+    num_tokens: int
+    num_attention_heads: int
+    channels: int
+    height: int
+    width: int
+    kernel_height: int
+    kernel_width: int
+    stride_height: int
+    stride_width: int
+    pad_height: int
+    pad_width: int
+    first: int
+
+    _fields_: ClassVar = (
+        ("num_tokens", ctypes.c_int32),
+        ("num_attention_heads", ctypes.c_int32),
+        ("channels", ctypes.c_int32),
+        ("height", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("kernel_height", ctypes.c_int32),
+        ("kernel_width", ctypes.c_int32),
+        ("stride_height", ctypes.c_int32),
+        ("stride_width", ctypes.c_int32),
+        ("pad_height", ctypes.c_int32),
+        ("pad_width", ctypes.c_int32),
+        ("first", ctypes.c_int32),
+    )
+
+
 class LayerConfig(ctypes.Structure):
     """ds_layer_config"""
 
@@ -1394,6 +1435,9 @@ class LayerConfig(ctypes.Structure):
     device_index: int
     device_kind: int
     padding: int
+    shape: LayerShape
+    function: int | None
+    function_context: int | None
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1411,6 +1455,9 @@ class LayerConfig(ctypes.Structure):
         ("device_index", ctypes.c_int64),
         ("device_kind", ctypes.c_int32),
         ("padding", ctypes.c_int32),
+        ("shape", LayerShape),
+        ("function", ctypes.c_void_p),
+        ("function_context", ctypes.c_void_p),
     )
 
 
@@ -2058,6 +2105,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_multi_discrete", MultiDiscrete),
     ("ds_sampling", Sampling),
     ("ds_sampling_config", SamplingConfig),
+    ("ds_layer_shape", LayerShape),
     ("ds_layer_config", LayerConfig),
     ("ds_policy_info", PolicyInfo),
     ("ds_sampling_key", SamplingKey),
