@@ -802,6 +802,24 @@ void replicas_that_play_by_other_rules_are_refused() {
     CHECK_EQUAL(ds_engine_add_replica(engine.handle, ConfigHandle(like({.max_levels = 1})), &number), DS_STATUS_CLOSED);
 }
 
+void engines_end_while_replicas_are_added() {
+    for (int round = 0; round < 40; ++round) {
+        const PlayingEngine engine({.controller = round % 2 ? DS_CONTROLLER_PULL : DS_CONTROLLER_ROUND_ROBIN});
+        engine.submit(some_requests(20));
+        std::thread adder([&] {
+            int64_t number;
+            ds_status status;
+            const ConfigHandle config(like({}));
+            while (!(status = ds_engine_add_replica(engine.handle, config, &number))) {}
+            CHECK(status == DS_STATUS_CLOSED || status == DS_STATUS_INVALID_STATE);
+        });
+        usleep(static_cast<useconds_t>(round) * 50);
+        engine.end();
+        adder.join();
+        CHECK_EQUAL(engine.take_all().size(), 20);
+    }
+}
+
 void an_engine_has_so_many_replicas_in_its_time() {
     const PlayingEngine engine;
     for (int64_t i = 1; i < DS_MAX_REPLICAS; ++i) {
@@ -1005,6 +1023,7 @@ int main() {
     RUN(a_replica_that_fails_too_often_ends);
     RUN(replicas_come_and_go_while_others_play);
     RUN(replicas_that_play_by_other_rules_are_refused);
+    RUN(engines_end_while_replicas_are_added);
     RUN(an_engine_has_so_many_replicas_in_its_time);
     RUN(threads_may_end_engines_at_any_moment);
     RUN(forked_children_have_copies);

@@ -87,11 +87,11 @@ ds_status Engine::take_memory() {
     return outputs_ && policies_ && desk_ ? DS_STATUS_OK : fail_memory();
 }
 
-// False: it has ended.
+// The engine does not end before end_if_last(). False: it has ended.
 bool Engine::begin_adding() {
     int64_t playing = num_playing_;
     while (playing > 0 && !num_playing_.compare_exchange_weak(playing, playing + 1)) {}
-    return playing > 0 && !closed_;
+    return playing > 0;
 }
 
 ds_status Engine::add_replica(const ds_simulator_config& config, int64_t* number) {
@@ -100,10 +100,12 @@ ds_status Engine::add_replica(const ds_simulator_config& config, int64_t* number
         return fail(DS_STATUS_INVALID_STATE, "engine", "make a new engine",
                     "this engine has had %d replicas, the most of its time", DS_MAX_REPLICAS);
     }
-    if (!begin_adding()) return fail(DS_STATUS_CLOSED, "engine", "make a new one", "the engine was closed");
+    const bool can_add = begin_adding();
+    ds_status status = DS_STATUS_OK;
+    if (!can_add || closed_) status = fail(DS_STATUS_CLOSED, "engine", "make a new one", "the engine was closed");
     *number = num_replicas_;
-    const ds_status status = add_player(config);
-    end_if_last(DS_CAUSE_CLOSED);
+    if (!status) status = add_player(config);
+    if (can_add) end_if_last(DS_CAUSE_CLOSED);
     return status;
 }
 
@@ -142,12 +144,12 @@ ds_status Engine::make_replica(Player& player, Ref<Replica>* replica) const {
 
 ds_status Engine::start(Player& player) {
     Ref<Engine> of_thread = Ref<Engine>::share(this);
-    player.is_joined = false;
     if (start_thread(&player.thread, enter, &player)) {
         of_thread.leak();
+        player.is_joined = false;
+        if (abandoned_) abandon();  // which may not have seen it
         return DS_STATUS_OK;
     }
-    player.is_joined = true;
     leave(player);
     return fail(DS_STATUS_OUT_OF_MEMORY, "devices", "use fewer replicas, or raise the limit of threads",
                 "the operating system refuses to start a thread for replica %d", player.number);
@@ -211,6 +213,7 @@ ds_status Engine::join(int64_t timeout_ns) {
 }
 
 void Engine::abandon() {
+    abandoned_ = true;
     for (int64_t i = 0; i < num_replicas_; ++i) {
         if (!player(i).is_joined.exchange(true)) detach_thread(player(i).thread);
     }

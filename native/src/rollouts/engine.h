@@ -122,7 +122,7 @@ private:
     std::unique_ptr<Player> players_[DS_MAX_REPLICAS];
     std::atomic<int64_t> num_replicas_{0};  // players
 
-    std::atomic<bool> closed_{false};
+    std::atomic<bool> closed_{false}, abandoned_{false};
     std::atomic<int64_t> num_playing_{0};  // and calls that add players
     std::atomic<bool> has_ended_{false};
     Signal end_;
