@@ -223,6 +223,8 @@
     X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
     X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
     X(ds_status, engine_replace_policy, (ds_engine engine, int64_t index, int64_t by)) \
+    X(ds_status, saved_state_create, (const void* data, uint64_t bytes, ds_saved_state* state)) \
+    X(ds_status, saved_state_release, (ds_saved_state state)) \
     X(ds_status, engine_add_replica, (ds_engine engine, ds_config simulator, int64_t* number))
 
 typedef struct ds_api {

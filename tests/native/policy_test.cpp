@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "math/float_environment.h"
+#include "policy/played_rows.h"
 #include "policy_calls.h"
 #include "runtime/machine.h"
 
@@ -182,12 +183,60 @@ void no_value_of_tanh_exceeds_one() {
 void random_words_are_those_of_the_levels() {
     for (uint32_t i = 0; i < 1000; i++) {
         const RandomKey key = {i * 2654435761u, ~i}, expected = split(key, i, i * 3);
-        const NarrowBits word = threefry<NarrowFloat>(NarrowBits{key.a}, NarrowBits{key.b}, NarrowBits{i},
-                                                      NarrowBits{i * 3});
-        CHECK(word.v == (expected.a ^ expected.b));
+        const auto words =
+            threefry<NarrowFloat>(NarrowBits{key.a}, NarrowBits{key.b}, NarrowBits{i}, NarrowBits{i * 3});
+        CHECK(words.a.v == expected.a && words.b.v == expected.b);
+        const NarrowBits word = words.a ^ words.b;
         const float uniform = uniform_of<NarrowFloat>(word).v;
         CHECK(uniform >= 0 && uniform < 1);
         CHECK_NEAR(uniform, static_cast<double>(word.v) / 4294967296.0, 1.2e-7);
+    }
+}
+
+// ---- Rows of episodes
+
+// Rows of all kinds with lengths 0 to 6, what they see, remember and do.
+struct Played {
+    static constexpr int64_t kRows = 100, kInputs = 5, kStates = 3;
+
+    std::vector<PlayedRow> rows;
+    std::vector<ds_sampling_key> keys;
+    std::vector<float> observations = std::vector<float>(kRows * kInputs, 1), states = std::vector<float>(kRows * kStates, 2);
+    std::vector<int32_t> actions = std::vector<int32_t>(kRows * kActionComponents, -1);
+    uint32_t steps_before = 3;  // of the keys, modulo 2**32
+    PolicyStates policies[2] = {{nullptr, 0}, {states.data(), kStates}};
+
+    explicit Played(bool all_random) {
+        constexpr RowChooser kChoosers[] = {RowChooser::kRandom, RowChooser::kNone, RowChooser::kIdle,
+                                            RowChooser::kNetwork};
+        for (int64_t i = 0; i < kRows; i++) {
+            const RowChooser chooser = kChoosers[all_random || i % 40 < 20 ? 0 : i % 4];
+            const uint32_t word = static_cast<uint32_t>(i) * 2654435761u;
+            rows.push_back({chooser, static_cast<int16_t>(i % 2), static_cast<int32_t>(i % 3 * 10)});
+            keys.push_back({{word, ~word}, static_cast<uint32_t>(i % 7) - steps_before, static_cast<uint32_t>(i % 4)});
+        }
+    }
+    PlayedRows call() {
+        return {kRows,   rows.data(),         keys.data(), &steps_before, policies,
+                observations.data(), kInputs, 1,           0.5f,          actions.data()};
+    }
+    bool same(const Played& other) const {
+        return observations == other.observations && states == other.states && actions == other.actions;
+    }
+};
+
+void rows_are_prepared_alike_one_by_one_and_together() {
+    std::vector<int32_t> list;
+    for (int32_t i = 0; i < Played::kRows; i++) list.push_back(i * 37 % Played::kRows);
+    for (const bool all_random : {true, false}) {
+        for (const int64_t count : {0, 1, 7, 8, 9, 16, 33, 100}) {
+            Played alone(all_random), wide(all_random), widest(all_random);
+            for (int64_t i = 0; i < count; i++) prepare_row(alone.call(), list[static_cast<size_t>(i)]);
+            prepare_with_avx2(wide.call(), list.data(), count);
+            CHECK(wide.same(alone));
+            if (cpu_features().avx512) prepare_with_avx512(widest.call(), list.data(), count);
+            CHECK(!cpu_features().avx512 || widest.same(alone));
+        }
     }
 }
 
@@ -683,6 +732,7 @@ int main() {
     RUN(functions_have_their_limits);
     RUN(no_value_of_tanh_exceeds_one);
     RUN(random_words_are_those_of_the_levels);
+    RUN(rows_are_prepared_alike_one_by_one_and_together);
     RUN(values_are_drawn_with_their_probabilities);
     RUN(components_are_independent);
     RUN(greedy_takes_the_first_of_the_largest);

@@ -496,6 +496,8 @@ typedef struct ds_episode_request {
     int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
     int64_t sampling_seed;   /* of the actions, 0 .. 2**32 - 1 */
     ds_shared_level level;   /* 0: as the simulator draws it */
+    ds_saved_state state;    /* 0: the episode begins with its level; else it goes on from there, without level. Then
+                                max_steps are those from there on, of which observations show nothing */
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
@@ -504,7 +506,7 @@ typedef struct ds_episode_request {
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
     int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
-    int32_t padding;
+    int32_t continuation;    /* at least 0: of episodes that are equal otherwise, each with random numbers of its own */
 } ds_episode_request;
 
 typedef enum ds_output_kind {
@@ -530,7 +532,9 @@ typedef struct ds_episode_output {
     int32_t num_agents;
     int32_t replica;      /* number of the replica, or -1 */
     int32_t world;        /* its slot, or -1 */
-    float returns[8];     /* sum of each agent's rewards */
+    int32_t continuation; /* the request's */
+    int32_t padding;
+    float returns[8];     /* sum of each agent's rewards in the episode, with those before a saved state */
     float max_y[8];       /* largest y of each agent, metres */
 } ds_episode_output;
 
@@ -544,13 +548,15 @@ typedef struct ds_episode_output {
     X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
       "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \
       "0 is no limit")                                                                                             \
+    X(FLAG, preempts, 0, 0, 1, ALL, "",                                                                            \
+      "A request takes the world of an episode that is played later, which goes on when its turn comes again.",    \
+      "it needs a scheduler that orders requests by what they say")                                                \
     X(POSITIVE, begin_fraction, 1, 0, 1, DYNAMIC_CHUNK, "steps",                                                   \
       "Part of a step's time that the episodes begun between two steps may take.", "")
 
 typedef struct ds_scheduler_config {
     uint32_t struct_size;
     DS_SCHEDULER_CONFIG_TABLE(DS_CONFIG_FIELD)
-    int32_t padding;
 } ds_scheduler_config;
 
 DS_API ds_status ds_scheduler_config_default(ds_scheduler_config* fields);
@@ -663,7 +669,7 @@ typedef struct ds_replica_info {
     int64_t num_worlds;
     int64_t steps;
     int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
-    int64_t episodes;      /* begun */
+    int64_t episodes;      /* begun; again after an interruption */
     int64_t restarts;      /* after failures; the numbers above are since the last one */
 } ds_replica_info;
 

@@ -102,8 +102,8 @@ DS_METHOD Float choose_component(const Float* logits, const VectorSampling<Float
     for (int i = 0; i < kSize; i++) weights[i] = decay((logits[i] - largest) / sampling.temperature);
     if (sampling.any_top_p) keep_most_likely(weights, sampling.top_p);
     const auto counter = shift_left<2>(sampling.agent) + all_lanes(Float(0.f), kComponent);
-    const auto word = threefry<Float>(sampling.key_a, sampling.key_b, sampling.step, counter);
-    return select(sampling.greedy, choice, draw(weights, uniform_of<Float>(word)));
+    const auto words = threefry<Float>(sampling.key_a, sampling.key_b, sampling.step, counter);
+    return select(sampling.greedy, choice, draw(weights, uniform_of<Float>(words.a ^ words.b)));
 }
 
 // Chooses the actions of the rows of a vector. logits: DS_NUM_LOGITS vectors. Returns the lanes without a choice, as

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include <utility>
+
 #include "rollouts/episodes.h"
 #include "rollouts/host_tensors.h"
 #include "rollouts/output_queue.h"
@@ -29,6 +31,11 @@ public:
     }
     // Memory is kept for the next episode.
     void clear() { bytes_ = 0; }
+    void swap(StepRecord& other) {
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(capacity_, other.capacity_);
+    }
     // A new row of this many bytes; null if memory ran out.
     char* add_row(int64_t bytes);
 
@@ -45,6 +52,8 @@ public:
 
     // In the order of a world's life. False if memory ran out: the episode has failed.
     void begin(int64_t world) { records_[world].clear(); }
+    // Of an episode that is interrupted, or goes on.
+    void exchange(int64_t world, StepRecord* record) { records_[world].swap(*record); }
     bool record_before_step(int64_t world);
     void record_after_step(int64_t world);
     bool record_end(int64_t world);

@@ -47,7 +47,9 @@ void read_health(const void* block, WorldHealth* health) {
 }
 
 void read_progress(const void* block, EpisodeProgress* progress) {
-    const W::Progress& of_world = static_cast<const W*>(block)->progress;
+    const W& world = *static_cast<const W*>(block);
+    const W::Progress& of_world = world.progress;
+    progress->is_over = world.terms().is_over(world.episode);
     for (int a = 0; a < W::kAgents; a++) {
         progress->returns[a] = of_world.episode_return[a];
         progress->max_y[a] = of_world.max_y[a];
@@ -59,6 +61,8 @@ bool is_valid_block(const void* block, int32_t episode_length) {
     memcpy(static_cast<void*>(&world), block, sizeof world);
     return is_valid(world, episode_length);
 }
+
+void absorb_block_edits(void* block) { absorb_world_edits<Float>(*static_cast<W*>(block)); }
 
 int64_t count_valid(const void* blocks, int64_t count, int32_t episode_length) {
     const char* block = static_cast<const char*>(blocks);
@@ -89,6 +93,7 @@ constexpr WorldModel make_model(decltype(WorldModel::step) step) {
     model.read_health = read_health;
     model.read_progress = read_progress;
     model.is_valid = is_valid_block;
+    model.absorb_edits = absorb_block_edits;
     model.count_valid = count_valid;
     return model;
 }

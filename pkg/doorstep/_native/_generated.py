@@ -1040,12 +1040,14 @@ class EpisodeStart(ctypes.Structure):
     seed: int
     max_steps: int
     level: int | None
+    state: int
 
     _fields_: ClassVar = (
         ("world", ctypes.c_int64),
         ("seed", ctypes.c_int64),
         ("max_steps", ctypes.c_int64),
         ("level", ctypes.c_void_p),
+        ("state", ctypes.c_uint64),
     )
 
 
@@ -1648,6 +1650,7 @@ class EpisodeRequest(ctypes.Structure):
     seed: int
     sampling_seed: int
     level: int
+    state: int
     max_steps: int
     priority: int
     deadline_ns: int
@@ -1656,13 +1659,14 @@ class EpisodeRequest(ctypes.Structure):
     record: int
     policies: ctypes.Array[ctypes.c_int32]
     replica: int
-    padding: int
+    continuation: int
 
     _fields_: ClassVar = (
         ("tag", ctypes.c_uint64),
         ("seed", ctypes.c_int64),
         ("sampling_seed", ctypes.c_int64),
         ("level", ctypes.c_uint64),
+        ("state", ctypes.c_uint64),
         ("max_steps", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("deadline_ns", ctypes.c_int64),
@@ -1671,7 +1675,7 @@ class EpisodeRequest(ctypes.Structure):
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),
         ("replica", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("continuation", ctypes.c_int32),
     )
 
 
@@ -1694,6 +1698,8 @@ class EpisodeOutput(ctypes.Structure):
     num_agents: int
     replica: int
     world: int
+    continuation: int
+    padding: int
     returns: ctypes.Array[ctypes.c_float]
     max_y: ctypes.Array[ctypes.c_float]
 
@@ -1714,6 +1720,8 @@ class EpisodeOutput(ctypes.Structure):
         ("num_agents", ctypes.c_int32),
         ("replica", ctypes.c_int32),
         ("world", ctypes.c_int32),
+        ("continuation", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
         ("returns", ctypes.c_float * 8),
         ("max_y", ctypes.c_float * 8),
     )
@@ -1725,15 +1733,15 @@ class SchedulerConfig(ctypes.Structure):
     struct_size: int
     type: int
     max_chunk: int
+    preempts: int
     begin_fraction: float
-    padding: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
         ("type", ctypes.c_int32),
         ("max_chunk", ctypes.c_int64),
+        ("preempts", ctypes.c_int32),
         ("begin_fraction", ctypes.c_float),
-        ("padding", ctypes.c_int32),
     )
 
 
@@ -2211,6 +2219,8 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
     ),
+    ("ds_saved_state_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_saved_state_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_hash", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_simulator_world_hashes", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_stage_name", ctypes.c_char_p, (ctypes.c_int32,)),
@@ -2468,6 +2478,8 @@ class Functions:
     ds_simulator_save_size: Any
     ds_simulator_save: Any
     ds_simulator_restore: Any
+    ds_saved_state_create: Any
+    ds_saved_state_release: Any
     ds_simulator_hash: Any
     ds_simulator_world_hashes: Any
     ds_stage_name: Any

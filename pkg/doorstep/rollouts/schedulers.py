@@ -52,7 +52,7 @@ def register_scheduler(config: type[SchedulerConfig]) -> Callable[[MakeScheduler
     ...     [result.request.seed for result in engine]
     [3, 3, 2, 2, 1, 1]
     >>> config.to_dict()["scheduler"]
-    {'type': 'last_seed', 'max_chunk': None}
+    {'type': 'last_seed', 'max_chunk': None, 'preempts': False}
 
     A key does not change while its request waits. An exception of the class goes to the submission, of which no request
     is played.
