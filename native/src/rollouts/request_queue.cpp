@@ -165,7 +165,7 @@ Request* RequestQueue::take_first() {
 }
 
 void RequestQueue::replace_policies(Request* request) const {
-    for (int64_t agent = 0; agent < rules_.num_agents; ++agent) {
+    for (int64_t agent = 0; agent < rules_.worlds.num_agents; ++agent) {
         int32_t& policy = request->asked.policies[agent];
         policy = table_->replacement_of(policy);
     }
