@@ -18,7 +18,7 @@ from tests.skips import refuse_skip
 from tests.system_packages import chromium, chromium_environment, chromium_options
 
 import doorstep
-from doorstep.rollouts import ControllerConfig
+from doorstep.rollouts import ControllerConfig, SchedulerConfig
 
 FAILED = pytest.StashKey[bool]()
 
@@ -76,8 +76,8 @@ def more_than(before: dict[str, int]) -> dict[str, int]:
 
 @pytest.fixture
 def undone_registrations() -> Iterator[None]:
-    """Forgets the controllers and curricula that a test registers, which other tests would find."""
-    registries = [ControllerConfig.registry]
+    """Forgets the schedulers, controllers and curricula that a test registers, which other tests would find."""
+    registries = [SchedulerConfig.registry, ControllerConfig.registry]
     with contextlib.suppress(ModuleNotFoundError):  # PyTorch is missing, and nobody registers curricula
         registries.append(importlib.import_module("doorstep.training").CurriculumConfig.registry)
     before = [dict(registry._classes) for registry in registries]

@@ -222,8 +222,10 @@
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, engine_replace_policy, (ds_engine engine, int64_t index, int64_t by)) \
     X(ds_status, saved_state_create, (const void* data, uint64_t bytes, ds_saved_state* state)) \
-    X(ds_status, saved_state_release, (ds_saved_state state))
+    X(ds_status, saved_state_release, (ds_saved_state state)) \
+    X(ds_status, engine_add_replica, (ds_engine engine, ds_config simulator, int64_t* number))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -50,7 +50,7 @@ struct ConfigHandle {
 struct EngineOptions {
     int64_t num_worlds = 1, num_threads = 1, num_replicas = 1;
     int32_t scheduler = DS_SCHEDULER_FIXED_CHUNK, controller = DS_CONTROLLER_PULL;
-    int64_t max_levels = 0, num_policies = 4;
+    int64_t max_levels = 0, num_policies = 4, max_restarts = 0;
     int32_t preempts = 0;
     ds_metrics metrics = 0;
     int64_t output_capacity = 0, output_bytes = 0;  // 0: the default
@@ -75,6 +75,7 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     rules.max_policies = options.num_policies;
     if (options.output_capacity) rules.output_capacity = options.output_capacity;
     if (options.output_bytes) rules.output_bytes = options.output_bytes;
+    rules.max_restarts = options.max_restarts;
     rules.num_devices = static_cast<int32_t>(options.num_replicas);
     for (int32_t i = 0; i < rules.num_devices; ++i) rules.devices[i].kind = DS_DEVICE_CPU;
     ds_config config;

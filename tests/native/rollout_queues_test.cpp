@@ -1,4 +1,5 @@
 // Queues of requests and outputs by themselves: orders, capacities, ends, and many threads at once.
+#include <math.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +38,9 @@ struct Queue {
                                                           Ref<RequestTable>::adopt(new RequestTable)))) {}
     // A branch.
     Queue(const Queue& source, int64_t capacity)
-        : queue(Ref<RequestQueue>::adopt(new RequestQueue(source.queue, capacity))) {}
+        : queue(Ref<RequestQueue>::adopt(new RequestQueue(source.queue, capacity))) {
+        queue->open_branch();
+    }
     RequestQueue* operator->() const { return queue.get(); }
     void answer(const PlayedRequest& played) const {
         queue->begin_answers(&played, 1);
@@ -110,18 +113,21 @@ ds_episode_request request(uint64_t tag) {
 // ---- Orders
 
 // What a scheduler compares; smaller is earlier.
-int64_t key_of(int32_t scheduler, const ds_episode_request& asked) {
+double key_of(int32_t scheduler, const ds_episode_request& asked) {
     switch (scheduler) {
-    case DS_SCHEDULER_PRIORITY: return -asked.priority;
-    case DS_SCHEDULER_EARLIEST_DEADLINE: return asked.deadline_ns ? asked.deadline_ns : INT64_MAX;
-    case DS_SCHEDULER_LEAST_REMAINING_STEPS: return asked.max_steps ? asked.max_steps : INT64_MAX;
+    case DS_SCHEDULER_PRIORITY: return -static_cast<double>(asked.priority);
+    case DS_SCHEDULER_EARLIEST_DEADLINE: return asked.deadline_ns ? static_cast<double>(asked.deadline_ns) : INFINITY;
+    case DS_SCHEDULER_LEAST_REMAINING_STEPS: return asked.max_steps ? static_cast<double>(asked.max_steps) : INFINITY;
+    case DS_SCHEDULER_CALLER: return asked.key;
     default: return 0;
     }
 }
 
 void every_scheduler_has_its_order() {
     Draws draw(1);
-    for (int32_t scheduler = DS_SCHEDULER_FIXED_CHUNK; scheduler <= DS_SCHEDULER_LEAST_REMAINING_STEPS; ++scheduler) {
+    constexpr double kKeys[] = {-INFINITY, -1e300, -2, -1e-300, -0., 0, 5e-324, 1e-300, 1, 2, 1e300, INFINITY};
+    for (int32_t scheduler = DS_SCHEDULER_FIXED_CHUNK; scheduler <= DS_SCHEDULER_CALLER; ++scheduler) {
+        if (scheduler == DS_SCHEDULER_FAIR_SHARE) continue;  // which has no keys
         const Queue queue(scheduler);
         std::vector<ds_episode_request> asked;
         std::vector<uint64_t> expected;
@@ -131,6 +137,7 @@ void every_scheduler_has_its_order() {
             one.priority = draw.integer(0, 20) - 10;
             one.deadline_ns = draw.integer(0, 5) ? later + draw.integer(0, 20) : 0;
             one.max_steps = draw.integer(0, 20);
+            one.key = kKeys[draw.integer(0, std::size(kKeys))];
             asked.push_back(one);
             expected.push_back(tag);
             queue.submit(one);
@@ -149,7 +156,7 @@ void orders_hold_while_requests_come_and_go() {
     for (const int32_t scheduler : {DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_PRIORITY}) {
         const Queue queue(scheduler);
         struct Waiting {
-            int64_t key;
+            double key;
             uint64_t sequence, id;
             bool operator<(const Waiting& other) const {
                 return key != other.key ? key < other.key : sequence < other.sequence;

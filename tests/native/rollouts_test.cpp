@@ -225,7 +225,7 @@ void results_are_those_of_simulators() {
 void results_do_not_depend_on_the_replica() {
     std::map<uint64_t, ds_episode_output> expected;
     const auto asked = some_requests(80);
-    for (int32_t scheduler = 0; scheduler <= DS_SCHEDULER_FAIR_SHARE; ++scheduler) {
+    for (int32_t scheduler = 0; scheduler <= DS_SCHEDULER_CALLER; ++scheduler) {
         for (const int64_t num_worlds : {1, 5, 33}) {
             const PlayingEngine engine({.num_worlds = num_worlds,
                                         .num_threads = num_worlds == 33 ? 3 : 1,
@@ -498,6 +498,43 @@ void native_policies_act() {
     }
     release_data(outputs);
     CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
+}
+
+// Not in the episode that is being played.
+void replaced_policies_play_no_episode_that_begins_later() {
+    const PlayingEngine engine({.num_worlds = 1});
+    const auto by = [&](int32_t policy) {
+        std::vector<ds_episode_request> asked = {{}, {}};
+        for (ds_episode_request& one : asked) {
+            one.seed = 7;
+            one.max_steps = 20;
+            one.policies[0] = one.policies[1] = policy;
+        }
+        return asked;
+    };
+    const uint64_t random = engine.play(by(0))[0].state_hash, idle = engine.play(by(1))[0].state_hash;
+    CHECK(random != idle);
+    engine.submit(by(3));  // of the caller, who acts idly
+    ds_rows rows = engine.take_rows();
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 0), DS_STATUS_OK);
+    for (int step = 0; step < 20; ++step) {
+        if (step > 0) rows = engine.take_rows();
+        CHECK(rows.policy == 3 && rows.steps[0] == step);
+        engine.return_rows(rows, {0, 0, 2, 0, 0, 0, 2, 0});
+    }
+    engine.drain();
+    const auto results = engine.take_all();
+    CHECK_EQUAL(results[0].state_hash, idle);
+    CHECK_EQUAL(results[1].state_hash, random);
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 3), DS_STATUS_OK);
+    engine.submit(by(3));
+    rows = engine.take_rows();
+    CHECK_EQUAL(rows.policy, 3);
+    CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 4), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("by"));
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, -1, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("index"));
 }
 
 // The caller chooses the actions of one policy, and fails for some steps: those episodes end before the step.
@@ -834,24 +871,34 @@ void limit_memory(uint64_t bytes) {
     CHECK(file && fscanf(file, "%lu", &pages) == 1);
     fclose(file);
     const uint64_t all = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
-    const rlimit limit{all, all};
+    const rlimit limit{all, RLIM_INFINITY};
     CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-// There is no memory for the rows that its callers are to be given, of 4,000 worlds.
+void lift_memory_limit() {
+    const rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+    CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+// An engine that plays 4,000 long episodes, whose replica then fails: there is no memory for the rows that its callers
+// are to be given.
+void make_its_replica_fail(const PlayingEngine& engine) {
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
+    std::vector<ds_episode_request> asked(4000);
+    for (ds_episode_request& one : asked) one.policies[0] = one.policies[1] = 3;
+    for (ds_episode_request& one : asked) one.max_steps = 1;
+    engine.play(asked);  // now queues have room for as many
+    for (ds_episode_request& one : asked) one.max_steps = 0;
+    engine.submit(asked);
+    while (engine.info().waiting > 0) usleep(100);
+    limit_memory(2 << 20);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_CALLER, 0), DS_STATUS_OK);
+}
+
 void a_replica_that_fails_says_why() {
     const int status = run_in_child([] {
         const PlayingEngine engine({.num_worlds = 4000});
-        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
-        std::vector<ds_episode_request> asked(4000);
-        for (ds_episode_request& one : asked) one.policies[0] = one.policies[1] = 3;
-        for (ds_episode_request& one : asked) one.max_steps = 1;
-        engine.play(asked);  // now queues have room for as many
-        for (ds_episode_request& one : asked) one.max_steps = 0;
-        engine.submit(asked);
-        while (engine.info().waiting > 0) usleep(100);
-        limit_memory(2 << 20);
-        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_CALLER, 0), DS_STATUS_OK);
+        make_its_replica_fail(engine);
         CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_OK);
         ds_replica_info info;
         info.struct_size = sizeof info;
@@ -867,9 +914,148 @@ void a_replica_that_fails_says_why() {
     });
     CHECK_EQUAL(status, 0);
 }
+
+// Its episodes begin again.
+void a_replica_that_fails_is_made_again() {
+    const int status = run_in_child([] {
+        const PlayingEngine engine({.num_worlds = 4000, .max_restarts = DS_MAX_RESTARTS});
+        make_its_replica_fail(engine);
+        while (engine.info().restarts == 0) usleep(100);
+        lift_memory_limit();
+        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0), DS_STATUS_OK);
+        engine.drain();
+        const auto results = engine.take_all();
+        CHECK_EQUAL(results.size(), 4000);
+        for (const ds_episode_output& told : results) CHECK(told.reason == DS_EPISODE_TIME && told.length == 200);
+        ds_replica_info info;
+        info.struct_size = sizeof info;
+        CHECK_EQUAL(ds_engine_get_replica(engine.handle, 0, &info), DS_STATUS_OUT_OF_MEMORY);
+        CHECK(!info.has_ended && info.restarts > 0 && info.restarts == engine.info().restarts);
+        CHECK_EQUAL(engine.info().num_playing, 1);
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
+}
+
+void a_replica_that_fails_too_often_ends() {
+    const int status = run_in_child([] {
+        const PlayingEngine engine({.num_worlds = 4000, .max_restarts = 2});
+        make_its_replica_fail(engine);
+        CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_OK);
+        CHECK_EQUAL(engine.info().restarts, 2);
+        CHECK_EQUAL(engine.info().outputs, 4000);
+        ds_episode_output told;
+        uint64_t taken;
+        CHECK_EQUAL(ds_engine_take(engine.handle, 1, 0, &told, &taken), DS_STATUS_OK);
+        CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
+}
 #else
 void a_replica_that_fails_says_why() {}
+void a_replica_that_fails_is_made_again() {}
+void a_replica_that_fails_too_often_ends() {}
 #endif
+
+ds_simulator_config like(const EngineOptions& options) {
+    ds_simulator_config config = default_config(options.num_worlds);
+    config.num_threads = options.num_threads;
+    config.max_levels = options.max_levels;
+    return config;
+}
+
+int64_t add_replica(const PlayingEngine& engine, const ds_simulator_config& config) {
+    int64_t number;
+    CHECK_EQUAL(ds_engine_add_replica(engine.handle, ConfigHandle(config), &number), DS_STATUS_OK);
+    return number;
+}
+
+void replicas_come_and_go_while_others_play() {
+    for (const int32_t controller : {DS_CONTROLLER_PULL, DS_CONTROLLER_ROUND_ROBIN, DS_CONTROLLER_CALLER}) {
+        const EngineOptions options = {.num_worlds = 3, .controller = controller};
+        const PlayingEngine engine(options);
+        auto asked = some_requests(600);
+        for (ds_episode_request& one : asked) one.replica = static_cast<int32_t>(one.tag % 4) - 1;
+        const auto expected = by_tag(PlayingEngine().play(asked));
+        engine.submit(asked);
+        for (const int64_t num_worlds : {1, 20}) {
+            const ds_simulator_config config = like({.num_worlds = num_worlds, .num_threads = 2});
+            const int64_t number = add_replica(engine, config);
+            CHECK_EQUAL(number, num_worlds == 1 ? 1 : 2);
+            CHECK_EQUAL(engine.replica(number).num_worlds, num_worlds);
+        }
+        CHECK_EQUAL(ds_engine_end_replica(engine.handle, 0), DS_STATUS_OK);
+        engine.drain();
+        const auto results = by_tag(engine.take_all());
+        CHECK_EQUAL(results.size(), asked.size());
+        for (const auto& [tag, told] : results) expect_equal(told, expected.at(tag));
+        for (const auto& [tag, told] : by_tag(engine.play(asked))) {
+            CHECK(told.replica == 1 || told.replica == 2);
+            if (controller == DS_CONTROLLER_CALLER && tag % 4 > 1) CHECK_EQUAL(told.replica, tag % 4 - 1);
+        }
+        CHECK(engine.info().num_replicas == 3 && engine.info().num_playing == 2);
+    }
+}
+
+void replicas_that_play_by_other_rules_are_refused() {
+    const PlayingEngine engine({.max_levels = 4});
+    const auto refused = [&](const ds_simulator_config& config, const char* field) {
+        int64_t number;
+        CHECK_EQUAL(ds_engine_add_replica(engine.handle, ConfigHandle(config), &number), DS_STATUS_INVALID_ARGUMENT);
+        return last_error_names(field) && engine.info().num_replicas == 1;
+    };
+    ds_simulator_config config = like({.max_levels = 1});
+    config.num_agents = 3;
+    CHECK(refused(config, "num_agents"));
+    config = like({.max_levels = 1});
+    config.episode_length = 100;
+    CHECK(refused(config, "episode_length"));
+    config = like({.max_levels = 1});
+    config.action_check = DS_ACTION_CHECK_RAISE;
+    CHECK(refused(config, "action_check"));
+    config = like({.max_levels = 1});
+    config.strict = 1;
+    CHECK(refused(config, "strict"));
+    config = like({.max_levels = 1});
+    config.observations.num_parts = 1;
+    config.observations.scales[0] = 1;
+    CHECK(refused(config, "observations"));
+    CHECK(refused(like({}), "max_levels"));
+    CHECK_EQUAL(add_replica(engine, like({.max_levels = 1})), 1);
+    engine.end();
+    int64_t number;
+    CHECK_EQUAL(ds_engine_add_replica(engine.handle, ConfigHandle(like({.max_levels = 1})), &number), DS_STATUS_CLOSED);
+}
+
+void engines_end_while_replicas_are_added() {
+    for (int round = 0; round < 40; ++round) {
+        const PlayingEngine engine({.controller = round % 2 ? DS_CONTROLLER_PULL : DS_CONTROLLER_ROUND_ROBIN});
+        engine.submit(some_requests(20));
+        std::thread adder([&] {
+            int64_t number;
+            ds_status status;
+            const ConfigHandle config(like({}));
+            while (!(status = ds_engine_add_replica(engine.handle, config, &number))) {}
+            CHECK(status == DS_STATUS_CLOSED || status == DS_STATUS_INVALID_STATE);
+        });
+        usleep(static_cast<useconds_t>(round) * 50);
+        engine.end();
+        adder.join();
+        CHECK_EQUAL(engine.take_all().size(), 20);
+    }
+}
+
+void an_engine_has_so_many_replicas_in_its_time() {
+    const PlayingEngine engine;
+    for (int64_t i = 1; i < DS_MAX_REPLICAS; ++i) {
+        CHECK_EQUAL(add_replica(engine, like({})), i);
+        CHECK_EQUAL(ds_engine_end_replica(engine.handle, i), DS_STATUS_OK);
+    }
+    int64_t number;
+    CHECK_EQUAL(ds_engine_add_replica(engine.handle, ConfigHandle(like({})), &number), DS_STATUS_INVALID_STATE);
+    CHECK_EQUAL(engine.play(some_requests(10)).size(), 10);
+}
 
 // close(), end_replica(), set_policy() and release() while replicas play, and submissions all the time.
 void threads_may_end_engines_at_any_moment() {
@@ -987,6 +1173,9 @@ void requests_are_checked() {
     one.deadline_ns = -1;
     CHECK(refused(one, "deadline_ns"));
     one = {};
+    one.key = __builtin_nan("");
+    CHECK(refused(one, "key"));
+    one = {};
     one.sampling.temperature = -1;
     CHECK(refused(one, "sampling"));
     one.sampling.temperature = __builtin_nanf("");
@@ -1053,6 +1242,7 @@ int main() {
     RUN(callers_act_and_fail);
     RUN(a_slow_caller_holds_up_no_other_episode);
     RUN(policies_are_replaced_while_they_are_played);
+    RUN(replaced_policies_play_no_episode_that_begins_later);
     RUN(replicas_give_back_what_they_play);
     RUN(running_episodes_are_cancelled_and_expire);
     RUN(a_closed_engine_answers_everything);
@@ -1062,6 +1252,12 @@ int main() {
     RUN(requests_are_cancelled_while_outputs_wait);
     RUN(engines_end_while_outputs_wait);
     RUN(a_replica_that_fails_says_why);
+    RUN(a_replica_that_fails_is_made_again);
+    RUN(a_replica_that_fails_too_often_ends);
+    RUN(replicas_come_and_go_while_others_play);
+    RUN(replicas_that_play_by_other_rules_are_refused);
+    RUN(engines_end_while_replicas_are_added);
+    RUN(an_engine_has_so_many_replicas_in_its_time);
     RUN(threads_may_end_engines_at_any_moment);
     RUN(forked_children_have_copies);
     RUN(requests_are_checked);

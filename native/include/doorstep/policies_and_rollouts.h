@@ -443,13 +443,14 @@ enum {
     DS_MAX_REPLICAS = 256,
     DS_MAX_QUEUE_CAPACITY = 16777216, /* 2**24 */
     DS_NUM_READERS = 2,               /* of an engine's outputs */
+    DS_MAX_RESTARTS = 1000000,        /* of a replica */
 };
 
 /* How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in order of
    arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY: the highest
    priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest max_steps first, those
    without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first, in order of arrival for
-   each. */
+   each. CALLER: the smallest key of the request first. */
 typedef enum ds_scheduler {
     DS_SCHEDULER_FIXED_CHUNK = 0,
     DS_SCHEDULER_DYNAMIC_CHUNK = 1,
@@ -457,6 +458,7 @@ typedef enum ds_scheduler {
     DS_SCHEDULER_EARLIEST_DEADLINE = 3,
     DS_SCHEDULER_LEAST_REMAINING_STEPS = 4,
     DS_SCHEDULER_FAIR_SHARE = 5,
+    DS_SCHEDULER_CALLER = 6,
 } ds_scheduler;
 
 /* Why an episode ended. */
@@ -500,6 +502,7 @@ typedef struct ds_episode_request {
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
+    double key;              /* for the scheduler CALLER; smaller is earlier, and NaN is refused */
     ds_sampling sampling;    /* of native policies */
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
@@ -543,7 +546,7 @@ typedef struct ds_episode_output {
    and the observations before it alone. */
 
 #define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
-    X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_FAIR_SHARE, ALL, "",          \
+    X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_CALLER, ALL, "",              \
       "Which requests are played first.", "pass a ds_scheduler")                                                   \
     X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
       "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \
@@ -604,7 +607,9 @@ DS_API ds_status ds_controller_config_get(ds_config config, ds_controller_config
     X(INTEGER, output_bytes, 268435456, 1, 1099511627776, ALL, "bytes",                                            \
       "Bytes at most of what these outputs record; a larger one waits alone.", "")                                 \
     X(INTEGER, max_policies, 64, 1, DS_MAX_POLICIES, ALL, "policies",                                              \
-      "Different policies that unanswered requests may have.", "")
+      "Different policies that unanswered requests may have.", "")                                                 \
+    X(INTEGER, max_restarts, 3, 0, DS_MAX_RESTARTS, ALL, "restarts",                                               \
+      "Times that a replica is made again after it has failed.", "")
 
 typedef struct ds_rollout_config {
     uint32_t struct_size;
@@ -662,6 +667,7 @@ typedef struct ds_engine_info {
     int64_t unanswered;       /* without a result */
     int64_t outputs[2];       /* DS_NUM_READERS; that can be taken */
     int64_t unasked_rows;     /* that wait until a caller returns other rows of their replica and policy */
+    int64_t restarts;         /* of all replicas */
 } ds_engine_info;
 
 /* What a replica has done so far. */
@@ -672,14 +678,16 @@ typedef struct ds_replica_info {
     int64_t steps;
     int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
     int64_t episodes;      /* begun; again after an interruption */
+    int64_t restarts;      /* after failures; the numbers above are since the last one */
 } ds_replica_info;
 
 /* As ds_engine_submit() does: INVALID_ARGUMENT if an engine of this configuration refuses one of the requests. */
 DS_API ds_status ds_episode_requests_check(ds_config config, const ds_episode_request* requests, uint64_t count);
 
-/* Creates the replicas and starts their threads. config: of an engine. rewards: as of ds_simulator_set_rewards(), for all
-   episodes; null: those of the levels. metrics: a store to record in, which other engines may have too; 0: one of its
-   own, as the configuration says. In a forked child an engine of its parent is CLOSED. */
+/* Creates the replicas and starts their threads. One that fails is made again, as often as max_restarts allows; its episodes
+   begin again. config: of an engine. rewards: as of ds_simulator_set_rewards(), for all episodes; null: those of the
+   levels. metrics: a store to record in, which other engines may have too; 0: one of its own, as the configuration says.
+   In a forked child an engine of its parent is CLOSED. */
 DS_API ds_status ds_engine_create(ds_config config, const ds_level_rewards* rewards, ds_metrics metrics,
                                   ds_engine* engine);
 /* A new handle to its configuration. */
@@ -687,13 +695,17 @@ DS_API ds_status ds_engine_get_config(ds_engine engine, ds_config* config);
 /* A new handle to its store; 0 if it measures nothing. */
 DS_API ds_status ds_engine_get_metrics(ds_engine engine, ds_metrics* metrics);
 DS_API ds_status ds_engine_get_info(ds_engine engine, ds_engine_info* info);
-/* What a replica has done; `info` is filled in, too, if it has failed: then its failure is this call's. */
+/* What a replica has done; `info` is filled in, too, if it has failed: then its latest failure is this call's, also where
+   it has been restarted and plays on. */
 DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_info* info);
 
 /* Policy `index` of the requests, from the replicas' next passes on. All are DS_POLICY_CALLER at first. policy: of NATIVE
    the ds_policy, of FAILING the cause, which is positive; else 0. Recurrent states of episodes that are played go on
    where policies have states of one size. Does not wait. */
 DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy);
+/* Requests of policy `index` that begin from now on have policy `by` instead, also those that were submitted before;
+   episodes that are being played go on as they are. by: `index` itself: no other one, as at first. */
+DS_API ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64_t by);
 /* Labels of the metrics of policy `index` from the next passes on, as in ds_series_info: such as policy="a"; "": its
    number. A series for which there is no room or no memory is not recorded; the counter dropped_series counts it. */
 DS_API ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels);
@@ -726,9 +738,13 @@ DS_API ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_ro
    step, as FAILED, and actions may be null. */
 DS_API ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause);
 
-/* Ends a replica soon: others play what it has. The engine ends with the last one. Takes no lock and does not wait. */
+/* Adds a replica while the others play. simulator: a configuration, in which num_worlds, num_threads and the device may
+   differ from the engine's; what results depend on is the same, or the field is refused. *number: of the replica; none
+   is used twice, so that an engine has at most DS_MAX_REPLICAS in its time. */
+DS_API ds_status ds_engine_add_replica(ds_engine engine, ds_config simulator, int64_t* number);
+/* Ends a replica soon: others play what it has. The engine ends with the last one. Does not wait. */
 DS_API ds_status ds_engine_end_replica(ds_engine engine, int64_t number);
-/* Ends the engine soon: requests without a result get one, FAILED. Takes no lock and does not wait. */
+/* Ends the engine soon: requests without a result get one, FAILED. Does not wait. */
 DS_API ds_status ds_engine_close(ds_engine engine);
 /* Waits until all replicas have ended and all requests are answered, at most timeout_ns (negative: without limit). PENDING
    if that is not so. */

@@ -1,4 +1,5 @@
 // Engines, and the levels that their requests refer to.
+#include <math.h>
 #include <string.h>
 
 #include <algorithm>
@@ -39,18 +40,34 @@ ds_status find_metrics(ds_metrics handle, const Config& config, Ref<MetricsStore
     return *store ? DS_STATUS_OK : fail_memory("metrics");
 }
 
-// Of replica i.
-ds_status make_worlds(const Config& config, int64_t i, const ds_level_rewards* rewards, Ref<Simulator>* simulator) {
-    ds_simulator_config rules = config.part(DS_CONFIG_SIMULATOR)->simulator();
-    rules.auto_reset = 0;
-    if (rules.observations.num_parts == 0) rules.observations = kDefaultObservations;
-    if (config.rollout().num_devices > 0) {
-        rules.device_kind = config.rollout().devices[i].kind;
-        rules.device_index = config.rollout().devices[i].index;
+constexpr const char kAlike[] = "replicas differ in num_worlds, num_threads and their device alone";
+
+bool are_equal(const ds_observations& one, const ds_observations& other) {
+    const ds_observations &a = one.num_parts ? one : kDefaultObservations,
+                          &b = other.num_parts ? other : kDefaultObservations;
+    return a.num_parts == b.num_parts && std::equal(a.parts, a.parts + a.num_parts, b.parts) &&
+           std::equal(a.scales, a.scales + a.num_parts, b.scales);
+}
+
+// In what results depend on.
+ds_status check_alike(const ds_simulator_config& config, const ds_simulator_config& of_engine) {
+    const struct {
+        const char* field;
+        int64_t value, of_engine;
+    } fields[] = {
+        {"num_agents", config.num_agents, of_engine.num_agents},
+        {"episode_length", config.episode_length, of_engine.episode_length},
+        {"action_check", config.action_check, of_engine.action_check},
+        {"strict", config.strict, of_engine.strict},
+        {"max_levels", std::min<int64_t>(config.max_levels, 1), std::min<int64_t>(of_engine.max_levels, 1)},
+    };
+    for (const auto& [field, value, other] : fields) {
+        if (value == other) continue;
+        return fail(DS_STATUS_INVALID_ARGUMENT, field, kAlike, "%s is %lld; it must be %lld, as in the engine's config",
+                    field, static_cast<long long>(value), static_cast<long long>(other));
     }
-    if (const ds_status status = make_simulator(rules, simulator)) return status;
-    if (rewards) (*simulator)->set_rewards(rewards);
-    return DS_STATUS_OK;
+    if (are_equal(config.observations, of_engine.observations)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "observations", kAlike, "observations differ from those of the engine's config");
 }
 
 // ---- Requests
@@ -64,6 +81,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     }
     if (const ds_status status = check_range("priority", "", request.priority, -INT64_MAX, INT64_MAX)) return status;
     if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
+    if (isnan(request.key)) return fail(DS_STATUS_INVALID_ARGUMENT, "key", "pass a number", "key is NaN");
     if (const ds_status status = check_sampling(request.sampling)) return status;
     if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0, 15)) {
         return status;
@@ -261,6 +279,16 @@ ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, ui
     return DS_STATUS_OK;
 }
 
+ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64_t by) {
+    const Ref<Engine> found = find_engine(engine);
+    if (!found) return last_status();
+    const int64_t last = found->policies().size() - 1;
+    if (const ds_status status = check_range("index", "", index, 0, last)) return status;
+    if (const ds_status status = check_range("by", "pass the index of a policy", by, 0, last)) return status;
+    found->requests().replace_policy(index, by);
+    return DS_STATUS_OK;
+}
+
 ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels) {
     if (!labels) return fail_null("labels");
     const Ref<Engine> found = find_engine(engine);
@@ -307,14 +335,8 @@ ds_status ds_engine_create(ds_config config, const ds_level_rewards* rewards, ds
     Ref<MetricsStore> store;
     if (const ds_status status = find_metrics(metrics, *found, &store)) return status;
     if (!has_fork_handlers()) return fail_memory("the fork handlers");
-    const int64_t count = std::max<int64_t>(found->rollout().num_devices, 1);
-    const std::unique_ptr<Ref<Simulator>[]> worlds(new (std::nothrow) Ref<Simulator>[static_cast<size_t>(count)]);
-    if (!worlds) return fail_memory("an engine");
-    for (int64_t i = 0; i < count; ++i) {
-        if (const ds_status status = make_worlds(*found, i, rewards, &worlds[static_cast<size_t>(i)])) return status;
-    }
     Ref<Engine> made;
-    if (const ds_status status = Engine::create(found, store, worlds.get(), count, &made)) return status;
+    if (const ds_status status = Engine::create(found, make_simulator, rewards, store, &made)) return status;
     const ds_status status = give(engines, made, "an engine", engine);
     if (status) {
         made->close();
@@ -354,11 +376,22 @@ ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_inf
     return found->read_replica(number, info);
 }
 
+ds_status ds_engine_add_replica(ds_engine engine, ds_config simulator, int64_t* number) {
+    if (!number) return fail_null("number");
+    const Ref<Engine> found = find_engine(engine);
+    if (!found) return last_status();
+    const Ref<Config> config = find_config(simulator, DS_CONFIG_SIMULATOR, "simulator");
+    if (!config) return last_status();
+    const ds_simulator_config& of_engine = found->config()->part(DS_CONFIG_SIMULATOR)->simulator();
+    if (const ds_status status = check_alike(config->simulator(), of_engine)) return status;
+    return found->add_replica(config->simulator(), number);
+}
+
 ds_status ds_engine_end_replica(ds_engine engine, int64_t number) {
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
     if (const ds_status status = check_range("number", "", number, 0, found->num_replicas() - 1)) return status;
-    found->replica(number).close();
+    found->end_replica(number);
     return DS_STATUS_OK;
 }
 

@@ -1,8 +1,10 @@
 #include "rollouts/engine.h"
 
+#include <algorithm>
 #include <new>
 
 #include "exec/cpu/threads.h"
+#include "sim/observation_layout.h"
 
 namespace doorstep {
 namespace {
@@ -37,25 +39,42 @@ QueueRules rules_of(const Config& config) {
     };
 }
 
-// ---- Creation and end ----
+// ---- Creation ----
 
-Engine::Engine(const Ref<Config>& config, const Ref<MetricsStore>& metrics)
-    : config_(config), metrics_(metrics), forks_(num_forks()) {}
+Engine::Engine(const Ref<Config>& config, MakeSimulator make, const ds_level_rewards* rewards,
+               const Ref<MetricsStore>& metrics)
+    : config_(config),
+      make_(make),
+      has_rewards_(rewards),
+      rewards_(rewards ? *rewards : ds_level_rewards{}),
+      metrics_(metrics),
+      forks_(num_forks()) {}
 
-ds_status Engine::create(const Ref<Config>& config, const Ref<MetricsStore>& metrics, const Ref<Simulator>* simulators,
-                         int64_t num_replicas, Ref<Engine>* engine) {
-    const Ref<Engine> made = Ref<Engine>::adopt(new (std::nothrow) Engine(config, metrics));
+// Where a replica cannot be added, those before it end, and the last one cleans up.
+ds_status Engine::create(const Ref<Config>& config, MakeSimulator make, const ds_level_rewards* rewards,
+                         const Ref<MetricsStore>& metrics, Ref<Engine>* engine) {
+    const Ref<Engine> made = Ref<Engine>::adopt(new (std::nothrow) Engine(config, make, rewards, metrics));
     if (!made) return fail_memory();
-    if (const ds_status status = made->take_memory(num_replicas)) return status;
-    for (int64_t i = 0; i < num_replicas; ++i) {
-        if (const ds_status status = made->make_replica(simulators[i])) return status;
+    if (const ds_status status = made->take_memory()) return status;
+    made->num_playing_ = 1;  // this call: the engine does not end before it has all its replicas
+    ds_simulator_config simulator = config->part(DS_CONFIG_SIMULATOR)->simulator();
+    const ds_rollout_config& rules = config->rollout();
+    ds_status status = DS_STATUS_OK;
+    for (int64_t i = 0; !status && i < std::max(rules.num_devices, 1); ++i) {
+        if (rules.num_devices > 0) {
+            simulator.device_kind = rules.devices[i].kind;
+            simulator.device_index = rules.devices[i].index;
+        }
+        status = made->add_player(simulator);
     }
-    if (const ds_status status = made->start()) return status;
-    *engine = made;
-    return DS_STATUS_OK;
+    if (status) made->close();
+    made->end_if_last(DS_CAUSE_CLOSED);
+    if (status) made->join(-1);
+    else *engine = made;
+    return status;
 }
 
-ds_status Engine::take_memory(int64_t num_replicas) {
+ds_status Engine::take_memory() {
     const QueueRules rules = rules_of(*config_);
     if (const ds_status status = make_queue(rules, metrics_, &requests_)) return status;
     const ds_rollout_config& config = config_->rollout();
@@ -63,49 +82,82 @@ ds_status Engine::take_memory(int64_t num_replicas) {
     outputs_ = Ref<OutputQueue>::adopt(new (std::nothrow) OutputQueue(limits));
     policies_ = PolicyTable::create(rules.num_policies);
     desk_ = Ref<RowDesk>::adopt(new (std::nothrow) RowDesk);
-    players_.reset(new (std::nothrow) Player[static_cast<size_t>(num_replicas)]);
-    return outputs_ && policies_ && desk_ && players_ ? DS_STATUS_OK : fail_memory();
+    return outputs_ && policies_ && desk_ ? DS_STATUS_OK : fail_memory();
 }
 
-ds_status Engine::make_replica(const Ref<Simulator>& simulator) {
-    const ds_controller_config& controller = config_->part(DS_CONFIG_CONTROLLER)->controller();
-    Ref<RequestQueue> from = requests_;
-    if (controller.type != DS_CONTROLLER_PULL) {
-        from = Ref<RequestQueue>::adopt(new (std::nothrow) RequestQueue(requests_, controller.depth));
-        if (!from) return fail_memory();
+// The engine does not end before end_if_last(). False: it has ended.
+bool Engine::begin_adding() {
+    int64_t playing = num_playing_;
+    while (playing > 0 && !num_playing_.compare_exchange_weak(playing, playing + 1)) {}
+    return playing > 0;
+}
+
+ds_status Engine::add_replica(const ds_simulator_config& config, int64_t* number) {
+    MutexGuard guard(adding_);
+    if (num_replicas_ == DS_MAX_REPLICAS) {
+        return fail(DS_STATUS_INVALID_STATE, "engine", "make a new engine",
+                    "this engine has had %d replicas, the most of its time", DS_MAX_REPLICAS);
     }
-    const ReplicaParts parts = {from, outputs_, policies_, desk_};
-    Player& player = players_[static_cast<size_t>(num_replicas_)];
-    DS_ASSERT(!player.replica && player.is_joined);
-    player.engine = this;
-    num_inputs_ = simulator->simulation().flat.size;
-    const ds_status status = Replica::create(simulator, parts, static_cast<int32_t>(num_replicas_), &player.replica);
-    if (!status) ++num_replicas_;
-    return status;
-}
-
-// Where a thread is refused, those before it end, and the last one cleans up.
-ds_status Engine::start() {
-    num_playing_ = num_replicas_;
+    const bool can_add = begin_adding();
     ds_status status = DS_STATUS_OK;
-    for (int64_t i = 0; i < num_replicas_; ++i) {
-        Player& player = players_[static_cast<size_t>(i)];
-        if (!status) {
-            Ref<Engine> of_thread = Ref<Engine>::share(this);
-            player.is_joined = false;
-            if (start_thread(&player.thread, enter, &player)) {
-                of_thread.leak();
-                continue;
-            }
-            player.is_joined = true;
-            close();
-            status = fail(DS_STATUS_OUT_OF_MEMORY, "devices", "use fewer replicas, or raise the limit of threads",
-                          "the operating system refuses to start a thread for replica %lld", static_cast<long long>(i));
-        }
-        leave(player);
-    }
-    if (status) abandon();
+    if (!can_add || closed_) status = fail(DS_STATUS_CLOSED, "engine", "make a new one", "the engine was closed");
+    *number = num_replicas_;
+    if (!status) status = add_player(config);
+    if (can_add) end_if_last(DS_CAUSE_CLOSED);
     return status;
+}
+
+// Of a caller that counts as one who plays.
+ds_status Engine::add_player(const ds_simulator_config& config) {
+    const int64_t number = num_replicas_;
+    std::unique_ptr<Player> made(new (std::nothrow) Player{this, static_cast<int32_t>(number), config, {}, {}});
+    if (!made) return fail_memory();
+    Player& player = *made;
+    player.config.auto_reset = 0;
+    if (config.observations.num_parts == 0) player.config.observations = kDefaultObservations;
+    player.requests = requests_;
+    const ds_controller_config& controller = config_->part(DS_CONFIG_CONTROLLER)->controller();
+    const bool has_branch = controller.type != DS_CONTROLLER_PULL;
+    if (has_branch) {
+        player.requests = Ref<RequestQueue>::adopt(new (std::nothrow) RequestQueue(requests_, controller.depth));
+        if (!player.requests) return fail_memory();
+    }
+    if (const ds_status status = make_replica(player, &player.replica)) return status;
+    if (number == 0) num_inputs_ = player.replica->num_inputs();
+    DS_ASSERT(player.replica->num_inputs() == num_inputs_);
+    players_[number] = std::move(made);
+    ++num_playing_;
+    ++num_replicas_;
+    if (has_branch) player.requests->open_branch();
+    if (closed_) end_replica(number);  // close() may not have seen it
+    return start(player);
+}
+
+ds_status Engine::make_replica(Player& player, Ref<Replica>* replica) const {
+    Ref<Simulator> simulator;
+    if (const ds_status status = make_(player.config, &simulator)) return status;
+    if (has_rewards_) simulator->set_rewards(&rewards_);
+    return Replica::create(simulator, {player.requests, outputs_, policies_, desk_}, player.number, replica);
+}
+
+ds_status Engine::start(Player& player) {
+    Ref<Engine> of_thread = Ref<Engine>::share(this);
+    if (start_thread(&player.thread, enter, &player)) {
+        of_thread.leak();
+        player.is_joined = false;
+        if (abandoned_) abandon();  // which may not have seen it
+        return DS_STATUS_OK;
+    }
+    leave(player);
+    return fail(DS_STATUS_OUT_OF_MEMORY, "devices", "use fewer replicas, or raise the limit of threads",
+                "the operating system refuses to start a thread for replica %d", player.number);
+}
+
+// ---- What it does, and its end ----
+
+Ref<Replica> Engine::replica_of(const Player& player) const {
+    MutexGuard guard(mutex_);
+    return player.replica;
 }
 
 void Engine::read(ds_engine_info* info) const {
@@ -120,21 +172,32 @@ void Engine::read(ds_engine_info* info) const {
         info->outputs[reader] = outputs_->size(reader);
         info->full_readers |= outputs_->is_full(reader) << reader;
     }
-    info->unasked_rows = 0;
-    for (int64_t i = 0; i < num_replicas_; ++i) info->unasked_rows += replica(i).num_unasked();
+    info->unasked_rows = info->restarts = 0;
+    for (int64_t i = 0; i < num_replicas_; ++i) {
+        info->unasked_rows += replica_of(player(i))->num_unasked();
+        info->restarts += player(i).restarts;
+    }
 }
 
 ds_status Engine::read_replica(int64_t number, ds_replica_info* info) const {
-    const Player& player = players_[static_cast<size_t>(number)];
-    info->has_ended = player.has_ended;
-    player.replica->read(info);
-    return info->has_ended && player.failure.status ? fail_again(player.failure) : DS_STATUS_OK;
+    const Player& one = player(number);
+    replica_of(one)->read(info);
+    info->restarts = one.restarts;
+    info->has_ended = one.has_ended;
+    MutexGuard guard(mutex_);
+    return one.failure.status ? fail_again(one.failure) : DS_STATUS_OK;
+}
+
+// A replica that its thread installs later is closed there.
+void Engine::end_replica(int64_t number) {
+    player(number).is_ending = true;
+    replica_of(player(number))->close();
 }
 
 void Engine::close() {
     closed_ = true;
     outputs_->lift_limits();
-    for (int64_t i = 0; i < num_replicas_; ++i) replica(i).close();
+    for (int64_t i = 0; i < num_replicas_; ++i) end_replica(i);
 }
 
 ds_status Engine::join(int64_t timeout_ns) {
@@ -147,16 +210,15 @@ ds_status Engine::join(int64_t timeout_ns) {
         end_.wait(before, left);
     }
     for (int64_t i = 0; i < num_replicas_; ++i) {
-        Player& player = players_[static_cast<size_t>(i)];
-        if (!player.is_joined.exchange(true)) join_thread(player.thread);
+        if (!player(i).is_joined.exchange(true)) join_thread(player(i).thread);
     }
     return DS_STATUS_OK;
 }
 
 void Engine::abandon() {
+    abandoned_ = true;
     for (int64_t i = 0; i < num_replicas_; ++i) {
-        Player& player = players_[static_cast<size_t>(i)];
-        if (!player.is_joined.exchange(true)) detach_thread(player.thread);
+        if (!player(i).is_joined.exchange(true)) detach_thread(player(i).thread);
     }
 }
 
@@ -171,23 +233,53 @@ void* Engine::enter(void* context) {
 }
 
 void Engine::play(Player& player) {
-    if (player.replica->play()) player.failure = last_failure();
-    player.replica->end();
+    for (;;) {
+        const Ref<Replica> replica = replica_of(player);
+        player.has_failed = replica->play() != DS_STATUS_OK;
+        if (player.has_failed) note_failure(player);
+        replica->end();
+        if (!player.has_failed || !restart(player)) return;
+    }
+}
+
+void Engine::note_failure(Player& player) {
+    MutexGuard guard(mutex_);
+    player.failure = last_failure();
+}
+
+// False: its end is wanted, or it has been made often enough.
+bool Engine::restart(Player& player) {
+    while (player.restarts < config_->rollout().max_restarts && !player.is_ending) {
+        ++player.restarts;
+        Ref<Replica> made;
+        if (!make_replica(player, &made)) return install(player, std::move(made));
+        note_failure(player);
+    }
+    return false;
+}
+
+// False: the end of the player is wanted.
+bool Engine::install(Player& player, Ref<Replica> replica) {
+    MutexGuard guard(mutex_);
+    if (player.is_ending) return false;
+    std::swap(player.replica, replica);
+    return true;
 }
 
 void Engine::leave(Player& player) {
     DS_ASSERT(!player.has_ended && num_playing_ > 0);
     player.has_ended = true;
-    if (num_playing_.fetch_sub(1) == 1) {
-        return answer_the_rest(player.failure.status && !closed_ ? DS_CAUSE_REPLICA : DS_CAUSE_CLOSED);
-    }
-    RequestQueue& from = player.replica->requests();
-    if (&from != requests_.get()) from.close();
+    if (player.requests.get() != requests_.get()) player.requests->close();
+    end_if_last(player.has_failed && !closed_ ? DS_CAUSE_REPLICA : DS_CAUSE_CLOSED);
+}
+
+void Engine::end_if_last(ds_failure_cause cause) {
+    if (num_playing_.fetch_sub(1) == 1) answer_the_rest(cause);
 }
 
 // As far as there is memory for it.
 void Engine::answer_the_rest(ds_failure_cause cause) {
-    for (int64_t i = 0; i < num_replicas_; ++i) replica(i).requests().close();
+    for (int64_t i = 0; i < num_replicas_; ++i) player(i).requests->close();
     requests_->close();
     DS_ASSERT(num_playing_ == 0 && !has_ended_);
     outputs_->lift_limits();

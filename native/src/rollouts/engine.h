@@ -18,9 +18,12 @@
 // ended it; where others play on, its branch closes and they get what was there. The last one closes the queue, answers
 // what waits, and then closes outputs and desk, at which all waiting callers notice.
 //
-// Locks, in the order in which they are taken: the turn of a replica's simulator, held by its thread except between two
-// passes and while it sleeps; then one of: the table's mutex (requests, queues, recorder), the output queue's, the policy
-// table's, the desk's; then a handle registry's. No thread holds two of those in the middle. No thread waits for anything
+// Replicas. They are added at any time, and each is at its number for ever. A thread whose replica fails makes another one,
+// on another simulator, at the same number and queue.
+//
+// Locks, in the order in which they are taken: the one that adds replicas; the turn of a replica's simulator, held by its
+// thread except between two passes and while it sleeps; then one of: the engine's mutex (which replica is at a number), the
+// table's (requests, queues, recorder), the output queue's, the policy table's, the desk's; then a handle registry's. No thread holds two of those in the middle. No thread waits for anything
 // but a turn with one of them held. A fork takes all of them in this order.
 #pragma once
 
@@ -36,12 +39,14 @@ namespace doorstep {
 // Of the configuration of an engine.
 QueueRules rules_of(const Config& config);
 
+using MakeSimulator = ds_status (*)(const ds_simulator_config& config, Ref<Simulator>* simulator);
+
 class Engine : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
-    // Starts a thread for each of the simulators, which no other object uses. metrics: null: nothing is measured.
-    // OUT_OF_MEMORY, also if a thread is refused.
-    static ds_status create(const Ref<Config>& config, const Ref<MetricsStore>& metrics,
-                            const Ref<Simulator>* simulators, int64_t num_replicas, Ref<Engine>* engine);
+    // Starts the threads of the replicas of its configuration. rewards: null: those of the levels. metrics: null: nothing
+    // is measured. OUT_OF_MEMORY, also if a thread is refused, and the failures of make.
+    static ds_status create(const Ref<Config>& config, MakeSimulator make, const ds_level_rewards* rewards,
+                            const Ref<MetricsStore>& metrics, Ref<Engine>* engine);
 
     const Ref<Config>& config() const { return config_; }
     const Ref<MetricsStore>& metrics() const { return metrics_; }
@@ -51,16 +56,14 @@ public:
     RowDesk& desk() const { return *desk_; }
     int64_t num_inputs() const { return num_inputs_; }
     int64_t num_replicas() const { return num_replicas_; }
-    Replica& replica(int64_t number) const {
-        DS_ASSERT(number >= 0 && number < num_replicas_);
-        return *players_[static_cast<size_t>(number)].replica;
-    }
     // It was forked with its process: it has no threads here.
     bool is_copy() const { return forks_ != num_forks(); }
 
     // As the functions of the C API.
     void read(ds_engine_info* info) const;
     ds_status read_replica(int64_t number, ds_replica_info* info) const;
+    ds_status add_replica(const ds_simulator_config& config, int64_t* number);
+    void end_replica(int64_t number);
     void close();
     ds_status join(int64_t timeout_ns);
     // Its threads end by themselves.
@@ -68,37 +71,58 @@ public:
 
 private:
     struct Player {
-        Engine* engine = nullptr;  // to which its thread refers
-        Ref<Replica> replica;
+        Engine* engine;  // to which its thread refers
+        int32_t number;
+        ds_simulator_config config;   // of its simulators
+        Ref<RequestQueue> requests;   // from which its replicas take
+        Ref<Replica> replica;         // with the engine's mutex
+        Failure failure{};            // the latest one; likewise
         pthread_t thread{};
         std::atomic<bool> is_joined{true};  // or abandoned, or was not started
-        std::atomic<bool> has_ended{false};
-        Failure failure{};  // before it has ended
+        std::atomic<bool> is_ending{false}, has_failed{false}, has_ended{false};
+        std::atomic<int32_t> restarts{0};
     };
 
-    Engine(const Ref<Config>& config, const Ref<MetricsStore>& metrics);
-    ds_status take_memory(int64_t num_replicas);
-    ds_status make_replica(const Ref<Simulator>& simulator);
-    ds_status start();
+    Engine(const Ref<Config>& config, MakeSimulator make, const ds_level_rewards* rewards,
+           const Ref<MetricsStore>& metrics);
+    ds_status take_memory();
+    bool begin_adding();
+    ds_status add_player(const ds_simulator_config& config);
+    ds_status make_replica(Player& player, Ref<Replica>* replica) const;
+    ds_status start(Player& player);
+    Player& player(int64_t number) const {
+        DS_ASSERT(number >= 0 && number < num_replicas_);
+        return *players_[number];
+    }
+    Ref<Replica> replica_of(const Player& player) const;
 
     static void* enter(void* player);
     void play(Player& player);
+    bool restart(Player& player);
+    bool install(Player& player, Ref<Replica> replica);
+    void note_failure(Player& player);
     void leave(Player& player);
+    void end_if_last(ds_failure_cause cause);
     void answer_the_rest(ds_failure_cause cause);
 
     const Ref<Config> config_;
+    const MakeSimulator make_;
+    const bool has_rewards_;
+    const ds_level_rewards rewards_;
     const Ref<MetricsStore> metrics_;
     const uint32_t forks_;
+    mutable ForkMutex mutex_;
+    Mutex adding_;
     Ref<RequestQueue> requests_;
     Ref<OutputQueue> outputs_;
     Ref<PolicyTable> policies_;
     Ref<RowDesk> desk_;
     int64_t num_inputs_ = 0;
-    std::unique_ptr<Player[]> players_;
-    int64_t num_replicas_ = 0;
+    std::unique_ptr<Player> players_[DS_MAX_REPLICAS];
+    std::atomic<int64_t> num_replicas_{0};  // players
 
-    std::atomic<bool> closed_{false};
-    std::atomic<int64_t> num_playing_{0};
+    std::atomic<bool> closed_{false}, abandoned_{false};
+    std::atomic<int64_t> num_playing_{0};  // and calls that add players
     std::atomic<bool> has_ended_{false};
     Signal end_;
 };

@@ -30,7 +30,7 @@ constexpr SeriesRow kRows[] = {
 };
 
 constexpr const char* kSchedulers[] = {"fixed_chunk",       "dynamic_chunk",         "priority",
-                                       "earliest_deadline", "least_remaining_steps", "fair_share"};
+                                       "earliest_deadline", "least_remaining_steps", "fair_share", "caller"};
 
 constexpr const char* kReasonNames[] = {"goal", "time", "cancelled", "expired", "failed"};
 constexpr const char* kCauseNames[] = {"memory", "simulation", "logits", "caller"};

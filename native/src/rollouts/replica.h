@@ -27,7 +27,7 @@ public:
                             Ref<Replica>* replica);
     ~Replica();
 
-    RequestQueue& requests() const { return *requests_; }
+    int64_t num_inputs() const { return tensors_.num_inputs; }
 
     // Plays requests on the calling thread and the simulator's, until it is closed or fails. Holds the simulator's turn
     // but for short times between two passes and while it sleeps. Its episodes wait in the queue again in the end.

@@ -104,6 +104,9 @@ public:
     Request* take_free();  // null if memory ran out
     void give_back(Request* request);
     Request* find(uint64_t id);
+    // Requests that are taken from now on have policy `by` in place of `index`.
+    void replace_policy(int64_t index, int64_t by) { replaced_by_[index] = static_cast<int16_t>(by - index); }
+    int32_t replacement_of(int32_t index) const { return index + replaced_by_[index]; }
     // The next number of a submission.
     uint64_t next_sequence() { return sequence_++; }
     // Requests in use.
@@ -129,6 +132,7 @@ private:
     int64_t in_use_ = 0;
     Request* free_ = nullptr;
     uint64_t sequence_ = 0;
+    int16_t replaced_by_[DS_MAX_POLICIES] = {};  // by policy; less its own number
     std::atomic<uint32_t> cancellations_{0};
 };
 

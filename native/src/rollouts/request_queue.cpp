@@ -1,6 +1,7 @@
 #include "rollouts/request_queue.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/status.h"
 
@@ -16,6 +17,12 @@ ds_status fail_queue_memory() {
                 "no memory is left for requests that wait");
 }
 
+// Integers that are in the order of the numbers.
+int64_t in_order(double key) {
+    const int64_t bits = std::bit_cast<int64_t>(key + 0.);  // of -0 those of 0
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
 }  // namespace
 
 RequestQueue::RequestQueue(const QueueRules& rules, Ref<RequestTable> table) : rules_(rules), table_(std::move(table)) {}
@@ -28,9 +35,7 @@ RequestQueue::RequestQueue(const Ref<RequestQueue>& source, int64_t capacity)
       }()),
       source_(source),
       table_(Ref<RequestTable>::share(&source->table())) {
-    MutexGuard guard(table_->mutex);
-    DS_ASSERT(!source->source_ && source->num_branches_ < DS_MAX_REPLICAS);
-    source->branches_[source->num_branches_++] = this;
+    DS_ASSERT(!source->source_);
 }
 
 RequestQueue::~RequestQueue() {
@@ -58,6 +63,7 @@ void RequestQueue::order(Request* request) const {
     case DS_SCHEDULER_PRIORITY: request->key = -asked.priority; break;
     case DS_SCHEDULER_EARLIEST_DEADLINE: request->key = asked.deadline_ns ? asked.deadline_ns : INT64_MAX; break;
     case DS_SCHEDULER_LEAST_REMAINING_STEPS: request->key = asked.max_steps ? asked.max_steps : INT64_MAX; break;
+    case DS_SCHEDULER_CALLER: request->key = in_order(asked.key); break;
     case DS_SCHEDULER_FAIR_SHARE: request->lane = asked.policies[0]; break;
     default: break;
     }
@@ -152,6 +158,13 @@ Request* RequestQueue::take_first() {
     return request;
 }
 
+void RequestQueue::replace_policies(Request* request) const {
+    for (int64_t agent = 0; agent < rules_.worlds.num_agents; ++agent) {
+        int32_t& policy = request->asked.policies[agent];
+        policy = table_->replacement_of(policy);
+    }
+}
+
 // ---- Requests that are over without being played ----
 
 void RequestQueue::end_without_play(Request* request, int32_t reason) {
@@ -225,6 +238,16 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, RequestPa
 }
 
 // ---- Branches ----
+
+void RequestQueue::open_branch() {
+    {
+        MutexGuard guard(table_->mutex);
+        DS_ASSERT(source_ && source_->num_branches_ < DS_MAX_REPLICAS);
+        source_->branches_[source_->num_branches_++] = this;
+        source_->distribute(monotonic_ns());
+    }
+    table_->room.tell();
+}
 
 // Moves requests on, in the scheduler's order, as far as there is room for the next one.
 void RequestQueue::distribute(int64_t now_ns) {
@@ -322,6 +345,12 @@ bool RequestQueue::cancel(uint64_t id) {
     return true;
 }
 
+void RequestQueue::replace_policy(int64_t index, int64_t by) {
+    DS_ASSERT(index >= 0 && index < rules_.num_policies && by >= 0 && by < rules_.num_policies);
+    MutexGuard guard(table_->mutex);
+    table_->replace_policy(index, by);
+}
+
 QueueCounts RequestQueue::counts() {
     MutexGuard guard(table_->mutex);
     QueueCounts counts = {submitted_, waiting_, table_->unanswered()};
@@ -370,6 +399,7 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
             }
             if (!request) break;
             DS_ASSERT(!request->queue && !request->next && !request->previous);
+            if (!request->interrupted) replace_policies(request);
             *last = request;
             last = &request->next;
         }

@@ -34,7 +34,7 @@ struct QueueCounts {
 class RequestQueue : public LiveObject<DS_LIVE_ROLLOUT> {
 public:
     RequestQueue(const QueueRules& rules, Ref<RequestTable> table);
-    // A branch of a queue, which lives as long as the queue is used.
+    // A branch of a queue, which lives as long as the queue is used. It gets requests after open_branch().
     RequestQueue(const Ref<RequestQueue>& source, int64_t capacity);
     ~RequestQueue();
 
@@ -43,11 +43,14 @@ public:
     // Null: nothing is recorded.
     Ref<MetricsStore> metrics() const { return table_->recorder ? table_->recorder->store() : Ref<MetricsStore>(); }
 
+    void open_branch();
+
     // ---- As the functions of the C API
     // parts: one per request; null: no request has any.
     ds_status submit(const ds_episode_request* requests, RequestParts* parts, uint64_t count, int64_t timeout_ns,
                      uint64_t* ids, uint64_t* accepted);
     bool cancel(uint64_t id);
+    void replace_policy(int64_t index, int64_t by);
     QueueCounts counts();
     ds_status drain(int64_t timeout_ns);
     // Refuses further requests. Those that wait can still be taken; those of a branch wait in its source again.
@@ -87,7 +90,7 @@ private:
     bool has_heap() const {
         const int32_t type = rules_.scheduler.type;
         return type == DS_SCHEDULER_PRIORITY || type == DS_SCHEDULER_EARLIEST_DEADLINE ||
-               type == DS_SCHEDULER_LEAST_REMAINING_STEPS;
+               type == DS_SCHEDULER_LEAST_REMAINING_STEPS || type == DS_SCHEDULER_CALLER;
     }
     int64_t num_lanes() const { return rules_.scheduler.type == DS_SCHEDULER_FAIR_SHARE ? rules_.num_policies : 1; }
     static int64_t steps_of(const Request& request) {
@@ -104,6 +107,7 @@ private:
     Request* first() const;
     Request* first_by_share() const;
     Request* take_first();
+    void replace_policies(Request* request) const;
     void start_share(int32_t lane);
     void set_aside_expired(int64_t now_ns);
     void end_without_play(Request* request, int32_t reason);

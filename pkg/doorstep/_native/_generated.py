@@ -43,6 +43,7 @@ MAX_POLICIES = 1024
 MAX_REPLICAS = 256
 MAX_QUEUE_CAPACITY = 16777216
 NUM_READERS = 2
+MAX_RESTARTS = 1000000
 PYTHON_SIGNATURE_BYTES = 512
 
 
@@ -224,7 +225,7 @@ class Scheduler(IntEnum):
     order of arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY:
     the highest priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest
     max_steps first, those without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first,
-    in order of arrival for each."""
+    in order of arrival for each. CALLER: the smallest key of the request first."""
 
     FIXED_CHUNK = 0
     DYNAMIC_CHUNK = 1
@@ -232,6 +233,7 @@ class Scheduler(IntEnum):
     EARLIEST_DEADLINE = 3
     LEAST_REMAINING_STEPS = 4
     FAIR_SHARE = 5
+    CALLER = 6
 
 
 class EpisodeReason(IntEnum):
@@ -1653,6 +1655,7 @@ class EpisodeRequest(ctypes.Structure):
     max_steps: int
     priority: int
     deadline_ns: int
+    key: float
     sampling: Sampling
     record: int
     policies: ctypes.Array[ctypes.c_int32]
@@ -1670,6 +1673,7 @@ class EpisodeRequest(ctypes.Structure):
         ("max_steps", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("deadline_ns", ctypes.c_int64),
+        ("key", ctypes.c_double),
         ("sampling", Sampling),
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),
@@ -1774,6 +1778,7 @@ class RolloutConfig(ctypes.Structure):
     output_capacity: int
     output_bytes: int
     max_policies: int
+    max_restarts: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1787,6 +1792,7 @@ class RolloutConfig(ctypes.Structure):
         ("output_capacity", ctypes.c_int64),
         ("output_bytes", ctypes.c_int64),
         ("max_policies", ctypes.c_int64),
+        ("max_restarts", ctypes.c_int64),
     )
 
 
@@ -1840,6 +1846,7 @@ class EngineInfo(ctypes.Structure):
     unanswered: int
     outputs: ctypes.Array[ctypes.c_int64]
     unasked_rows: int
+    restarts: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1851,6 +1858,7 @@ class EngineInfo(ctypes.Structure):
         ("unanswered", ctypes.c_int64),
         ("outputs", ctypes.c_int64 * 2),
         ("unasked_rows", ctypes.c_int64),
+        ("restarts", ctypes.c_int64),
     )
 
 
@@ -1863,6 +1871,7 @@ class ReplicaInfo(ctypes.Structure):
     steps: int
     world_steps: int
     episodes: int
+    restarts: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1871,6 +1880,7 @@ class ReplicaInfo(ctypes.Structure):
         ("steps", ctypes.c_int64),
         ("world_steps", ctypes.c_int64),
         ("episodes", ctypes.c_int64),
+        ("restarts", ctypes.c_int64),
     )
 
 
@@ -2302,6 +2312,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EngineInfo))),
     ("ds_engine_get_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaInfo))),
     ("ds_engine_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_engine_replace_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)),
     ("ds_engine_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
     (
         "ds_engine_submit",
@@ -2331,6 +2342,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_take_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Rows))),
     ("ds_engine_return_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_engine_add_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_engine_end_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_engine_join", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
@@ -2546,6 +2558,7 @@ class Functions:
     ds_engine_get_info: Any
     ds_engine_get_replica: Any
     ds_engine_set_policy: Any
+    ds_engine_replace_policy: Any
     ds_engine_label_policy: Any
     ds_engine_submit: Any
     ds_engine_cancel: Any
@@ -2553,6 +2566,7 @@ class Functions:
     ds_engine_drain: Any
     ds_engine_take_rows: Any
     ds_engine_return_rows: Any
+    ds_engine_add_replica: Any
     ds_engine_end_replica: Any
     ds_engine_close: Any
     ds_engine_join: Any

@@ -247,12 +247,16 @@ class EngineHandle:
         return info
 
     def check_replica(self, number: int) -> None:
-        """Raises what it has failed with."""
+        """Raises what it has failed with last, also if it was restarted."""
         info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
         check(load().ds_engine_get_replica(self.value, number, ctypes.byref(info)))
 
     def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
         check(load().ds_engine_set_policy(self.value, index, kind, policy))
+
+    def replace_policy(self, index: int, by: int) -> None:
+        """For requests that begin from now on; by itself: no longer."""
+        check(load().ds_engine_replace_policy(self.value, index, by))
 
     def label_policy(self, index: int, labels: str) -> None:
         """Labels of the policy's series in metrics, as the library writes them."""
@@ -279,11 +283,17 @@ class EngineHandle:
         address = None if actions is None else actions.ctypes.data
         check(load().ds_engine_return_rows(self.value, rows_id, address, cause))
 
+    def add_replica(self, simulator: int) -> int:
+        """The number of a replica with this configuration. ArgumentError if results would depend on it."""
+        number = ctypes.c_int64()
+        check(load().ds_engine_add_replica(self.value, simulator, ctypes.byref(number)))
+        return number.value
+
     def end_replica(self, number: int) -> None:
         check(load().ds_engine_end_replica(self.value, number))
 
     def close(self) -> None:
-        """Takes no lock, and does not wait."""
+        """Does not wait."""
         check(load().ds_engine_close(self.value))
 
     def join(self, timeout: float | None) -> bool:

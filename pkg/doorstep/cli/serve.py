@@ -60,10 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     given = {path: value for name, path in _SHORT.items() if (value := getattr(arguments, name)) is not None}
     given |= split_changes(arguments.changes)
     config = apply_changes(RolloutConfig(SimulatorConfig(arguments.worlds)), given)
-    policies = {text: text for text in arguments.policies or ["random"]}
     token = _token_of(arguments.token_file)
     with RolloutEngine(config, levels=arguments.levels) as engine:
-        serve(engine, policies, host=arguments.host, port=arguments.port, token=token, on_start=_say)
+        engine.policies.update({text: text for text in arguments.policies or ["random"]})
+        serve(engine, host=arguments.host, port=arguments.port, token=token, on_start=_say)
     return 0
 
 

@@ -12,8 +12,7 @@ from doorstep.config import SimulatorConfig
 from doorstep.levels import Rewards
 from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams
-from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig
-from doorstep.rollouts.config import SchedulerConfig
+from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig, SchedulerConfig
 
 MOST_EPISODES = 1_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -126,8 +126,8 @@ def _named(text: str, sampling: SamplingParams | None) -> Any:
     return _made_of(member, sampling, f"a function: observations -> actions, but {what}", text)
 
 
-def check_name(text: str) -> None:
-    """Refuses a text that cannot name a policy, without loading one.
+def check_name(text: str, names: Iterable[str] = ()) -> None:
+    """Refuses a text that cannot name a policy, without loading one. names: of an engine's policies, which are told.
 
     Raises:
         ArgumentError: it is no name, no member of a module, and no path of a run or file.
@@ -136,7 +136,8 @@ def check_name(text: str) -> None:
         return
     source, _, name = text.rpartition(":")
     if not ((source and name) or text.endswith(_WEIGHTS) or os.path.isdir(text)):
-        refuse("policy", _FORMS, text, nearest(text, _NAMES))
+        forms = ", ".join([*map(repr, names), _FORMS])
+        refuse("policy", forms, text, nearest(text, [*names, *_NAMES]))
 
 
 def _made_of(policy: Any, sampling: SamplingParams | None, requirement: str, name: str = "") -> Any:

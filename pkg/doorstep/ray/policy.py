@@ -11,7 +11,7 @@ from typing import Any, final
 
 from doorstep._arguments import refuse
 from doorstep.policy import Policy, load_policy
-from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.loading import AnyPolicy, check_name
 from doorstep.rollouts.failures import describe
 from doorstep.rollouts.request import check_policy
 
@@ -54,6 +54,8 @@ def load_for_ray(policy: Any) -> Any:
     if not isinstance(policy, (RayPolicy, str, os.PathLike)):
         hint = "publish() it: its weights are copied then"
         refuse("policy", "a text that load_policy() takes, or what publish() returned", policy, hint)
+    if isinstance(policy, (str, os.PathLike)):
+        check_name(os.fspath(policy))
     return policy
 
 

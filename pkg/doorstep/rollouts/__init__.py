@@ -3,7 +3,7 @@
 with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1024))) as engine:
     engine.submit([doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000)])
     for result in engine:
-        print(result.seed, result.returns)
+        print(result.request.seed, result.returns)
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from doorstep.rollouts.config import (
     PullController,
     RolloutConfig,
     RoundRobinController,
+    SchedulerConfig,
 )
 from doorstep.rollouts.controllers import register_controller
 from doorstep.rollouts.engine import RolloutEngine
@@ -30,6 +31,7 @@ from doorstep.rollouts.minari import write_minari
 from doorstep.rollouts.padding import pad_trajectories
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.schedulers import register_scheduler
 
 if TYPE_CHECKING:
     from doorstep.rollouts.dataset import TrajectoryDataset
@@ -49,9 +51,11 @@ __all__ = [
     "RolloutConfig",
     "RolloutEngine",
     "RoundRobinController",
+    "SchedulerConfig",
     "TrajectoryDataset",
     "pad_trajectories",
     "register_controller",
+    "register_scheduler",
     "write_minari",
 ]
 

@@ -158,21 +158,22 @@ class RequestWriter:
     Args:
         num_agents: of an episode.
         policies: numbers for their policies.
-        choose: the number of the replica that plays a request, or -1; None: the library chooses.
+        chosen: what gives a request the values of some fields of its record, by their names; None: the library does.
     """
 
     def __init__(
-        self, num_agents: int, policies: PolicyTable, choose: Callable[[EpisodeRequest], int] | None = None
+        self, num_agents: int, policies: PolicyTable, **chosen: Callable[[EpisodeRequest], float] | None
     ) -> None:
-        self._num_agents, self._policies, self._choose = num_agents, policies, choose
+        self._num_agents, self._policies = num_agents, policies
+        self._chosen = {name: choose for name, choose in chosen.items() if choose is not None}
         self._levels: weakref.WeakKeyDictionary[AnyLevel, Handle] = weakref.WeakKeyDictionary()
 
     def write(self, episodes: Episodes) -> WrittenRequests:
         requests = episodes.requests
         written = self._write_batch(requests) if isinstance(requests, RequestBatch) else self._write_all(requests)
         array = episodes.spread(written.array)
-        if self._choose is not None:
-            array["replica"] = [self._choose(episodes[index]) for index in range(len(episodes))]
+        for name, choose in self._chosen.items():
+            array[name] = [choose(episodes[index]) for index in range(len(episodes))]
         return written._replace(array=array)
 
     def _write_batch(self, batch: RequestBatch) -> WrittenRequests:

@@ -17,10 +17,11 @@ from doorstep.metrics.config import MetricsConfig
 
 @dataclass(frozen=True)
 class SchedulerConfig(PolymorphicConfig, NativeConfig):
-    """How replicas take requests that wait. Use one of its subclasses."""
+    """How replicas take requests that wait. Use one of its subclasses, or one of yours, see `register_scheduler()`."""
 
     registry = Registry("scheduler")
     kind = ConfigKind.SCHEDULER
+    native_type_of_others = "caller"
 
     # generated: ds_scheduler_config
     max_chunk: Annotated[
@@ -191,6 +192,7 @@ class RolloutConfig(NativeConfig):
         "Bytes at most of what these outputs record; a larger one waits alone.",
     ] = 268435456
     max_policies: Annotated[int, Integer(1, 1024), "Different policies that unanswered requests may have."] = 64
+    max_restarts: Annotated[int, Integer(0, 1000000), "Times that a replica is made again after it has failed."] = 3
     # end
     reward: Annotated[
         Rewards | None, RewardTerms(), "What agents are rewarded for, in place of the rewards of the levels."

@@ -7,14 +7,15 @@ from typing import Any, Protocol, TypeVar
 
 from doorstep._arguments import refuse
 from doorstep._configs import Implementations
-from doorstep.rollouts.config import ControllerConfig, PullController, RoundRobinController
+from doorstep.rollouts.config import ControllerConfig
 from doorstep.rollouts.request import EpisodeRequest
 
 
 class Controller(Protocol):
     """Chooses a replica for every request, when it is submitted.
 
-    The class is called with its config and the number of replicas. Its object is called by one thread at a time.
+    The class is called with its config and the number of replicas that the engine has at first. Its object is called by
+    one thread at a time.
     """
 
     def __call__(self, request: EpisodeRequest, /) -> int | None:
@@ -23,6 +24,7 @@ class Controller(Protocol):
 
 MakeController = TypeVar("MakeController", bound="Callable[[Any, int], Controller]")
 
+_OF_LIBRARY = ControllerConfig.registry.classes()
 _CONTROLLERS: Implementations[Callable[[Any, int], Controller]] = Implementations(ControllerConfig, "doorstep.rollouts")
 
 
@@ -60,9 +62,16 @@ def register_controller(config: type[ControllerConfig]) -> Callable[[MakeControl
     return _CONTROLLERS.register(config)
 
 
-def make_controller(config: ControllerConfig, num_replicas: int) -> Callable[[EpisodeRequest], int] | None:
-    """What chooses a replica, or -1, for a request; None for the library's own controllers."""
-    if isinstance(config, (PullController, RoundRobinController)):
+def make_controller(
+    config: ControllerConfig, num_replicas: int, num_now: Callable[[], int]
+) -> Callable[[EpisodeRequest], int] | None:
+    """What chooses a replica, or -1, for a request; None for the library's own controllers.
+
+    Args:
+        num_replicas: that the engine has at first.
+        num_now: tells how many numbers replicas have had.
+    """
+    if isinstance(config, _OF_LIBRARY):
         return None
     controller = _CONTROLLERS.find(config)(config, num_replicas)
 
@@ -70,8 +79,9 @@ def make_controller(config: ControllerConfig, num_replicas: int) -> Callable[[Ep
         number = controller(request)
         if number is None:
             return -1
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < num_replicas:
-            refuse("replica", f"0 to {num_replicas - 1} or None, as the controller chooses it", number)
+        is_number = isinstance(number, int) and not isinstance(number, bool)
+        if not is_number or (not 0 <= number < num_replicas and not 0 <= number < num_now()):
+            refuse("replica", f"0 to {num_now() - 1} or None, as the controller chooses it", number)
         return number
 
     return choose

@@ -10,7 +10,7 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError  # another one before Python 3.11
 from typing import Any, final
@@ -18,12 +18,14 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_text, refuse
 from doorstep._native import rollouts as native
+from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, DoorstepError, StateError
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native_rewards
 from doorstep.metrics.store import MetricsStore
+from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.answers import Answers
 from doorstep.rollouts.batch import Episodes, RequestBatch, RequestWriter, with_levels
 from doorstep.rollouts.callers import Callers
@@ -34,12 +36,14 @@ from doorstep.rollouts.controllers import make_controller
 from doorstep.rollouts.failures import FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
-from doorstep.rollouts.policies import PolicyTable, is_callable
+from doorstep.rollouts.policies import NamedPolicy, PolicyTable, is_callable
 from doorstep.rollouts.promises import Promises
 from doorstep.rollouts.readers import PROMISES, Readers
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import EpisodeRequest, check_policy
+from doorstep.rollouts.restarts import RestartLog
 from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.row_states import RowStates
+from doorstep.rollouts.schedulers import make_scheduler
 from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
 from doorstep.simulator import resolve_device
 
@@ -57,14 +61,17 @@ class Core:
         self, config: RolloutConfig, metrics: MetricsStore | None, levels: Sequence[AnyLevel], *, raises: bool
     ) -> None:
         self.config, self._levels = config, levels
-        choose = make_controller(config.controller, len(config.replica_devices))
+        key = make_scheduler(config.scheduler)
         resolved = config.replace(devices=tuple(map(resolve_device, config.replica_devices)))
         rewards = None if config.reward is None else to_native_rewards(config.reward)
         given = 0 if metrics is None else metrics.native_handle
         self.handle = native.EngineHandle(resolved.native_handle, rewards, given)
+        num_replicas = functools.partial(_num_replicas, self.handle)
+        replica = make_controller(config.controller, len(config.replica_devices), num_replicas)
         made = self.handle.metrics() if metrics is None else None
         self.metrics = metrics if made is None else MetricsStore._of(made, config.metrics.trace)
-        self._lock, submissions = threading.RLock(), Submissions()
+        self._lock = threading.RLock()
+        self._submissions = submissions = Submissions()
         self._failures = FailureTexts(functools.partial(_failure_of, self.handle))
         self.threads = OwnThreads()
         in_use = functools.partial(_policies_in_use, self._lock, submissions)
@@ -72,14 +79,16 @@ class Core:
         self._policies = PolicyTable(
             config.max_policies, config.simulator, in_use, functools.partial(_tell, self._native, states)
         )
-        tend = functools.partial(_tend, self._lock, submissions, self._native, self._policies)
+        restarts = RestartLog(self.handle, config.max_restarts)
+        tend = functools.partial(_tend, self._lock, submissions, self._native, self._policies, restarts)
         common = self.handle, self._failures, self.threads, tend
         self._submissions, self._readers = submissions, Readers(self.handle, self.threads)
         self.answers = Answers(*common, self._lock, submissions, self._readers, raises=raises)
         self.promises = Promises(*common, self._lock, submissions, self._readers, raises=raises)
         self._callers = Callers(*common, config.simulator, self._policies.__getitem__, states)
-        self._writer = RequestWriter(config.simulator.num_agents, self._policies, choose)
-        self._told_ends = 0  # of replicas, by warnings
+        self._writer = RequestWriter(config.simulator.num_agents, self._policies, replica=replica, key=key)
+        self._removed: set[int] = set()  # replicas
+        self._told_ends = 0  # of others, by warnings
         self.ending = False
         self.is_copy = False  # in a forked child
 
@@ -158,7 +167,7 @@ class Core:
 
     def _warn_of_ends(self) -> None:
         info = self.handle.info()
-        ends = info.num_replicas - info.num_playing
+        ends = info.num_replicas - info.num_playing - len(self._removed)
         if ends > self._told_ends and info.num_playing and not self.ending:
             self._told_ends = ends
             if (failure := _failure_of(self.handle)) is not None:
@@ -200,6 +209,59 @@ class Core:
     def has_ended(self) -> bool:
         """Or ends soon."""
         return self.ending or not self.num_playing
+
+    # ---- Replicas ----
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The numbers of those that have not ended and were not removed."""
+        numbers = range(self.handle.info().num_replicas)
+        return tuple(one for one in numbers if one not in self._removed and not self.handle.replica(one).has_ended)
+
+    def add_replica(self, simulator: SimulatorConfig) -> int:
+        self._check_open([])
+        self.config.replace(simulator=simulator)  # which checks it
+        resolved = simulator.replace(device=resolve_device(simulator.device))
+        return self.handle.add_replica(resolved.native_handle)
+
+    def remove_replica(self, number: int) -> None:
+        with self._lock:
+            self._check_open([])
+            others = set(self.replicas) - {number}
+            if len(others) == len(self.replicas):
+                refuse("number", f"that of a replica, {', '.join(map(str, others))}", number)
+            if not others:
+                raise StateError("the last replica cannot be removed", hint="add another one, or close the engine")
+            self._removed.add(number)
+            self.handle.end_replica(number)
+
+    # ---- Named policies ----
+
+    @property
+    def named_policies(self) -> Mapping[str, NamedPolicy]:
+        return self._policies.named
+
+    def name_policy(self, name: str, policy: AnyPolicy) -> None:
+        """The name stands for this policy, also in requests that wait."""
+        check_text("name", name)
+        check_policy(policy)
+        named = NamedPolicy(name, policy, self._policies.load(policy))
+        self._check_open([])
+        with self._lock:
+            if is_callable(named.loaded):
+                self._callers.start()
+            self._policies.set_name(named, self._replace_policy)
+
+    def forget_name(self, name: str) -> None:
+        """Requests that wait keep the policy."""
+        with self._lock:
+            others = dict(self._policies.named)
+            del others[name]
+            self._policies.named = others
+
+    def _replace_policy(self, number: int, by: int) -> None:
+        self._submissions.use_too(number, by)
+        self.handle.replace_policy(number, by)
 
     # ---- Waiting ----
 
@@ -243,18 +305,33 @@ def _tell(natives: NativePolicies, states: RowStates, number: int, policy: Any, 
         natives.give(number, policy, name)
 
 
-def _tend(lock: threading.RLock, submissions: Submissions, natives: NativePolicies, policies: PolicyTable) -> None:
-    """Looks after weights; policies of answered requests are kept alive no longer."""
-    if natives.renew_sometimes() or not submissions.unanswered:
+def _tend(
+    lock: threading.RLock,
+    submissions: Submissions,
+    natives: NativePolicies,
+    policies: PolicyTable,
+    restarts: RestartLog,
+) -> None:
+    """Looks after weights and replicas; policies of answered requests are kept alive no longer."""
+    is_time = natives.renew_sometimes()
+    if is_time:
+        restarts.write()
+    if is_time or not submissions.unanswered:
         with lock:
             policies.drop_unused()
 
 
+def _num_replicas(engine: native.EngineHandle) -> int:
+    """That it has had."""
+    return int(engine.info().num_replicas)
+
+
 def _failure_of(engine: native.EngineHandle) -> DoorstepError | None:
-    """Of the first replica that has failed."""
+    """Of the first replica that has failed and is not restarted."""
     for number in range(engine.info().num_replicas):
         try:
-            engine.check_replica(number)
+            if engine.replica(number).has_ended:
+                engine.check_replica(number)
         except DoorstepError as error:  # noqa: PERF203
             return error
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, final, overload
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._native._generated import MAX_REPLICAS
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
@@ -20,10 +21,12 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns
 from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
+from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.batch import RequestBatch, make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, watch_process
+from doorstep.rollouts.named_policies import NamedPolicies
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
 
@@ -44,10 +47,14 @@ class RolloutEngine:
 
     Any thread may call anything. Results come in the order in which episodes end; each depends on its request alone.
 
-    An episode fails if its policy raises, or returns something that is not actions, if a network gives NaN or infinity,
-    or if its replica dies. Reading its result then raises a StateError, in `run()`, `future().result()`, iteration,
-    `get_outputs()` and `get_records()`: after the results before it were read, and once. The exception's `result` is
-    the `EpisodeResult`, and its `__cause__` shows where the policy raised. The next call reads what follows.
+    An episode fails if its policy raises, or returns something that is not actions, or if a network gives NaN or
+    infinity. Reading its result then raises a StateError, in `run()`, `future().result()`, iteration, `get_outputs()`
+    and `get_records()`: after the results before it were read, and once. The exception's `result` is the
+    `EpisodeResult`, and its `__cause__` shows where the policy raised. The next call reads what follows.
+
+    A replica that fails is restarted, as often as the config's `max_restarts` allows, and a line about it is logged as
+    "doorstep.rollouts"; its episodes begin again, there or in other replicas. Episodes that the last replica leaves
+    fail.
 
     A policy, which the engine waits for, cannot wait for the engine: a call that would have to raises a StateError at
     once; so does one in a callback of a future.
@@ -105,7 +112,7 @@ class RolloutEngine:
 
     @property
     def native_handle(self) -> int:
-        """The ds_engine. Its config has the devices of its replicas."""
+        """The ds_engine. Its config has the devices of its first replicas."""
         return self._core.handle.value
 
     @property
@@ -139,6 +146,74 @@ class RolloutEngine:
         if self.metrics is None:
             raise StateError("this engine measures nothing", hint="make it with MetricsConfig(trace=100_000)")
         self.metrics.write_trace(path)
+
+    @property
+    def policies(self) -> MutableMapping[str, AnyPolicy]:
+        """Policies that requests name: set, replace and delete them by their names, each what `load_policy()` takes.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=16) as engine:
+        ...     engine.policies["opponent"] = "random"
+        ...     first = engine.run([doorstep.EpisodeRequest(policy=("trained", "opponent"), max_steps=20)])
+        ...     engine.policies["opponent"] = "idle"
+        ...     second = engine.run([doorstep.EpisodeRequest(policy=("trained", "opponent"), max_steps=20)])
+        >>> first[0].state_hash == second[0].state_hash
+        False
+
+        A policy that takes the place of another one plays the episodes that begin later, also those of requests that
+        wait, with the sampling that they were submitted with; episodes that are being played go on with the one before.
+        Requests that wait keep a policy whose name is deleted. A name goes before a text that `load_policy()` takes.
+        Metrics call a policy by its name.
+
+        Raises:
+            ArgumentError: on assignment: as `load_policy()` and `submit()`. A request with a name that is not there is
+                refused by `submit()`, which lists the names.
+            KeyError: there is no such name.
+            ClosedError: on assignment: the engine was closed.
+        """
+        return NamedPolicies(self._core)
+
+    # ---- Replicas ----
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The numbers of the replicas that play, as in `EpisodeResult.replica`."""
+        return self._core.replicas
+
+    def add_replica(self, **rules: Any) -> int:
+        """Adds a replica while the others play, and returns its number.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=16) as engine:
+        ...     number = engine.add_replica(num_worlds=4, num_threads=1)
+        ...     engine.replicas
+        (0, 1)
+
+        Args:
+            rules: fields of a `SimulatorConfig` in place of the engine's: `device`, `num_worlds` and `num_threads`.
+                Results do not depend on them.
+
+        Raises:
+            ArgumentError: a value is out of range; or results would depend on a field. The message names it.
+            ClosedError: the engine was closed.
+            StateError: the engine has had 256 replicas.
+            OutOfMemoryError, DeviceError: as `Simulator`.
+        """
+        return self._core.add_replica(self._config.simulator.replace(**rules))
+
+    def remove_replica(self, number: int) -> None:
+        """Ends a replica after the step that it makes. Its episodes wait again, and others play them from their
+        beginnings, with the same results.
+
+        Args:
+            number: one of `replicas`. It is not used again.
+
+        Raises:
+            ArgumentError: there is no such replica.
+            StateError: it is the last one.
+            ClosedError: the engine was closed.
+        """
+        self._core.remove_replica(check_integer("number", number, 0, MAX_REPLICAS - 1))
 
     # ---- Requests ----
 

@@ -67,6 +67,7 @@ class NativePolicies:
             for known in (self._with_weights, self._copies):
                 known.pop(number, None)
             self._failing.discard(number)
+            self._engine.replace_policy(number, number)
             self._engine.set_policy(number, PolicyKind.CALLER)
 
     def renew(self, policies: Mapping[int, Any]) -> None:

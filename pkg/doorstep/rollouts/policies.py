@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any, final
 
 from doorstep._arguments import refuse
@@ -16,13 +17,23 @@ from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
 from doorstep.policy import Policy, load_policy
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
-from doorstep.policy.loading import check_observations
+from doorstep.policy.loading import check_name, check_observations
 from doorstep.rollouts.request import check_policy
 
 BUILT_IN = {RandomPolicy: PolicyKind.RANDOM, IdlePolicy: PolicyKind.IDLE}
 
 _UNUSED = object()
 _NAME_LETTERS = 60
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NamedPolicy:
+    """What a name stands for, from one assignment to the next."""
+
+    name: str
+    given: Any
+    loaded: Any
 
 
 @final
@@ -52,6 +63,7 @@ class PolicyTable:
         self._policies: list[Any] = [_UNUSED] * most
         self._given: list[Any] = [_UNUSED] * most  # what requests have; kept, so that no other object has its identity
         self._numbers: dict[Any, int] = {}  # by identity
+        self.named: Mapping[str, NamedPolicy] = {}
 
     def __getitem__(self, number: int) -> Any:
         return self._policies[number]
@@ -65,14 +77,36 @@ class PolicyTable:
         return [self._number_of(one, held) for one in policy]
 
     def _number_of(self, policy: Any, held: set[int]) -> int:
-        key = _identity(policy)
+        named = self.named.get(policy) if isinstance(policy, str) else None
+        key = named or _identity(policy)
         number = self._numbers.get(key)
         if number is None:
-            loaded = self._load(policy)
-            check_observations(loaded, str(policy), self._observations)
-            number = self._give_number(key, policy, loaded, held)
+            number = self._give_number(key, policy, named.loaded if named else self.load(policy), held)
         held.add(number)
         return number
+
+    def load(self, given: Any) -> Any:
+        """The policy of what requests have, unless it is a name."""
+        if isinstance(given, str):
+            check_name(given, self.named)
+        loaded = self._load(given)
+        check_observations(loaded, str(given), self._observations)
+        return loaded
+
+    def set_name(self, named: NamedPolicy, replace: Callable[[int, int], None]) -> None:
+        """The name stands for this policy, also in requests that wait. replace: told the number that these have, and
+        that of the policy which plays them instead."""
+        in_use = self._in_use()
+        before = {
+            number
+            for key, number in self._numbers.items()
+            if isinstance(key, NamedPolicy) and key.name == named.name and number in in_use
+        }
+        if before:
+            number = self._give_number(named, named.name, named.loaded, before)
+            for other in before:
+                replace(other, number)
+        self.named = {**self.named, named.name: named}
 
     def _give_number(self, key: Any, given: Any, policy: Any, held: set[int]) -> int:
         """Ctrl-C may end it anywhere: then the policy has no number, or this one."""

@@ -13,7 +13,7 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 from doorstep.policy import Policy
-from doorstep.policy.loading import AnyPolicy, check_name, observed_by
+from doorstep.policy.loading import AnyPolicy, observed_by
 from doorstep.policy.sampling import SamplingParams, check_sampling
 
 Recorded: TypeAlias = Literal["actions", "observations", "stream", "trace"]
@@ -50,9 +50,10 @@ class EpisodeRequest:
             are no part of it. Policies with a memory begin with an empty one.
         n: how many episodes to play that differ in the random numbers of their policies only, each with a result, an id
             and a number of its own, `EpisodeResult.continuation`. The first of them is that of n = 1.
-        policy: chooses the actions: what `load_policy()` takes, if it observes "flat"; or a tuple of that, one for each
-            agent. Each engine loads an object once while requests have it, and a text once. The scripted policy plans
-            on the state of a simulator, which engines do not give: `doorstep.evaluate()` plays it.
+        policy: chooses the actions: a name in the engine's `policies`, or what `load_policy()` takes, if it observes
+            "flat"; or a tuple of that, one for each agent. Each engine loads an object once while requests have it, and
+            a text once. The scripted policy plans on the state of a simulator, which engines do not give:
+            `doorstep.evaluate()` plays it.
         sampling: how each `doorstep.Policy` chooses; None: as its own `sampling` says, which must then be the same for
             all of a tuple. Without a seed there, random numbers follow from that of the episode.
         max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length. With a
@@ -132,8 +133,7 @@ def check_policy(policy: Any) -> None:
         ArgumentError: it is nothing that chooses actions, or observes more than an engine gives.
     """
     if isinstance(policy, (str, os.PathLike)):
-        check_name(os.fspath(policy))
-        observed = "simulator" if policy == "scripted" else "flat"
+        observed = "simulator" if policy == "scripted" else "flat"  # engines have names of their own
     elif callable(policy) or (isinstance(policy, list) and policy and all(map(callable, policy))):
         observed = observed_by(policy)
     else:

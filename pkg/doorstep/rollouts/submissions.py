@@ -198,6 +198,12 @@ class Submissions:
         """The numbers of the policies of requests that have not been answered."""
         return frozenset().union(*(submission.policies for submission in self._by_number.values()))
 
+    def use_too(self, policy: int, other: int) -> None:
+        """Requests that have a policy may get another one, by its number."""
+        for submission in self._by_number.values():
+            if policy in submission.policies:
+                submission.policies |= {other}
+
     @property
     def unanswered(self) -> int:
         """Requests."""

@@ -1,7 +1,8 @@
 """A `RolloutEngine` and its metrics over HTTP.
 
 with doorstep.RolloutEngine(num_worlds=64) as engine:
-    serve(engine, {"random": "random"}, port=8000)  # until Ctrl-C
+    engine.policies["random"] = "random"
+    serve(engine, port=8000)  # until Ctrl-C
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,12 @@ _RECORDED = ("actions", "observations")
 _ARRAYS = ("returns", "max_y", "actions", "observations", "rewards", "last_observations")
 _NUMBERS = ("id", "reason", "length", "queued_seconds", "played_seconds", "replica", "error")
 
-# What clients name policies by, and what requests of the engine then have.
-Policies = Mapping[str, Any]
-
 
 # ---- Requests
 
 
-def requests_of(text: bytes, policies: Policies, most: int) -> list[EpisodeRequest]:
-    """The requests of a list, each an object with the fields of an `EpisodeRequest`.
+def requests_of(text: bytes, policies: Sequence[str], most: int) -> list[EpisodeRequest]:
+    """The requests of a list, each an object with the fields of an `EpisodeRequest`. policies: their names.
 
     Raises:
         ArgumentError: names the entry and the field, as `requests[3].seed`.
@@ -40,7 +37,7 @@ def requests_of(text: bytes, policies: Policies, most: int) -> list[EpisodeReque
     return [_request_of(f"requests[{i}]", entry, policies) for i, entry in enumerate(entries)]
 
 
-def _request_of(name: str, entry: Any, policies: Policies) -> EpisodeRequest:
+def _request_of(name: str, entry: Any, policies: Sequence[str]) -> EpisodeRequest:
     if not isinstance(entry, dict):
         refuse(name, "an object with fields of a doorstep.EpisodeRequest", entry)
     with within(name):
@@ -51,9 +48,9 @@ def _request_of(name: str, entry: Any, policies: Policies) -> EpisodeRequest:
         return EpisodeRequest(**{**entry, **_objects_of(entry, policies)})
 
 
-def _objects_of(entry: dict[str, Any], policies: Policies) -> dict[str, Any]:
+def _objects_of(entry: dict[str, Any], policies: Sequence[str]) -> dict[str, Any]:
     """The fields that are no numbers."""
-    objects: dict[str, Any] = {"policy": _policy_of(entry.get("policy", next(iter(policies))), policies)}
+    objects: dict[str, Any] = {"policy": _policy_of(entry.get("policy", next(iter(policies), None)), policies)}
     if entry.get("level") is not None:
         objects["level"] = level_from("level", entry["level"])
     if entry.get("sampling") is not None:
@@ -66,13 +63,13 @@ def _objects_of(entry: dict[str, Any], policies: Policies) -> dict[str, Any]:
     return {**objects, "record": tuple(names)}
 
 
-def _policy_of(named: Any, policies: Policies) -> Any:
+def _policy_of(named: Any, policies: Sequence[str]) -> Any:
     if isinstance(named, list):
         return tuple(_policy_of(one, policies) if isinstance(one, str) else _refuse(one, policies) for one in named)
-    return policies[named] if isinstance(named, str) and named in policies else _refuse(named, policies)
+    return named if isinstance(named, str) and named in policies else _refuse(named, policies)
 
 
-def _refuse(named: Any, policies: Policies) -> Any:
+def _refuse(named: Any, policies: Sequence[str]) -> Any:
     refuse("policy", f"{', '.join(map(repr, policies))}, or a list of these, one for each agent", named)
 
 

@@ -7,20 +7,17 @@ import contextlib
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeAlias, final
 
-from doorstep._arguments import check_integer, check_text, refuse
-from doorstep._configs.checked import within
+from doorstep._arguments import check_integer, refuse
 from doorstep._native import VERSION_STRING
 from doorstep._optional import missing
 from doorstep.errors import ArgumentError, ClosedError, OutOfMemoryError, StateError
-from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutEngine
-from doorstep.rollouts.request import check_policy
 from doorstep.serve.guard import Guard, RefusedError
-from doorstep.serve.messages import Policies, error_line, error_of, requests_of, result_line
+from doorstep.serve.messages import error_line, error_of, requests_of, result_line
 
 try:
     from aiohttp import web
@@ -45,7 +42,6 @@ _http_log.setLevel(logging.CRITICAL)  # of clients' mistakes, which would fill i
 
 def serve(
     engine: RolloutEngine,
-    policies: Mapping[str, AnyPolicy],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -55,35 +51,32 @@ def serve(
     """Offers an engine over HTTP until Ctrl-C or SIGTERM, in the main thread. The engine stays open.
 
     `POST /episodes` takes a JSON list of objects with the fields of an `EpisodeRequest`, and streams a line of JSON for
-    each result, in the order in which episodes end; `index` is the place of its request in the list. Clients name
-    policies; they send no functions and no paths. A client that disconnects cancels its requests. `GET /metrics` is
-    the engine's metrics as Prometheus reads them, `GET /info` its config, policies and limits.
+    each result, in the order in which episodes end; `index` is the place of its request in the list. Clients name the
+    engine's `policies`, which may change meanwhile; they send no functions and no paths. A client that disconnects
+    cancels its requests. `GET /metrics` is the engine's metrics as Prometheus reads them, `GET /info` its config,
+    policies and limits.
 
     Errors are JSON, `{"error": {"type", "message", "argument"}}`: 400 for requests that are refused, 401 and 403 for
     callers, 413 for a body of more than 8 MiB, 429 with `Retry-After` while 4,096 episodes are being answered, 503
     where the engine has ended. An error after the first line is the last line.
 
     Args:
-        engine: that plays.
-        policies: that clients may ask for, by the names that they have for clients; the first is played where a request
-            has no policy.
+        engine: that plays. The first of its `policies` is played where a request has none.
         host: where it listens.
         port: 0 chooses a free one.
         token: that clients must send, as `Authorization: Bearer TOKEN`; at least 16 characters. None: no token.
         on_start: called with the URL when clients can connect.
 
     Raises:
-        ArgumentError: there is no policy, an engine cannot play one, or other machines reach the host and there is no
-            token.
+        ArgumentError: the engine has no named policies, or other machines reach the host and there is no token.
         LibraryError: aiohttp is missing: pip install "doorstep[serve]".
         OSError: the address cannot be used.
     """
-    asyncio.run(run_server(engine, policies, host, port, token, on_start))
+    asyncio.run(run_server(engine, host, port, token, on_start))
 
 
 async def run_server(
     engine: RolloutEngine,
-    policies: Mapping[str, AnyPolicy],
     host: str,
     port: int,
     token: str | None,
@@ -93,7 +86,9 @@ async def run_server(
     """As `serve()`; stop: ends it too."""
     if not isinstance(engine, RolloutEngine):
         refuse("engine", "a doorstep.RolloutEngine", engine)
-    guard, offer = Guard(host, token), _Offer(engine, _checked(policies))
+    if not engine.policies:
+        refuse("engine", "one with named policies", engine, "set them first: engine.policies[\"random\"] = \"random\"")
+    guard, offer = Guard(host, token), _Offer(engine)
     check_integer("port", port, 0, 65535)
     application = web.Application(client_max_size=MOST_BYTES)
     application.router.add_route("*", "/{path:.*}", _answering(guard, offer))
@@ -116,16 +111,6 @@ async def run_server(
     finally:
         offer.end()
         await runner.cleanup()
-
-
-def _checked(policies: Any) -> Policies:
-    if not isinstance(policies, Mapping) or not policies:
-        refuse("policies", "a mapping of names to policies, at least one", policies)
-    for name, policy in policies.items():
-        check_text("policies", name)
-        with within(f"policies[{name!r}]"):
-            check_policy(policy)
-    return dict(policies)
 
 
 @contextlib.asynccontextmanager
@@ -178,8 +163,8 @@ def _answering(guard: Guard, offer: _Offer) -> _Handler:
 class _Offer:
     """What the server does for those that are let in."""
 
-    def __init__(self, engine: RolloutEngine, policies: Policies) -> None:
-        self._engine, self._policies = engine, policies
+    def __init__(self, engine: RolloutEngine) -> None:
+        self._engine = engine
         self._most = min(MOST_EPISODES, engine.config.queue_capacity)
         self._in_flight = 0  # episodes
         self._streams: set[_Stream] = set()
@@ -202,13 +187,14 @@ class _Offer:
         return web.json_response({
             "doorstep": VERSION_STRING,
             "config": self._engine.config.to_dict(),
-            "policies": list(self._policies),
+            "policies": list(self._engine.policies),
             "in_flight": self._in_flight,
             "limits": {"in_flight": self._most, "body_bytes": MOST_BYTES},
         })
 
     async def play(self, request: web.Request) -> Any:
-        asked = await asyncio.to_thread(requests_of, await _body_of(request), self._policies, self._most)
+        policies = list(self._engine.policies)
+        asked = await asyncio.to_thread(requests_of, await _body_of(request), policies, self._most)
         if self._is_ending:
             raise ClosedError("this server is ending", hint="send the requests to another one")
         if self._in_flight + len(asked) > self._most:
@@ -250,7 +236,7 @@ class _Stream:
         try:
             self._futures = await asyncio.shield(submitting)
         except asyncio.CancelledError:
-            submitting.add_done_callback(lambda task: None if task.exception() else _cancel(task.result()))
+            submitting.add_done_callback(_cancel_submitted)
             raise
         loop = asyncio.get_running_loop()
         for index, future in enumerate(self._futures):
@@ -286,6 +272,11 @@ class _Stream:
 
     def cancel(self) -> None:
         _cancel(self._futures)
+
+
+def _cancel_submitted(submitting: asyncio.Task[list[Future[EpisodeResult]]]) -> None:
+    if not submitting.cancelled() and submitting.exception() is None:  # it is cancelled where the loop ends
+        _cancel(submitting.result())
 
 
 def _cancel(futures: list[Future[EpisodeResult]]) -> None:

@@ -1,28 +1,94 @@
-"""Type tags and the classes that they choose; controllers of users."""
+"""Type tags and the classes that they choose; schedulers and controllers of users."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep._configs import Integer
 from doorstep._native import _generated as native
 from doorstep.errors import ArgumentError
 from doorstep.policy.sampling import SamplerConfig, SamplingParams
-from doorstep.rollouts import ControllerConfig, register_controller
-from doorstep.rollouts.config import SchedulerConfig
+from doorstep.rollouts import ControllerConfig, SchedulerConfig, register_controller, register_scheduler
 
 pytestmark = pytest.mark.usefixtures("undone_registrations")
 
 
 def test_every_scheduler_and_controller_of_the_library_has_a_class() -> None:
-    assert list(SchedulerConfig.registry) == [member.name.lower() for member in native.Scheduler]
+    of_library = [member.name.lower() for member in native.Scheduler if member != native.Scheduler.CALLER]
+    assert list(SchedulerConfig.registry) == of_library
     assert list(ControllerConfig.registry) == ["pull", "round_robin"]
     assert list(SamplerConfig.registry) == ["categorical"]
     assert SamplerConfig.from_dict({"type": "categorical", "top_p": 0.5}) == SamplingParams(top_p=0.5)
+
+
+def test_a_scheduler_of_the_users_orders_requests() -> None:
+    @dataclass(frozen=True)
+    class TagsConfig(SchedulerConfig):
+        type: ClassVar[str] = "tags"
+        sign: Annotated[int, Integer(-1, 1), "1: the smallest tag first."] = 1
+
+    keys: list[int] = []
+
+    @register_scheduler(TagsConfig)
+    class Tags:
+        def __init__(self, config: TagsConfig) -> None:
+            self.config = config
+
+        def __call__(self, request: EpisodeRequest) -> float:
+            keys.append(request.tag)
+            return self.config.sign * request.tag / 1000
+
+    config = RolloutConfig.from_dict({"simulator": {"num_worlds": 1}, "scheduler": {"type": "tags", "sign": -1}})
+    assert config.scheduler == TagsConfig(sign=-1)
+    part = config._handle().part(native.ConfigKind.SCHEDULER)
+    assert part.struct().type == native.Scheduler.CALLER
+    tags = [3, 1, 4, 1, 5, 9, 2, 6]
+    all_wait = threading.Event()
+
+    def hold(observations: NDArray[Any]) -> NDArray[Any]:
+        all_wait.wait()
+        return np.zeros((len(observations), 4), np.int32)
+
+    with RolloutEngine(config) as engine:
+        engine.submit(EpisodeRequest(policy=hold, tag=100, max_steps=1))
+        ids = engine.submit([EpisodeRequest(tag=tag, max_steps=2) for tag in tags])
+        ids += engine.submit_batch(range(3), tag=4, max_steps=2).tolist()
+        assert keys == [100, *tags, 4, 4, 4]  # once each
+        all_wait.set()
+        results = list(engine)
+    assert [result.request.tag for result in results[1:]] == [9, 6, 5, 4, 4, 4, 4, 3, 2, 1, 1]
+    equal = [result.id for result in results if result.request.tag == 4]
+    assert equal == [ids[2], *ids[8:]]  # in the order of their submission
+
+
+def test_schedulers_must_fit() -> None:
+    @dataclass(frozen=True)
+    class Unregistered(SchedulerConfig):
+        type: ClassVar[str] = "unregistered"
+
+    with pytest.raises(ArgumentError, match=r"no class is registered for.*doorstep.rollouts.register_scheduler"):
+        RolloutEngine(RolloutConfig(SimulatorConfig(1), scheduler=Unregistered()))
+
+    @register_scheduler(Unregistered)
+    class SeedChooses:
+        def __init__(self, config: object) -> None: ...
+        def __call__(self, request: EpisodeRequest) -> Any:
+            return {0: None, 1: float("nan"), 2: "first", 3: True, 4: 10**400, 5: float("inf")}[request.seed]
+
+    with RolloutEngine(RolloutConfig(SimulatorConfig(1), scheduler=Unregistered())) as engine:
+        for seed in range(6):
+            with pytest.raises(ArgumentError, match=r"^key is .*it must be a finite number"):
+                engine.submit([EpisodeRequest(seed=seed)])
+        with pytest.raises(KeyError):
+            engine.submit(EpisodeRequest(seed=6))
+        assert engine.outstanding == 0
 
 
 def test_a_controller_of_the_users_chooses_replicas() -> None:

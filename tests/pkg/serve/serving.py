@@ -83,13 +83,16 @@ class Served:
 
 @contextlib.contextmanager
 def served(engine: RolloutEngine, policies: Any, host: str = "127.0.0.1", token: str | None = None) -> Iterator[Served]:
-    """A server that ends with the block."""
+    """A server of an engine with these named policies, None: its own, which ends with the block."""
+    if policies is not None:
+        engine.policies.clear()
+        engine.policies.update(policies)
     started: queue.Queue[Any] = queue.Queue()
 
     async def run() -> None:
         stop = asyncio.Event()
         ends = asyncio.get_running_loop(), stop
-        await run_server(engine, policies, host, 0, token, lambda url: started.put((url, *ends)), stop)
+        await run_server(engine, host, 0, token, lambda url: started.put((url, *ends)), stop)
 
     thread = threading.Thread(target=lambda: _run(run, started))
     thread.start()

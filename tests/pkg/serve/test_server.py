@@ -86,6 +86,21 @@ def test_results_are_streamed_when_their_episodes_end(engine: RolloutEngine) -> 
         assert b'"reason": "time"' in line
 
 
+def test_clients_name_the_policies_that_the_engine_has_now(engine: RolloutEngine) -> None:
+    asked = [{"seed": 5, "max_steps": 20}, {"seed": 5, "max_steps": 20, "policy": "it"}]
+    with served(engine, {"random": "random", "it": "idle"}) as at:
+        before = at.play(asked)
+        engine.policies["it"] = "random"
+        after = at.play(asked)
+        assert before[0]["state_hash"] == after[0]["state_hash"] == after[1]["state_hash"] != before[1]["state_hash"]
+        del engine.policies["it"]
+        status, error = at.refusal("POST", "/episodes", asked)
+        assert (status, error["argument"]) == (400, "requests[1].policy")
+        assert "'random'" in error["message"]
+        engine.policies.clear()
+        assert at.refusal("POST", "/episodes", asked[:1])[0] == 400
+
+
 def test_metrics_are_those_of_the_engine(engine: RolloutEngine) -> None:
     with served(engine, POLICIES) as at:
         at.play([{"max_steps": 3}] * 5)
@@ -231,9 +246,10 @@ def test_a_token_is_needed_where_there_is_one(engine: RolloutEngine) -> None:
 
 
 def test_other_machines_need_a_token(engine: RolloutEngine) -> None:
+    engine.policies.update(POLICIES)
     for host in ("0.0.0.0", "::", "localhost.example", "192.168.1.1"):
         with pytest.raises(doorstep.ArgumentError, match="--token-file"):
-            serve(engine, POLICIES, host=host)
+            serve(engine, host=host)
     with served(engine, POLICIES, host="0.0.0.0", token=TOKEN) as at:
         assert at.call("GET", "/info", Authorization=f"Bearer {TOKEN}", Host="machine.example")[0] == 200
         assert at.refusal("GET", "/info", Host="machine.example")[0] == 401
@@ -241,11 +257,6 @@ def test_other_machines_need_a_token(engine: RolloutEngine) -> None:
 
 def test_bad_arguments_are_refused(engine: RolloutEngine) -> None:
     bad: list[dict[str, Any]] = [
-        {"policies": {}},
-        {"policies": ["random"]},
-        {"policies": {1: "random"}},
-        {"policies": {"scripted": "scripted"}},
-        {"policies": {"wrong": "randm"}},
         {"host": ""},
         {"host": None},
         {"port": -1},
@@ -256,10 +267,13 @@ def test_bad_arguments_are_refused(engine: RolloutEngine) -> None:
         {"token": b"0123456789abcdef"},
         {"engine": None},
     ]
+    with pytest.raises(doorstep.ArgumentError, match=r"engine is .*it must be one with named policies"):
+        serve(engine)
+    engine.policies["random"] = "random"
     for change in bad:
-        arguments = {"engine": engine, "policies": POLICIES, **change}
+        arguments = {"engine": engine, **change}
         with pytest.raises(doorstep.ArgumentError, match=next(iter(change))):
-            serve(arguments.pop("engine"), arguments.pop("policies"), **arguments)
+            serve(arguments.pop("engine"), **arguments)
 
 
 # ---- Limits, clients that go, ends
@@ -324,8 +338,9 @@ def test_the_end_of_the_server_is_the_last_line_of_a_stream(engine: RolloutEngin
 
 def test_an_engine_that_was_closed_is_unavailable() -> None:
     engine = RolloutEngine(SimulatorConfig(1, num_threads=1))
+    engine.policies["random"] = "random"
     engine.close()
-    with served(engine, POLICIES) as at:
+    with served(engine, None) as at:
         status, error = at.refusal("POST", "/episodes", [{}])
         assert (status, error["type"]) == (503, "ClosedError")
         assert at.call("GET", "/metrics")[0] == 200
@@ -333,4 +348,4 @@ def test_an_engine_that_was_closed_is_unavailable() -> None:
 
 def test_a_port_that_is_taken_is_an_error(engine: RolloutEngine) -> None:
     with served(engine, POLICIES) as at, pytest.raises(OSError, match=str(at.port)):
-        serve(engine, POLICIES, port=at.port)
+        serve(engine, port=at.port)
