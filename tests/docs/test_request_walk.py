@@ -6,7 +6,8 @@ import re
 
 from tests.docs.pages import DOCS, ROOT
 
-SECTION = (DOCS / "developers" / "policies_and_rollouts.md").read_text("utf-8").partition("### The walk of a request")[2]
+PAGE = (DOCS / "developers" / "policies_and_rollouts.md").read_text("utf-8")
+SECTION = PAGE.partition("### The walk of a request")[2]
 DRAWING = SECTION.split("```")[1]
 STEPS = [
     (file, function)
