@@ -23,6 +23,7 @@ import doorstep
 from doorstep._native import rollouts as native
 from doorstep.metrics import MetricsConfig
 from doorstep.rollouts import RolloutConfig
+from doorstep.rollouts.readers import CALLS
 
 MOST_STEPS = 200  # of a request; at least 1
 METRICS = {"off": MetricsConfig(enabled=False), "on": MetricsConfig(), "trace": MetricsConfig(trace=1 << 16)}
@@ -129,11 +130,11 @@ def native_requests_per_second(count: int) -> float:
 
     def pass_through() -> None:
         engine = native.EngineHandle(config.native_handle, None, 0)
-        native.SubmitCall(engine, array).run(None)
+        native.SubmitCall(engine, array).run(None, lambda: None)
         engine.close()
         engine.join(None)
-        while engine.info().outputs:
-            native.TakeCall(engine, 4096).run(0.0)
+        while engine.info().outputs[CALLS]:
+            native.TakeCall(engine, CALLS, 4096).run(0.0)
 
     pass_through()
     return count / seconds(pass_through, time.process_time)

@@ -105,7 +105,7 @@ def test_futures_of_many_requests_are_those_of_each() -> None:
         each = [engine.future(request).result(30) for request in requests]
         together = [future.result(30) for future in engine.future(requests)]
         assert_equal_results(together, each)
-        steps = [request.max_steps for request in requests]
+        steps = [request.max_steps or 200 for request in requests]
         seeds = [request.seed for request in requests]
         batch = [future.result(30) for future in engine.future_batch(seeds, max_steps=steps, record="actions")]
         assert_equal_results(batch, each)
@@ -139,7 +139,7 @@ def test_steps_of_futures_cannot_be_streamed() -> None:
         with pytest.raises(doorstep.ArgumentError, match="'stream'"):
             engine.future_batch(range(3), record="stream")
         with pytest.raises(doorstep.ArgumentError, match="request is 3"):
-            engine.future(3)  # type: ignore[arg-type]
+            engine.future(3)  # type: ignore[call-overload]
 
 
 def test_coroutines_await_results() -> None:
