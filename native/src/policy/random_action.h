@@ -7,6 +7,10 @@
 
 namespace doorstep {
 
+// The logarithm of the probability of each action that is drawn: 1 / 320.
+constexpr float kRandomLogProb = -5.76832100f;
+static_assert(kActionSizes[0] * kActionSizes[1] * kActionSizes[2] * kActionSizes[3] == 320);
+
 // The digits of a random fraction, each to the base of its component. step: added to the key's.
 DS_INLINE void choose_randomly(const ds_sampling_key& key, uint32_t step, int32_t* action) {
     const RandomKey random = split({key.key[0], key.key[1]}, key.step + step, key.agent);

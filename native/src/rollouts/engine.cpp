@@ -1,5 +1,6 @@
 #include "rollouts/engine.h"
 
+#include <algorithm>
 #include <new>
 
 #include "exec/cpu/threads.h"
@@ -23,6 +24,13 @@ ds_status make_queue(const QueueRules& rules, const Ref<MetricsStore>& metrics, 
     return *queue ? DS_STATUS_OK : fail_memory();
 }
 
+// Whether a replica does.
+bool plays_on_device(const ds_rollout_config& rollout, const ds_simulator_config& simulator) {
+    if (rollout.num_devices == 0) return simulator.device_kind == DS_DEVICE_CUDA;
+    return std::any_of(rollout.devices, rollout.devices + rollout.num_devices,
+                       [](const ds_device& device) { return device.kind == DS_DEVICE_CUDA; });
+}
+
 }  // namespace
 
 QueueRules rules_of(const Config& config) {
@@ -30,6 +38,7 @@ QueueRules rules_of(const Config& config) {
     return {
         .scheduler = config.part(DS_CONFIG_SCHEDULER)->scheduler(),
         .plays_levels = simulator.max_levels > 0,
+        .plays_on_device = plays_on_device(config.rollout(), simulator),
         .num_agents = simulator.num_agents,
         .num_policies = config.rollout().max_policies,
         .capacity = config.rollout().queue_capacity,

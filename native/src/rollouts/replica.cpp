@@ -15,8 +15,6 @@
 namespace doorstep {
 namespace {
 
-constexpr int64_t kActionBytes = kActionComponents * sizeof(int32_t);
-
 // The longest sleep of a replica that has nothing to do, nanoseconds.
 constexpr int64_t kLongestSleep = 50'000'000;
 
@@ -57,7 +55,8 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
       num_inputs_(simulator->simulation().flat.size),
       time_left_(place_of(DS_OBSERVATION_PART_steps_remaining, simulator->simulation().flat.parts,
                           static_cast<int>(num_agents_))),
-      on_host_(simulator->config().device_kind == DS_DEVICE_CPU) {
+      on_host_(simulator->config().device_kind == DS_DEVICE_CPU),
+      records_(num_worlds_, num_agents_, num_inputs_) {
     DS_ASSERT(num_inputs_ > 0 && !simulator->config().auto_reset);
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
@@ -77,7 +76,7 @@ ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& p
 }
 
 bool Replica::take_memory() {
-    if (!take_array(&played_, num_worlds_) || !take_array(&records_, num_worlds_) || !take_array(&free_worlds_, num_worlds_) ||
+    if (!take_array(&played_, num_worlds_) || !records_.take_memory() || !take_array(&free_worlds_, num_worlds_) ||
         !take_array(&starts_, num_worlds_) || !take_array(&ended_, num_worlds_) ||
         !take_array(&nonfinite_, num_rows()) ||
         !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
@@ -172,7 +171,7 @@ ds_failure_cause Replica::adopt(int64_t index, const GivenPolicy& given) {
     const bool needs_device = policy && policy->device_kind() == DS_DEVICE_CUDA;
     if (needs_device && (on_host_ || policy->device_index() != config.device_index)) return DS_CAUSE_DEVICE;
     PolicySlot& before = policies_[index];
-    PolicySlot slot = {given.kind, policy, given.cause, {}, 0, false, before.asked, before.asked_ns, before.num_to_ask};
+    PolicySlot slot = {given.kind, policy, given.cause, {}, 0, given.version, false, before.asked, before.asked_ns, before.num_to_ask};
     if (policy && !needs_device) {
         const int64_t size = policy->state_size();
         if (size > 0 && size != before.state_size) {
@@ -369,7 +368,7 @@ void Replica::start_in(int64_t world, Request* request, int64_t now_ns) {
     played.has_acted = false;
     played.num_awaited = 0;
     std::copy_n(asked.policies, num_agents_, played.policies);
-    records_[world].clear();
+    if (!records_.begin(world, asked.record, largest_state(world))) mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     rows_changed_ = true;
     starts_[world] = {request->level ? &request->level->level : nullptr, static_cast<uint32_t>(asked.seed),
                       static_cast<int32_t>(asked.max_steps)};
@@ -452,6 +451,7 @@ ds_status Replica::act() {
         PolicySlot& slot = policies_[policy];
         if (rows == 0 || slot.on_device) continue;
         const int64_t start = recorder_ ? monotonic_ns() : 0;
+        note_rows(policy, rows_.get() + first, rows);
         switch (slot.kind) {
         case DS_POLICY_CALLER: note_to_ask(first, rows); continue;
         case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); continue;
@@ -486,6 +486,8 @@ ActCall Replica::native_call(const PolicySlot& slot, int64_t first, int64_t rows
     call.keys = keys_.get();
     call.actions = actions_;
     call.nonfinite = nonfinite_.get();
+    call.log_probs = records_.log_probs();
+    call.values = records_.values();
     return call;
 }
 
@@ -691,31 +693,25 @@ ds_status Replica::step() {
 
 void Replica::record_steps() {
     for (int64_t world = 0; world < num_worlds_; ++world) {
-        if (ready_[world] && !ended_[world] && played_[world].recorded) record_step(world);
+        if (!ready_[world] || ended_[world] || !played_[world].recorded) continue;
+        if (!records_.add_step(world, observations_, actions_)) mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     }
 }
 
-int64_t Replica::row_bytes(const PlayedEpisode& played) const {
-    const int64_t observed = played.records(DS_RECORD_OBSERVATIONS) ? (num_inputs_ + 1) * 4 : 0;
-    return num_agents_ * (kActionBytes + observed);
+void Replica::note_rows(int64_t policy, const int32_t* rows, int64_t count) {
+    const PolicySlot& slot = policies_[policy];
+    const bool has_states = slot.kind == DS_POLICY_NATIVE && slot.native->state_size() > 0;
+    const float* states = has_states ? reinterpret_cast<const float*>(slot.states.data()) : nullptr;
+    records_.note({rows, count, slot.kind, slot.version, states, slot.state_size});
 }
 
-// Everything but the rewards, which are not known yet.
-void Replica::record_step(int64_t world) {
-    PlayedEpisode& played = played_[world];
-    char* to = records_[world].add_row(row_bytes(played));
-    if (!to) return mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
-    const int64_t row = world * num_agents_;
-    const size_t action_bytes = static_cast<size_t>(num_agents_ * kActionBytes);
-    memcpy(to, actions_ + row * kActionComponents, action_bytes);
-    if (!played.records(DS_RECORD_OBSERVATIONS)) return;
-    memcpy(to + action_bytes, observations_ + row * num_inputs_, static_cast<size_t>(observation_bytes()));
-}
-
-void Replica::record_rewards(int64_t world) {
-    if (!played_[world].records(DS_RECORD_OBSERVATIONS)) return;
-    const int64_t bytes = num_agents_ * static_cast<int64_t>(sizeof(float));
-    memcpy(records_[world].end(bytes), rewards_ + world * num_agents_, static_cast<size_t>(bytes));
+int64_t Replica::largest_state(int64_t world) const {
+    int64_t largest = 0;
+    for (int64_t agent = 0; agent < num_agents_; ++agent) {
+        const PolicySlot& slot = policies_[played_[world].policies[agent]];
+        if (slot.kind == DS_POLICY_NATIVE) largest = std::max(largest, slot.native->state_size());
+    }
+    return largest;
 }
 
 void Replica::mark_ends() {
@@ -725,7 +721,7 @@ void Replica::mark_ends() {
         const int64_t row = world * num_agents_;
         ++played.length;
         played.has_acted = false;
-        record_rewards(world);
+        records_.add_rewards(world, rewards_);
         if (terminations_[row]) mark(world, DS_EPISODE_GOAL);
         else if (truncations_[row]) mark(world, DS_EPISODE_TIME);
     }
@@ -771,9 +767,7 @@ ds_status Replica::stream_steps() {
     for (int64_t world = 0; world < num_worlds_; ++world) {
         PlayedEpisode& played = played_[world];
         if (!played.request || !played.records(DS_RECORD_STREAM) || played.length <= played.request->streamed) continue;
-        const int64_t bytes = row_bytes(played);
-        const Ref<OutputMemory> memory = OutputMemory::copy(records_[world].end(bytes), bytes);
-        if (!played.records(DS_RECORD_ACTIONS | DS_RECORD_OBSERVATIONS)) records_[world].clear();
+        const Ref<OutputMemory> memory = records_.last_step(world);
         if (!memory) {
             mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
             continue;
@@ -783,6 +777,7 @@ ds_status Replica::stream_steps() {
         output.told.started_ns = played.started_ns;
         output.told.replica = number_;
         output.told.world = static_cast<int32_t>(world);
+        output.told.state_size = records_.state_size(world);
         memory->tell(&output.told);
         output.data = memory;
         finished_[num_new_outputs_ - 1] = {played.request, played.length};
@@ -840,25 +835,24 @@ ds_status Replica::push_results(int64_t start_ns) {
     return DS_STATUS_OK;
 }
 
-// The observations after the last step, behind the rows of the steps.
+// What there is after the last step, behind the rows of the steps.
 ds_status Replica::record_ends() {
     bool are_read = false;
     for (int64_t world = 0; world < num_worlds_; ++world) {
         const PlayedEpisode& played = played_[world];
-        if (!ended_[world] || !played.records(DS_RECORD_OBSERVATIONS) || played.length == 0) continue;
-        if (!are_read) {
-            if (device_) {
-                if (const ds_status status = read_tensor(DS_TENSOR_observations, observations_)) return status;
-            }
+        if (!ended_[world] || !played.records(kStepRecords) || played.length == 0) continue;
+        if (!are_read && device_ && played.records(DS_RECORD_OBSERVATIONS)) {
+            if (const ds_status status = read_tensor(DS_TENSOR_observations, observations_)) return status;
             are_read = true;
         }
-        show_time_left(world);
-        if (char* to = records_[world].add_row(observation_bytes())) {
-            memcpy(to, observations_ + world * num_agents_ * num_inputs_, static_cast<size_t>(observation_bytes()));
-        } else {
-            mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
-            records_[world].clear();
+        if (played.records(DS_RECORD_OBSERVATIONS)) show_time_left(world);
+        for (int64_t agent = 0; !played.has_acted && agent < num_agents_; ++agent) {
+            const int32_t row = static_cast<int32_t>(world * num_agents_ + agent);
+            note_rows(played.policies[agent], &row, 1);
         }
+        if (records_.add_end(world, observations_)) continue;
+        mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+        records_.clear(world);
     }
     return DS_STATUS_OK;
 }
@@ -868,10 +862,8 @@ Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
     const bool met_trouble = simulator_->config().strict && summary.met_trouble;
     if (met_trouble && ended_[world] != 1 + DS_EPISODE_FAILED) mark(world, DS_EPISODE_FAILED, DS_CAUSE_SIMULATION);
     Ref<OutputMemory> recorded;
-    if (played.records(DS_RECORD_ACTIONS | DS_RECORD_OBSERVATIONS) && played.length > 0 && records_[world].bytes() > 0) {
-        const int64_t behind = played.records(DS_RECORD_OBSERVATIONS) ? observation_bytes() : 0;
-        DS_ASSERT(records_[world].bytes() == played.length * row_bytes(played) + behind);
-        recorded = OutputMemory::copy(records_[world].data(), records_[world].bytes());
+    if (played.records(kStepRecords) && played.length > 0 && !records_.is_empty(world)) {
+        recorded = records_.all(world, played.length);
         if (!recorded) mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     }
     Output output = make_output(*played.request, DS_OUTPUT_RESULT, num_agents_);
@@ -881,6 +873,7 @@ Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
     output.told.started_ns = played.started_ns;
     output.told.replica = number_;
     output.told.world = static_cast<int32_t>(world);
+    output.told.state_size = records_.state_size(world);
     output.told.state_hash = played.length > 0 ? summary.hash : 0;
     const size_t bytes = static_cast<size_t>(num_agents_) * sizeof(float);
     memcpy(output.told.returns, summary.progress.returns, bytes);

@@ -9,7 +9,7 @@
 #include "rollouts/policy_table.h"
 #include "rollouts/replica_recorder.h"
 #include "rollouts/row_desk.h"
-#include "rollouts/step_record.h"
+#include "rollouts/step_records.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {
@@ -36,6 +36,7 @@ struct PolicySlot {
     int64_t cause;         // of the kind FAILING
     Pages states;          // of a recurrent policy on the host: a row of state_size floats per agent of all worlds
     int64_t state_size;
+    int32_t version;
     bool on_device;        // in DeviceRows
     Ref<AskedRows> asked;  // that a caller has; others wait until they are back
     int64_t asked_ns;      // when that was
@@ -127,8 +128,8 @@ private:
     // ---- Step
     void find_ready();
     void record_steps();
-    void record_step(int64_t world);
-    void record_rewards(int64_t world);
+    void note_rows(int64_t policy, const int32_t* rows, int64_t count);
+    int64_t largest_state(int64_t world) const;
     void mark_ends();
     ds_status mark_nonfinite();
     void record_first_steps();
@@ -153,8 +154,6 @@ private:
     ds_status read_tensor(int tensor, Value* host);
 
     int64_t num_rows() const { return num_worlds_ * num_agents_; }
-    int64_t row_bytes(const PlayedEpisode& played) const;
-    int64_t observation_bytes() const { return num_agents_ * num_inputs_ * static_cast<int64_t>(sizeof(float)); }
 
     Ref<Simulator> simulator_;  // null: it has ended
     const Ref<RequestQueue> requests_;
@@ -170,7 +169,6 @@ private:
     uint32_t policies_version_ = 0;        // of given_, that was adopted
     int64_t num_asked_ = 0;                // policies_ that callers are asked for
     std::unique_ptr<PlayedEpisode[]> played_;  // per world
-    std::unique_ptr<StepRecord[]> records_;  // likewise
     int64_t active_ = 0;                   // worlds that play
     std::unique_ptr<int64_t[]> free_worlds_;  // a stack of num_worlds_ - active_
     std::unique_ptr<EpisodeStart[]> starts_;  // per world
@@ -205,6 +203,7 @@ private:
     bool some_record_ = false;             // episodes: their steps are needed on the host
     bool some_act_on_host_ = false;        // rows of a replica on CUDA
 
+    StepRecords records_;
     std::unique_ptr<ReplicaRecorder> recorder_;  // null: nothing is recorded
 
     uint32_t cancellations_ = 0;           // of the table, when they were last looked at

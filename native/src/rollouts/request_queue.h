@@ -19,7 +19,7 @@ struct PlayedRequest {
 // What its configuration says about a queue.
 struct QueueRules {
     ds_scheduler_config scheduler;
-    bool plays_levels;
+    bool plays_levels, plays_on_device;
     int64_t num_agents, num_policies;
     int64_t capacity;      // requests that wait
     bool requests_choose;  // their branches

@@ -18,7 +18,7 @@ public:
     const char* data() const { return data_; }
     int64_t bytes() const { return bytes_; }
     // The last `bytes` of it.
-    char* end(int64_t bytes) { return data_ + bytes_ - bytes; }
+    char* end(int64_t bytes) const { return data_ + bytes_ - bytes; }
     // Memory is kept for the next episode.
     void clear() { bytes_ = 0; }
 

@@ -226,8 +226,8 @@ class EngineHandle:
         info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
         check(load().ds_engine_get_replica(self.value, number, ctypes.byref(info)))
 
-    def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
-        check(load().ds_engine_set_policy(self.value, index, kind, policy))
+    def set_policy(self, index: int, kind: int, policy: int = 0, version: int = 0) -> None:
+        check(load().ds_engine_set_policy(self.value, index, kind, policy, version))
 
     def label_policy(self, index: int, labels: str) -> None:
         """Labels of the policy's series in metrics, as the library writes them."""

@@ -24,8 +24,9 @@ class Heads(torch.nn.Module):  # type: ignore[misc]
 
     Args:
         heads: `torch.nn.Linear` modules with 4, 8, 5 and 2 outputs, in the order of `doorstep.ACTIONS`.
-        value: an estimate of the value, for training: `heads.value(features)`. Neither `heads(features)` nor a policy
-            evaluates it.
+        value: estimates the value, for training: `heads.value(features)`. `heads(features)` does not evaluate it. A
+            `torch.nn.Linear` with one output becomes the value head of a policy, `Policy.has_value`; others are for
+            you alone.
 
     Raises:
         ArgumentError: the heads are not such modules.

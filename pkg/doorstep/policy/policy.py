@@ -90,6 +90,8 @@ class Policy:
         observations: the parts of the simulator that it was trained with, as `SimulatorConfig.observations`; None: it
             was not told, as for a module of PyTorch.
         state_size: numbers of an agent's state; 0: it has no memory.
+        has_value: whether it has a value head, as `doorstep.policy.Heads` may: episodes in a rollout engine can record
+            what it gives. Calls of the policy do not evaluate it.
     """
 
     __slots__ = (
@@ -102,6 +104,7 @@ class Policy:
         "_seed",
         "_steps",
         "_weights",
+        "has_value",
         "num_inputs",
         "observations",
         "state_size",
@@ -132,6 +135,7 @@ class Policy:
         self.num_inputs: int = info.num_inputs
         self.observations = observations
         self.state_size: int = info.state_size
+        self.has_value = bool(info.has_value)
 
     def freeze(self) -> Policy:
         """A policy with copies of all weights as they are now, which no optimiser changes.

@@ -19,7 +19,7 @@ from doorstep._native._generated import LayerKind
 from doorstep.errors import ArgumentError
 from doorstep.policy.heads import Heads
 from doorstep.policy.shapes import GATES
-from doorstep.policy.torch_modules import LayerSpec, children_of, device_of, named_modules, read_module
+from doorstep.policy.torch_modules import LayerSpec, children_of, device_of, has_value, named_modules, read_module
 
 ROWS = 8
 RECURRENT = (nn.RNNBase, nn.RNNCellBase)
@@ -65,6 +65,9 @@ def _compare(path: str, module: nn.Module, values: torch.Tensor, *, is_part: boo
         is_called = len(dtypes) == 1
         heads = [_compare(f"{path}.heads.{index}", head, values) for index, head in enumerate(module.heads)]
         expected = torch.cat(heads, dim=-1)
+        if has_value(module):
+            assert module.value is not None
+            _compare(f"{path}.value", module.value, values)
     else:
         is_called, expected = True, values
         for layer in layers:

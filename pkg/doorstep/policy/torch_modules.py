@@ -34,6 +34,7 @@ class LayerSpec:
     parameter: float = 0.0
     names: tuple[str, ...] = ()
     is_head: bool = False
+    is_value: bool = False  # the last head
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -115,6 +116,14 @@ def _read_heads(path: str, module: Heads) -> Iterator[LayerSpec]:
             _refuse_module(at, f"is a {type(head).__name__}, but heads are Linear")
         for layer in read_module(at, head):
             yield replace(layer, is_head=True)
+    if has_value(module):
+        for layer in read_module(f"{path}.value", module.value):
+            yield replace(layer, is_head=True, is_value=True)
+
+
+def has_value(module: Heads) -> bool:
+    """Whether a policy evaluates its value."""
+    return type(module.value) is nn.Linear and module.value.out_features == 1
 
 
 def _read_identity(path: str, module: nn.Module) -> Iterator[LayerSpec]:
@@ -288,7 +297,7 @@ def _check_widths(layers: Sequence[LayerSpec]) -> None:
         if layer.num_inputs and width and layer.num_inputs != width:
             _refuse_widths(f"{layer.path} takes {layer.num_inputs} values; what is before it gives {width}")
         if layer.is_head:
-            logits += layer.num_outputs
+            logits += 0 if layer.is_value else layer.num_outputs
             width = width or layer.num_inputs
         elif layer.num_inputs:
             width = layer.num_outputs or layer.num_inputs

@@ -16,8 +16,8 @@ from doorstep._native import rollouts as native
 from doorstep._native.handle import Handle
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native
-from doorstep.policy import SamplingParams
-from doorstep.rollouts.policies import PolicyTable
+from doorstep.policy import Policy, SamplingParams
+from doorstep.rollouts.policies import BUILT_IN, PolicyTable
 from doorstep.rollouts.request import EpisodeRequest, chosen_sampling
 from doorstep.rollouts.result import record_bits
 
@@ -146,6 +146,7 @@ class RequestWriter:
         ]
         array["record"] = [record_bits(request) for request in requests]
         policies = self._write_policies(array, requests)
+        self._check_recorded(array, requests)
         self._write_sampling(array, requests)
         return WrittenRequests(array, policies, self._write_levels(array, requests))
 
@@ -158,6 +159,18 @@ class RequestWriter:
             for row, request in zip(written, requests, strict=True):
                 row[:] = self._policies.numbers_of(request.policy, held)
         return frozenset(held)
+
+    def _check_recorded(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
+        """Refuses to record what no policy of a request gives."""
+        numbers = array["policies"][:, : self._num_agents].tolist()
+        for record, given in {(one.record, tuple(its)) for one, its in zip(requests, numbers, strict=True)}:
+            policies = [self._policies[number] for number in given]
+            if "values" in record and not any(getattr(policy, "has_value", False) for policy in policies):
+                hint = "pass a module with one: doorstep.policy.Heads(heads, value=torch.nn.Linear(width, 1))"
+                refuse("record", "without 'values' where no policy has a value head", record, hint)
+            if "log_probs" in record and not any(_tells_log_probs(policy) for policy in policies):
+                hint = "functions know them alone: keep them there"
+                refuse("record", "without 'log_probs' where all policies are functions", record, hint)
 
     def _write_sampling(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
         params = self._chosen_sampling(requests, array)
@@ -194,3 +207,7 @@ class RequestWriter:
         if handle is None:
             handle = self._levels[level] = native.create_shared_level(to_native(level), self._num_agents)
         return handle
+
+
+def _tells_log_probs(policy: Any) -> bool:
+    return isinstance(policy, Policy) or type(policy) in BUILT_IN

@@ -38,11 +38,23 @@ class EpisodeResult:
         length: steps that were played.
         max_y: float32 [A], the largest y of each agent, metres.
         state_hash: of the world at the end, as `Simulator.world_hashes()`; 0 if no step was played.
-        actions: int32 [length, A, 4] if the request records "actions" or "observations", else None; also None if no
+        actions: int32 [length, A, 4] if the request records any of what follows or "actions", else None; also None if no
             step was played.
         observations: float32 [length, A, F], those before each step, if it records "observations", else None.
         rewards: float32 [length, A], likewise.
         last_observations: float32 [A, F], those after the last step, likewise.
+        log_probs: float32 [length, A], if it records "log_probs", else None: the logarithms of the probabilities with
+            which the actions were drawn, by temperature and top_p too. Of greedy and idle actions 0; NaN of functions,
+            which alone know them.
+        versions: int32 [length, A], likewise: which weights chose the action. An engine counts the weights of modules of
+            PyTorch that it has seen, from 0: a policy's version rises when its module's weights have changed, and
+            stays as long as they do. 0 of all other policies.
+        values: float32 [length, A], if it records "values", else None: the estimates of the value heads, before each
+            step. NaN of policies that have none.
+        states: float32 [length, A, S], if it records "states", else None: the recurrent states of `doorstep.Policy`
+            objects from before each action, as training needs them: zeros where an episode begins. S is the largest
+            `state_size` among the agents' policies; smaller states, and those of other policies, end with zeros.
+        last_states: float32 [A, S], those after the last step, likewise.
         queued_seconds: from the submission until the episode began, or ended without.
         played_seconds: from then until its end.
         replica: number of the replica that played it; -1: none.
@@ -60,6 +72,11 @@ class EpisodeResult:
     observations: NDArray[np.float32] | None
     rewards: NDArray[np.float32] | None
     last_observations: NDArray[np.float32] | None
+    log_probs: NDArray[np.float32] | None
+    versions: NDArray[np.int32] | None
+    values: NDArray[np.float32] | None
+    states: NDArray[np.float32] | None
+    last_states: NDArray[np.float32] | None
     queued_seconds: float
     played_seconds: float
     replica: int
@@ -104,8 +121,7 @@ class EpisodeResult:
             OSError: the file cannot be written.
         """
         if self.actions is None:
-            hint = 'pass record=("actions",) to the request'
-            refuse("record", "'actions' or 'observations' in the request", self.request, hint)
+            refuse("record", "'actions' in the request", self.request, 'pass record=("actions",) to the request')
         return record_episode(path, self.request, self.actions, self.state_hash, config)
 
 
@@ -120,6 +136,7 @@ class EpisodeStep:
         actions: int32 [A, 4].
         observations: float32 [A, F] before the step, if the request records "observations", else None.
         rewards: float32 [A] of the step, likewise.
+        log_probs, versions, values: [A], and states, [A, S], as in `EpisodeResult`, if the request records them.
     """
 
     id: int
@@ -128,6 +145,10 @@ class EpisodeStep:
     actions: NDArray[np.int32]
     observations: NDArray[np.float32] | None
     rewards: NDArray[np.float32] | None
+    log_probs: NDArray[np.float32] | None
+    versions: NDArray[np.int32] | None
+    values: NDArray[np.float32] | None
+    states: NDArray[np.float32] | None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "request": _without_objects(self.request)}
@@ -148,33 +169,49 @@ class Rows(NamedTuple):
     observations: NDArray[np.float32] | None = None
     rewards: NDArray[np.float32] | None = None
     last_observations: NDArray[np.float32] | None = None
+    log_probs: NDArray[np.float32] | None = None
+    versions: NDArray[np.int32] | None = None
+    values: NDArray[np.float32] | None = None
+    states: NDArray[np.float32] | None = None
+    last_states: NDArray[np.float32] | None = None
+
+    def of_step(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the only row."""
+        return {name: None if rows is None else rows[0] for name, rows in self._asdict().items() if name not in _LAST}
 
 
+_LAST = ("last_observations", "last_states")
 NO_ROWS = Rows()
 
 
 def copy_rows(output: Any) -> Rows:
     """Those of an output with data."""
-    agents, components = int(output["num_agents"]), len(ACTIONS)
     num_rows, rows_behind = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
-    data = output_data(output)
-    numbers = len(data) // (4 * agents)  # of an agent: actions, observation and reward of each row, observation
-    if numbers == num_rows * components:  # actions alone
-        return Rows(data.view(np.int32).reshape(num_rows, agents, components).copy())
-    inputs = (numbers - num_rows * (components + 1)) // (num_rows + rows_behind)
-    row = np.dtype([
-        ("actions", np.int32, (agents, components)),
-        ("observations", np.float32, (agents, inputs)),
-        ("rewards", np.float32, (agents,)),
-    ])  # fmt: skip
+    data, (row, end) = output_data(output), _layout_of(output, num_rows, rows_behind)
     cut = num_rows * row.itemsize
-    rows, last = data[:cut].view(row), data[cut:].view(np.float32).reshape(rows_behind, agents, inputs)
-    return Rows(
-        actions=rows["actions"].copy(),
-        observations=rows["observations"].copy(),
-        rewards=rows["rewards"].copy(),
-        last_observations=last[0].copy() if rows_behind else None,
-    )
+    rows, behind = data[:cut].view(row), data[cut:].view(end) if end.itemsize else np.zeros(rows_behind, end)
+    last = {f"last_{name}": behind[name][0].copy() for name in end.names or ()} if rows_behind else {}
+    return Rows(**{name: rows[name].copy() for name in row.names or ()}, **last)
+
+
+def _layout_of(output: Any, num_rows: int, rows_behind: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Of a row, and of what is behind the rows; see ds_episode_output in the C API."""
+    agents, record, state_size = int(output["num_agents"]), int(output["record"]), int(output["state_size"])
+    fields: list[Any] = [("actions", np.int32, (agents, len(ACTIONS)))]
+    if record & EpisodeRecord.LOG_PROBS:
+        fields += [("log_probs", np.float32, (agents,)), ("versions", np.int32, (agents,))]
+    if record & EpisodeRecord.VALUES:
+        fields.append(("values", np.float32, (agents,)))
+    end: list[Any] = []
+    if record & EpisodeRecord.STATES:
+        end.append(("states", np.float32, (agents, state_size)))
+    if record & EpisodeRecord.OBSERVATIONS:
+        rewards = [("rewards", np.float32, (agents,))]
+        others = num_rows * np.dtype([*fields, *end, *rewards]).itemsize + rows_behind * np.dtype(end).itemsize
+        inputs = (int(output["data_bytes"]) - others) // (4 * agents * (num_rows + rows_behind))
+        end.append(("observations", np.float32, (agents, inputs)))
+        return np.dtype([*fields, *end, *rewards]), np.dtype(end)
+    return np.dtype([*fields, *end]), np.dtype(end)
 
 
 def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) -> EpisodeResult:
@@ -188,10 +225,7 @@ def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) ->
         length=int(output["length"]),
         max_y=output["max_y"][:agents].copy(),
         state_hash=int(output["state_hash"]),
-        actions=rows.actions,
-        observations=rows.observations,
-        rewards=rows.rewards,
-        last_observations=rows.last_observations,
+        **rows._asdict(),
         queued_seconds=(started - int(output["submitted_ns"])) / 1e9,
         played_seconds=(int(output["ended_ns"]) - started) / 1e9,
         replica=int(output["replica"]),
@@ -211,10 +245,7 @@ def make_unplayed(
         length=0,
         max_y=np.zeros(num_agents, np.float32),
         state_hash=0,
-        actions=None,
-        observations=None,
-        rewards=None,
-        last_observations=None,
+        **NO_ROWS._asdict(),
         queued_seconds=0.0,
         played_seconds=0.0,
         replica=-1,
@@ -224,14 +255,7 @@ def make_unplayed(
 
 def make_step(output: Any, request: EpisodeRequest, rows: Rows) -> EpisodeStep:
     assert rows.actions is not None
-    return EpisodeStep(
-        id=int(output["id"]),
-        request=request,
-        step=int(output["length"]),
-        actions=rows.actions[0],
-        observations=None if rows.observations is None else rows.observations[0],
-        rewards=None if rows.rewards is None else rows.rewards[0],
-    )
+    return EpisodeStep(id=int(output["id"]), request=request, step=int(output["length"]), **rows.of_step())
 
 
 def record_bits(request: EpisodeRequest) -> int:
