@@ -163,7 +163,8 @@ class RequestWriter:
     def _check_recorded(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
         """Refuses to record what no policy of a request gives."""
         numbers = array["policies"][:, : self._num_agents].tolist()
-        for record, given in {(one.record, tuple(its)) for one, its in zip(requests, numbers, strict=True)}:
+        asked = {(one.record, tuple(its)) for one, its in zip(requests, numbers, strict=True) if one.record}
+        for record, given in asked:
             policies = [self._policies[number] for number in given]
             if "values" in record and not any(getattr(policy, "has_value", False) for policy in policies):
                 hint = "pass a module with one: doorstep.policy.Heads(heads, value=torch.nn.Linear(width, 1))"

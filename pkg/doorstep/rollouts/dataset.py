@@ -25,8 +25,8 @@ from doorstep.rollouts.result import EpisodeResult
 Trajectory: TypeAlias = "dict[str, torch.Tensor]"
 
 _MOST_AHEAD = 1 << 20
-_STEPS = ("observations", "actions", "rewards")  # what has a row per step
-_ARRAYS = (*_STEPS, "last_observations")
+_STEPS = ("observations", "actions", "rewards", "log_probs", "versions", "values", "states")  # have a row per step
+_ARRAYS = (*_STEPS, "last_observations", "last_states")
 
 
 @final
@@ -43,6 +43,8 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     - `last_observations`, float32 [A, F]: what they observed after the last step
     - `reached_goal`, bool []: whether the goal ended the episode
     - `seed`, `tag`, int64 []: of the request
+    - what else the request records: `log_probs` and `versions`, `values`, `states` and `last_states`, as in an
+      `EpisodeResult`
 
     >>> import doorstep
     >>> from doorstep.rollouts import TrajectoryDataset, pad_trajectories
@@ -57,7 +59,7 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
         engine: plays; a thread of it takes all its results from then on, as with `engine.future()`. Or the config of
             one that is made for each iteration: in the worker processes of a DataLoader, each of which plays its part
             of the requests.
-        requests: are iterated over anew for each iteration over the dataset; what they record does not matter.
+        requests: are iterated over anew for each iteration over the dataset; "observations" are recorded of all.
         ahead: episodes that are requested before they are used, at most; None: twice as many as the engine has worlds.
         shuffle_seed: the order of the requests, a sequence, is drawn from it and the epoch; None: as they are.
 
@@ -134,7 +136,7 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
 def _recorded(request: Any) -> EpisodeRequest:
     if not isinstance(request, EpisodeRequest):
         refuse("requests", "an iterable of doorstep.EpisodeRequest", request)
-    return replace(request, record=("observations",))
+    return replace(request, record=("observations", *(name for name in request.record if name in _STEPS)))
 
 
 def _trajectory(result: EpisodeResult) -> Trajectory:
@@ -142,7 +144,7 @@ def _trajectory(result: EpisodeResult) -> Trajectory:
         reason = f"{result.reason}: {result.error}" if result.error else result.reason
         raise StateError(f"the episode of seed {result.request.seed} was not played to its end: {reason}")
     return {
-        **{name: torch.from_numpy(getattr(result, name).copy()) for name in _ARRAYS},
+        **{name: torch.from_numpy(array.copy()) for name in _ARRAYS if (array := getattr(result, name)) is not None},
         "reached_goal": torch.tensor(result.reason == "goal"),
         "seed": torch.tensor(result.request.seed),
         "tag": torch.tensor(result.request.tag),
