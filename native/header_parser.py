@@ -1,4 +1,4 @@
-"""Reads native/include/doorstep.h and doorstep_render.h into plain data.
+"""Reads native/include/doorstep.h, with its chapters, and doorstep_render.h into plain data.
 
 The headers are regular, so regular expressions suffice; declarations that do not match raise.
 """
@@ -134,7 +134,7 @@ class Header:
 
 
 def parse_header(path: Path = HEADER_PATH) -> Header:
-    source = path.read_text(encoding="utf-8")
+    source = header_source(path)
     text = re.sub(r"/\*.*?\*/", " ", source, flags=re.DOTALL).replace("\\\n", " ")
     code = _expand_config_fields(text, re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE))
     return Header(
@@ -167,6 +167,13 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
         structs=_parse_structs(code),
         functions=_parse_functions(code),
     )
+
+
+def header_source(path: Path = HEADER_PATH) -> str:
+    """The header and the chapters that it includes, one after the other."""
+    text = path.read_text(encoding="utf-8")
+    chapters = re.findall(rf'^#include "({path.stem}/\w+\.h)"', text, flags=re.MULTILINE)
+    return "\n".join([text, *((path.parent / chapter).read_text(encoding="utf-8") for chapter in chapters)])
 
 
 def _expand_config_fields(text: str, code: str) -> str:

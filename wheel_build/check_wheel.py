@@ -86,7 +86,8 @@ def check_files(wheel: Wheel) -> Iterator[str]:
     package = {
         str(path.relative_to(sources)) for path in (sources / "doorstep").rglob("*") if path.suffix in PACKAGE_SUFFIXES
     }
-    headers = {f"doorstep/include/{path.name}" for path in (wheel.project / "native" / "include").iterdir()}
+    include = wheel.project / "native" / "include"
+    headers = {f"doorstep/include/{path.relative_to(include)}" for path in include.rglob("*.h")}
     metadata = {f"{wheel.metadata_folder}/{name}" for name in METADATA_FILES}
     expected = {*OWN_LIBRARIES, *GRAFTS} | headers | package | metadata
     for name in sorted(wheel.files.keys() - expected):

@@ -25,8 +25,8 @@ def check_tag(tag: str, version: str) -> None:
     """Raise ReleaseError if this is not the tag of this version."""
     if tag != f"v{version}":
         raise ReleaseError(
-            f"the tag is {tag}, but DS_VERSION_STRING in native/include/doorstep.h is {version}: tag v{version}, or "
-            "change the header and tag the commit that has the change"
+            f"the tag is {tag}, but DS_VERSION_STRING in native/include/doorstep/library.h is {version}: "
+            f"tag v{version}, or change the header and tag the commit that has the change"
         )
 
 

@@ -59,10 +59,10 @@ def licence_expression() -> str:
 
 
 def header_version(root: Path) -> str:
-    """DS_VERSION_STRING of doorstep.h."""
-    header = (root / "native" / "include" / "doorstep.h").read_text(encoding="utf-8")
+    """DS_VERSION_STRING of the C API."""
+    header = (root / "native" / "include" / "doorstep" / "library.h").read_text(encoding="utf-8")
     match = re.search(r'^#define DS_VERSION_STRING "([^"]+)"', header, re.MULTILINE)
-    assert match is not None, "doorstep.h has no DS_VERSION_STRING"
+    assert match is not None, "library.h has no DS_VERSION_STRING"
     return match[1]
 
 

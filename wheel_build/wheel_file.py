@@ -132,6 +132,7 @@ class Wheel:
 
 
 def header_functions(project: Path, header: str) -> set[str]:
-    """Names of the functions that a header declares."""
-    text = (project / "native" / "include" / header).read_text(encoding="utf-8")
+    """Names of the functions that a header and its chapters declare."""
+    path = project / "native" / "include" / header
+    text = "\n".join(file.read_text(encoding="utf-8") for file in (path, *path.with_suffix("").glob("*.h")))
     return set(re.findall(r"^DS_API\b[^(;]*?\b(ds_\w+)\(", text, re.MULTILINE))

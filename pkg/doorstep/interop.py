@@ -3,7 +3,7 @@
 What a tensor is (address, shape, strides, type, device), which stream its library works on, copies between tensors and
 raw addresses, and new tensors like old ones. Plain tensors of PyTorch and numpy are read by the native library through
 DLPack's C exchange API and the buffer protocol, in tens of nanoseconds; everything else takes microseconds, with the
-same results. Native code has the same functions in `doorstep.h`, section "Tensors of Python".
+same results. Native code has the same functions in `doorstep/python.h`.
 
 Tensors whose elements do not lie in memory as they are described are refused with an ArgumentError that says what to
 do: fake, meta, nested, quantised, sparse, masked and wrapped tensors, and those with the conjugate or the negative bit

@@ -51,9 +51,11 @@ def test_the_capsule_is_one_for_the_process() -> None:
 
 def test_the_folder_of_headers_holds_the_headers_of_this_library() -> None:
     folder = Path(doorstep.get_include())
-    assert {path.name for path in folder.iterdir()} == {path.name for path in HEADERS.iterdir()}
-    for path in folder.iterdir():
-        assert path.read_text("utf-8") == (HEADERS / path.name).read_text("utf-8")
+    assert headers_in(folder) == headers_in(HEADERS)
+
+
+def headers_in(folder: Path) -> dict[Path, str]:
+    return {path.relative_to(folder): path.read_text("utf-8") for path in folder.rglob("*.h")}
 
 
 def test_headers_that_are_missing_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_compilers_are_pinned_by_version_and_hash() -> None:
 
 
 def test_kernels_are_compiled_for_every_number_of_agents() -> None:
-    header = (PROJECT / "native/include/doorstep.h").read_text(encoding="utf-8")
+    header = (PROJECT / "native/include/doorstep/rooms.h").read_text(encoding="utf-8")
     match = re.search(r"DS_MAX_AGENTS = (\d+)", header)
     assert match is not None
     assert list(kernel_images.NUM_AGENTS) == list(range(1, int(match[1]) + 1))

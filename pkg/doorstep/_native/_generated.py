@@ -21,7 +21,6 @@ MAX_WORLDS = 1073741824
 MAX_THREADS = 1024
 MAX_LEVELS = 1048576
 MAX_DIMENSIONS = 5
-MAX_ACTION_COMPONENTS = 16
 MAX_OBSERVATION_SCALE = 1000000
 LEVEL_MAX_STATICS = 32
 LEVEL_MAX_DOORS = 8
@@ -29,8 +28,8 @@ LEVEL_MAX_BUTTONS = 12
 LEVEL_MAX_CUBES = 24
 LEVEL_MAX_ROOMS = 8
 LEVEL_GENERATED_ROOMS = 3
-MAX_REPLICAS = 256
 DEVICE_INDEX_CURRENT = -1
+MAX_ACTION_COMPONENTS = 16
 NUM_LOGITS = 19
 MAX_POLICY_LAYERS = 256
 MAX_LAYER_WIDTH = 65536
@@ -41,6 +40,7 @@ TIME_SERIES_POINTS = 512
 SKETCH_RELATIVE_ERROR_PERCENT = 1
 SKETCH_WINDOW_SECONDS = 60
 MAX_POLICIES = 1024
+MAX_REPLICAS = 256
 MAX_QUEUE_CAPACITY = 16777216
 PYTHON_SIGNATURE_BYTES = 512
 
@@ -55,19 +55,46 @@ class Dtype(IntEnum):
     FLOAT64 = 4
 
 
-class Access(IntEnum):
-    """ds_access"""
-
-    READ = 0
-    READ_WRITE = 1
-
-
 class DeviceKind(IntEnum):
     """ds_device_kind"""
 
     CPU = 0
     CUDA = 1
     AUTO = 2
+
+
+class LiveKind(IntEnum):
+    """Kinds of objects that ds_live_count() counts."""
+
+    SIMULATOR = 0
+    MEMORY = 1
+    EVENT = 2
+    EXPORT = 3
+    THREAD = 4
+    RESOURCE = 5
+    LAYER = 6
+    POLICY = 7
+    ROLLOUT = 8
+    CONFIG = 9
+    METRICS = 10
+
+
+class ConfigKind(IntEnum):
+    """Kinds of configurations with handles, by their structs ds_<kind>_config."""
+
+    SIMULATOR = 0
+    SAMPLING = 1
+    SCHEDULER = 2
+    CONTROLLER = 3
+    METRICS = 4
+    ROLLOUT = 5
+
+
+class Access(IntEnum):
+    """ds_access"""
+
+    READ = 0
+    READ_WRITE = 1
 
 
 class ActionCheck(IntEnum):
@@ -88,50 +115,6 @@ class EntityKind(IntEnum):
     WALL = 3
     AGENT = 4
     DOOR = 5
-
-
-class LiveKind(IntEnum):
-    """Kinds of objects that ds_live_count() counts."""
-
-    SIMULATOR = 0
-    MEMORY = 1
-    EVENT = 2
-    EXPORT = 3
-    THREAD = 4
-    RESOURCE = 5
-    LAYER = 6
-    POLICY = 7
-    ROLLOUT = 8
-    CONFIG = 9
-    METRICS = 10
-
-
-class ResourceKind(IntEnum):
-    """Kinds of CUDA resources."""
-
-    CONTEXT = 0
-    STREAM = 1
-    EVENT = 2
-    MEMORY_POOL = 3
-    DEVICE_MEMORY = 4
-    PINNED_MEMORY = 5
-    MODULE = 6
-    KERNEL = 7
-    GRAPH = 8
-    GRAPH_EXEC = 9
-    EXPORTED_MEMORY = 10
-    IMPORTED_MEMORY = 11
-    SEMAPHORE = 12
-
-
-class Ownership(IntEnum):
-    """Who ends a CUDA resource. OWNED: doorstep, with the last handle. BORROWED: its creator, who must keep it
-    valid until the last handle is released. FOREIGN: an owner given with it, which is released with the last
-    handle."""
-
-    OWNED = 0
-    BORROWED = 1
-    FOREIGN = 2
 
 
 class LevelSource(IntEnum):
@@ -160,17 +143,6 @@ class GoalAgents(IntEnum):
     ALL = 2
 
 
-class ConfigKind(IntEnum):
-    """Kinds of configurations with handles, by their structs ds_<kind>_config."""
-
-    SIMULATOR = 0
-    SAMPLING = 1
-    SCHEDULER = 2
-    CONTROLLER = 3
-    METRICS = 4
-    ROLLOUT = 5
-
-
 class Trouble(IntEnum):
     """Kinds of trouble, each a word of ds_batch::trouble: contacts beyond the capacity of a world; values that are
     not finite; indices edited to impossible values."""
@@ -178,17 +150,6 @@ class Trouble(IntEnum):
     DROPPED_CONTACTS = 0
     NONFINITE = 1
     REPAIRED_INDEX = 2
-
-
-class OperatorFunction(IntEnum):
-    """ds_operator_function"""
-
-    GENERALIZED_ADVANTAGES = 0
-    V_TRACE = 1
-    MULTI_DISCRETE_SAMPLE = 2
-    MULTI_DISCRETE_EVALUATE = 3
-    MULTI_DISCRETE_BACKWARD = 4
-    STEP = 5
 
 
 class LayerKind(IntEnum):
@@ -332,6 +293,34 @@ class KernelSource(IntEnum):
     DRIVER = 2
 
 
+class ResourceKind(IntEnum):
+    """Kinds of CUDA resources."""
+
+    CONTEXT = 0
+    STREAM = 1
+    EVENT = 2
+    MEMORY_POOL = 3
+    DEVICE_MEMORY = 4
+    PINNED_MEMORY = 5
+    MODULE = 6
+    KERNEL = 7
+    GRAPH = 8
+    GRAPH_EXEC = 9
+    EXPORTED_MEMORY = 10
+    IMPORTED_MEMORY = 11
+    SEMAPHORE = 12
+
+
+class Ownership(IntEnum):
+    """Who ends a CUDA resource. OWNED: doorstep, with the last handle. BORROWED: its creator, who must keep it
+    valid until the last handle is released. FOREIGN: an owner given with it, which is released with the last
+    handle."""
+
+    OWNED = 0
+    BORROWED = 1
+    FOREIGN = 2
+
+
 class PythonLibrary(IntEnum):
     """Libraries whose tensors are recognised."""
 
@@ -342,6 +331,17 @@ class PythonLibrary(IntEnum):
     CUPY = 4
     WARP = 5
     DOORSTEP = 6
+
+
+class OperatorFunction(IntEnum):
+    """ds_operator_function"""
+
+    GENERALIZED_ADVANTAGES = 0
+    V_TRACE = 1
+    MULTI_DISCRETE_SAMPLE = 2
+    MULTI_DISCRETE_EVALUATE = 3
+    MULTI_DISCRETE_BACKWARD = 4
+    STEP = 5
 
 
 ActionCheckName: TypeAlias = Literal["clamp", "raise", "off"]
@@ -745,6 +745,36 @@ class Error(ctypes.Structure):
     )
 
 
+class Device(ctypes.Structure):
+    """ds_device"""
+
+    kind: int
+    padding: int
+    index: int
+
+    _fields_: ClassVar = (
+        ("kind", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("index", ctypes.c_int64),
+    )
+
+
+class LayoutEntry(ctypes.Structure):
+    """ds_layout_entry"""
+
+    struct_name: bytes | None
+    field_name: bytes | None
+    offset: int
+    size: int
+
+    _fields_: ClassVar = (
+        ("struct_name", ctypes.c_char_p),
+        ("field_name", ctypes.c_char_p),
+        ("offset", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+    )
+
+
 class Observations(ctypes.Structure):
     """ds_observations"""
 
@@ -1011,20 +1041,6 @@ class EpisodeStart(ctypes.Structure):
     )
 
 
-class Device(ctypes.Structure):
-    """ds_device"""
-
-    kind: int
-    padding: int
-    index: int
-
-    _fields_: ClassVar = (
-        ("kind", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
-        ("index", ctypes.c_int64),
-    )
-
-
 class SimulatorConfig(ctypes.Structure):
     """ds_simulator_config"""
 
@@ -1060,36 +1076,6 @@ class SimulatorConfig(ctypes.Structure):
         ("observations", Observations),
         ("max_levels", ctypes.c_int64),
         ("stream", ctypes.c_uint64),
-    )
-
-
-class Sampling(ctypes.Structure):
-    """ds_sampling"""
-
-    temperature: float
-    top_p: float
-
-    _fields_: ClassVar = (
-        ("temperature", ctypes.c_float),
-        ("top_p", ctypes.c_float),
-    )
-
-
-class SamplingConfig(ctypes.Structure):
-    """ds_sampling_config"""
-
-    struct_size: int
-    temperature: float
-    greedy: int
-    top_p: float
-    seed: int
-
-    _fields_: ClassVar = (
-        ("struct_size", ctypes.c_uint32),
-        ("temperature", ctypes.c_float),
-        ("greedy", ctypes.c_int32),
-        ("top_p", ctypes.c_float),
-        ("seed", ctypes.c_int64),
     )
 
 
@@ -1150,22 +1136,6 @@ class Health(ctypes.Structure):
         ("dropped_contacts", ctypes.c_uint64),
         ("nonfinite_values", ctypes.c_uint64),
         ("repaired_indices", ctypes.c_uint64),
-    )
-
-
-class LayoutEntry(ctypes.Structure):
-    """ds_layout_entry"""
-
-    struct_name: bytes | None
-    field_name: bytes | None
-    offset: int
-    size: int
-
-    _fields_: ClassVar = (
-        ("struct_name", ctypes.c_char_p),
-        ("field_name", ctypes.c_char_p),
-        ("offset", ctypes.c_uint64),
-        ("size", ctypes.c_uint64),
     )
 
 
@@ -1377,51 +1347,33 @@ class MultiDiscrete(ctypes.Structure):
     )
 
 
-class Operand(ctypes.Structure):
-    """ds_operand"""
+class Sampling(ctypes.Structure):
+    """ds_sampling"""
 
-    access: int
-    optional: int
-    dtypes: int
-    rank: int
-    extents: ctypes.Array[ctypes.c_int32]
-    address_at: int
+    temperature: float
+    top_p: float
 
     _fields_: ClassVar = (
-        ("access", ctypes.c_int32),
-        ("optional", ctypes.c_int32),
-        ("dtypes", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("extents", ctypes.c_int32 * 4),
-        ("address_at", ctypes.c_int32),
+        ("temperature", ctypes.c_float),
+        ("top_p", ctypes.c_float),
     )
 
 
-class Operator(ctypes.Structure):
-    """ds_operator"""
+class SamplingConfig(ctypes.Structure):
+    """ds_sampling_config"""
 
     struct_size: int
-    function: int
-    operand_count: int
-    extent_count: int
-    operands: int | None
-    extents: int | None
-    extents_at: int | None
-    call: int | None
-    call_bytes: int
-    dtype_at: int
+    temperature: float
+    greedy: int
+    top_p: float
+    seed: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
-        ("function", ctypes.c_int32),
-        ("operand_count", ctypes.c_int32),
-        ("extent_count", ctypes.c_int32),
-        ("operands", ctypes.c_void_p),
-        ("extents", ctypes.c_void_p),
-        ("extents_at", ctypes.c_void_p),
-        ("call", ctypes.c_void_p),
-        ("call_bytes", ctypes.c_int32),
-        ("dtype_at", ctypes.c_int32),
+        ("temperature", ctypes.c_float),
+        ("greedy", ctypes.c_int32),
+        ("top_p", ctypes.c_float),
+        ("seed", ctypes.c_int64),
     )
 
 
@@ -2031,8 +1983,58 @@ class PythonRules(ctypes.Structure):
     )
 
 
+class Operand(ctypes.Structure):
+    """ds_operand"""
+
+    access: int
+    optional: int
+    dtypes: int
+    rank: int
+    extents: ctypes.Array[ctypes.c_int32]
+    address_at: int
+
+    _fields_: ClassVar = (
+        ("access", ctypes.c_int32),
+        ("optional", ctypes.c_int32),
+        ("dtypes", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("extents", ctypes.c_int32 * 4),
+        ("address_at", ctypes.c_int32),
+    )
+
+
+class Operator(ctypes.Structure):
+    """ds_operator"""
+
+    struct_size: int
+    function: int
+    operand_count: int
+    extent_count: int
+    operands: int | None
+    extents: int | None
+    extents_at: int | None
+    call: int | None
+    call_bytes: int
+    dtype_at: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("function", ctypes.c_int32),
+        ("operand_count", ctypes.c_int32),
+        ("extent_count", ctypes.c_int32),
+        ("operands", ctypes.c_void_p),
+        ("extents", ctypes.c_void_p),
+        ("extents_at", ctypes.c_void_p),
+        ("call", ctypes.c_void_p),
+        ("call_bytes", ctypes.c_int32),
+        ("dtype_at", ctypes.c_int32),
+    )
+
+
 STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_error", Error),
+    ("ds_device", Device),
+    ("ds_layout_entry", LayoutEntry),
     ("ds_observations", Observations),
     ("ds_tensor_info", TensorInfo),
     ("ds_range", Range),
@@ -2047,13 +2049,9 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_level_physics", LevelPhysics),
     ("ds_level", Level),
     ("ds_episode_start", EpisodeStart),
-    ("ds_device", Device),
     ("ds_simulator_config", SimulatorConfig),
-    ("ds_sampling", Sampling),
-    ("ds_sampling_config", SamplingConfig),
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
-    ("ds_layout_entry", LayoutEntry),
     ("ds_binding", Binding),
     ("ds_turn", Turn),
     ("ds_attachment", Attachment),
@@ -2061,8 +2059,8 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_batch_info", BatchInfo),
     ("ds_advantages", Advantages),
     ("ds_multi_discrete", MultiDiscrete),
-    ("ds_operand", Operand),
-    ("ds_operator", Operator),
+    ("ds_sampling", Sampling),
+    ("ds_sampling_config", SamplingConfig),
     ("ds_layer_config", LayerConfig),
     ("ds_policy_info", PolicyInfo),
     ("ds_sampling_key", SamplingKey),
@@ -2087,6 +2085,8 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_row_copy", RowCopy),
     ("ds_python_tensor", PythonTensor),
     ("ds_python_rules", PythonRules),
+    ("ds_operand", Operand),
+    ("ds_operator", Operator),
 )
 
 
@@ -2101,15 +2101,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_get_api", ctypes.c_int, (ctypes.c_uint32, ctypes.c_void_p)),
     ("ds_live_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
     ("ds_default_thread_count", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
-    ("ds_simulator_config_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
-    ("ds_simulator_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorConfig))),
-    ("ds_sampling_config_default", ctypes.c_int, (ctypes.POINTER(SamplingConfig),)),
-    ("ds_sampling_config_create", ctypes.c_int, (ctypes.POINTER(SamplingConfig), ctypes.c_void_p)),
-    ("ds_sampling_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SamplingConfig))),
     ("ds_config_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_config_get_kind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_config_get_part", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
+    ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
+    ("ds_simulator_config_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
+    ("ds_simulator_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorConfig))),
     ("ds_simulator_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
     ("ds_simulator_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SimulatorInfo))),
@@ -2156,7 +2153,24 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_batch_create_from", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.c_void_p)),
     ("ds_batch_step", ctypes.c_int, (ctypes.POINTER(Batch),)),
     ("ds_batch_step_from", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_xla_handler", ctypes.c_int, (ctypes.c_char_p, ctypes.c_void_p)),
+    ("ds_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_event_close", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_simulator_save_size", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    (
+        "ds_simulator_save",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
+    ),
+    (
+        "ds_simulator_restore",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
+    ),
+    ("ds_simulator_hash", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_simulator_world_hashes", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_stage_name", ctypes.c_char_p, (ctypes.c_int32,)),
+    ("ds_simulator_profile", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32)),
+    ("ds_simulator_get_profile", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_training_prepare", ctypes.c_int, (ctypes.c_int64,)),
     ("ds_training_release", ctypes.c_int, (ctypes.c_int64,)),
     ("ds_generalized_advantages", ctypes.c_int, (ctypes.POINTER(Advantages),)),
@@ -2164,6 +2178,9 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_multi_discrete_sample", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
     ("ds_multi_discrete_evaluate", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
     ("ds_multi_discrete_backward", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
+    ("ds_sampling_config_default", ctypes.c_int, (ctypes.POINTER(SamplingConfig),)),
+    ("ds_sampling_config_create", ctypes.c_int, (ctypes.POINTER(SamplingConfig), ctypes.c_void_p)),
+    ("ds_sampling_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SamplingConfig))),
     ("ds_layer_create", ctypes.c_int, (ctypes.POINTER(LayerConfig), ctypes.c_void_p)),
     ("ds_layer_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_layer_get_config", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LayerConfig))),
@@ -2316,30 +2333,13 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p),
     ),
-    ("ds_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
-    ("ds_event_close", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_simulator_save_size", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
-    (
-        "ds_simulator_save",
-        ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
-    ),
-    (
-        "ds_simulator_restore",
-        ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
-    ),
-    ("ds_simulator_hash", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
-    ("ds_simulator_world_hashes", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
-    ("ds_stage_name", ctypes.c_char_p, (ctypes.c_int32,)),
-    ("ds_simulator_profile", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32)),
-    ("ds_simulator_get_profile", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_dlpack_export", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_int32, ctypes.c_void_p)),
     ("ds_dlpack_delete", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32)),
     ("ds_python_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_capsule_destructor", None, (ctypes.c_void_p,)),
     ("ds_python_release", None, (ctypes.c_void_p,)),
     ("ds_python_release_now", None, ()),
+    ("ds_xla_handler", ctypes.c_int, (ctypes.c_char_p, ctypes.c_void_p)),
     (
         "ds_python_read_tensors",
         ctypes.c_int,
@@ -2376,15 +2376,12 @@ class Functions:
     ds_get_api: Any
     ds_live_count: Any
     ds_default_thread_count: Any
-    ds_simulator_config_default: Any
-    ds_simulator_config_create: Any
-    ds_simulator_config_get: Any
-    ds_sampling_config_default: Any
-    ds_sampling_config_create: Any
-    ds_sampling_config_get: Any
     ds_config_release: Any
     ds_config_get_kind: Any
     ds_config_get_part: Any
+    ds_simulator_config_default: Any
+    ds_simulator_config_create: Any
+    ds_simulator_config_get: Any
     ds_simulator_create: Any
     ds_simulator_close: Any
     ds_simulator_get_info: Any
@@ -2423,7 +2420,16 @@ class Functions:
     ds_batch_create_from: Any
     ds_batch_step: Any
     ds_batch_step_from: Any
-    ds_xla_handler: Any
+    ds_event_wait: Any
+    ds_event_close: Any
+    ds_simulator_save_size: Any
+    ds_simulator_save: Any
+    ds_simulator_restore: Any
+    ds_simulator_hash: Any
+    ds_simulator_world_hashes: Any
+    ds_stage_name: Any
+    ds_simulator_profile: Any
+    ds_simulator_get_profile: Any
     ds_training_prepare: Any
     ds_training_release: Any
     ds_generalized_advantages: Any
@@ -2431,6 +2437,9 @@ class Functions:
     ds_multi_discrete_sample: Any
     ds_multi_discrete_evaluate: Any
     ds_multi_discrete_backward: Any
+    ds_sampling_config_default: Any
+    ds_sampling_config_create: Any
+    ds_sampling_config_get: Any
     ds_layer_create: Any
     ds_layer_release: Any
     ds_layer_get_config: Any
@@ -2524,22 +2533,13 @@ class Functions:
     ds_module_load_builtin: Any
     ds_kernel_get: Any
     ds_kernel_launch: Any
-    ds_event_wait: Any
-    ds_event_close: Any
-    ds_simulator_save_size: Any
-    ds_simulator_save: Any
-    ds_simulator_restore: Any
-    ds_simulator_hash: Any
-    ds_simulator_world_hashes: Any
-    ds_stage_name: Any
-    ds_simulator_profile: Any
-    ds_simulator_get_profile: Any
     ds_dlpack_export: Any
     ds_dlpack_delete: Any
     ds_python_bind: Any
     ds_capsule_destructor: Any
     ds_python_release: Any
     ds_python_release_now: Any
+    ds_xla_handler: Any
     ds_python_read_tensors: Any
     ds_python_signature: Any
     ds_python_copy_to_pointer: Any

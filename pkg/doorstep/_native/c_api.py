@@ -22,11 +22,12 @@ CAPSULE_NAME = b"doorstep.ds_api"  # DS_API_CAPSULE in doorstep_api.h
 def get_include() -> str:
     """The folder with the headers, which are C11 and C++.
 
-    `doorstep.h` is the C API, `doorstep_api.h` its functions as a table, `doorstep_render.h` the C API of rendering.
+    `doorstep.h` is the C API, its chapters are in the folder `doorstep`. `doorstep_api.h` has its functions as a table,
+    `doorstep_render.h` is the C API of rendering.
 
     >>> import doorstep, os
     >>> sorted(os.listdir(doorstep.get_include()))
-    ['doorstep.h', 'doorstep_api.h', 'doorstep_render.h']
+    ['doorstep', 'doorstep.h', 'doorstep_api.h', 'doorstep_render.h']
 
     Raises:
         LibraryError: this installation of doorstep has no headers.

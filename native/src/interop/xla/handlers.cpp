@@ -438,6 +438,6 @@ ds_status ds_xla_handler(const char* name, void** handler) {
         *handler = reinterpret_cast<void*>(row.handler);
         return DS_STATUS_OK;
     }
-    return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep.h", "no handler is named %.100s",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep/python.h", "no handler is named %.100s",
                 name ? name : "null");
 }

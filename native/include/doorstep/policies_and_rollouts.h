@@ -1,0 +1,702 @@
+/* Policies and rollouts: networks, training kernels, metrics, and engines that play requests. Rules: ../doorstep.h. */
+#ifndef DOORSTEP_POLICIES_AND_ROLLOUTS_H
+#define DOORSTEP_POLICIES_AND_ROLLOUTS_H
+
+#include "rooms.h"
+
+typedef uint64_t ds_layer;  /* a layer of policies */
+typedef uint64_t ds_policy; /* a network that chooses actions */
+
+/* ---- Training kernels -------------------------------------------------------------------------------------- */
+
+/* Training functions on the tensors of many steps. Arrays are C-contiguous, are on the call's device and have the
+   call's dtype (DS_DTYPE_FLOAT32 or DS_DTYPE_FLOAT64) unless declared otherwise; outputs overlap no other array. The
+   same arrays give the same bits on every device.
+
+   On the CPU a call returns when the work is done. On CUDA the work is one launch on `stream` (a CUstream), which may
+   be recorded into a graph; call ds_training_prepare() for the device first. */
+
+enum {
+    DS_MAX_ACTION_COMPONENTS = 16,
+};
+
+/* num_steps steps of num_columns agents. All arrays are [num_steps, num_columns]. */
+typedef struct ds_advantages {
+    uint32_t struct_size;
+    int32_t device_kind;         /* DS_DEVICE_CPU or DS_DEVICE_CUDA */
+    int64_t device_index;        /* 0 for the CPU */
+    uint64_t stream;             /* CUDA: a CUstream; 0 on the CPU */
+    int64_t num_steps;
+    int64_t num_columns;
+    int32_t dtype;               /* ds_dtype */
+    int32_t padding;
+    const void* rewards;
+    const void* values;          /* value estimates of the observations before the step */
+    const void* next_values;     /* of those after the step; where an episode ended, of its final observation */
+    const uint8_t* terminations; /* nonzero: the episode ended; the value after it is 0 */
+    const uint8_t* truncations;  /* nonzero: the episode was cut off; next_values is the value after it */
+    const void* log_ratios;      /* V-trace: log(target policy / behaviour policy) of the actions; else null */
+    void* advantages;
+    void* targets;               /* for the value function */
+    double gamma;                /* what a reward is worth a step earlier */
+    double gae_lambda;           /* also the lambda of V-trace */
+    double rho_clip;             /* V-trace: ratios are clipped at these */
+    double c_clip;
+} ds_advantages;
+
+/* Actions of num_components independent components, with logits [num_rows, sum of sizes]. */
+typedef struct ds_multi_discrete {
+    uint32_t struct_size;
+    int32_t device_kind;         /* as above */
+    int64_t device_index;
+    uint64_t stream;
+    int64_t num_rows;
+    int32_t dtype;
+    int32_t num_components;      /* 1 .. DS_MAX_ACTION_COMPONENTS */
+    int32_t sizes[16];           /* number of choices of each, at least 1 */
+    const void* logits;
+    const void* uniforms;        /* sample: [num_rows, num_components], in [0, 1) */
+    int32_t* actions;            /* [num_rows, num_components]: written by sample, read by the others */
+    void* log_probabilities;     /* [num_rows]: sum over the components */
+    void* entropies;             /* [num_rows]: likewise */
+    const void* log_probability_gradients; /* backward: [num_rows] */
+    const void* entropy_gradients;         /* backward: [num_rows] */
+    void* logit_gradients;                 /* backward: shape of logits */
+} ds_multi_discrete;
+
+/* CUDA: loads the training kernels for a device. They stay loaded until as many calls of ds_training_release(). */
+DS_API ds_status ds_training_prepare(int64_t device_index);
+DS_API ds_status ds_training_release(int64_t device_index);
+
+/* Generalised advantage estimation; targets are advantages + values. INVALID_ARGUMENT (also: not prepared), DEVICE. */
+DS_API ds_status ds_generalized_advantages(const ds_advantages* call);
+/* V-trace: advantages for the policy gradient, targets for the value function. */
+DS_API ds_status ds_v_trace(const ds_advantages* call);
+
+/* Samples actions; writes their log-probabilities and the entropies. */
+DS_API ds_status ds_multi_discrete_sample(const ds_multi_discrete* call);
+/* Log-probabilities and entropies of given actions. An action out of range is INVALID_ARGUMENT on the CPU; on CUDA the
+   log-probability of its row is NaN. */
+DS_API ds_status ds_multi_discrete_evaluate(const ds_multi_discrete* call);
+/* Computes the gradients of the logits from those of the log-probabilities and entropies. */
+DS_API ds_status ds_multi_discrete_backward(const ds_multi_discrete* call);
+
+/* ---- Policies ---------------------------------------------------------------------------------------------- */
+
+/* A policy is a network that reads flat observations (the tensor "observations") and chooses actions: layers one after
+   another, the last of which give a logit per value of each component of DS_ACTION_TABLE, DS_NUM_LOGITS in all. It is
+   evaluated where its weights are: on the CPU or on a CUDA device, in single precision.
+
+   Weights are read where the caller keeps them, in every call: who changes them in place changes the policy. The caller
+   lets no call run meanwhile.
+
+   A row's results have the same bits whatever the other rows of the call, its place among them, the thread, the
+   processor and the device. Calls on one policy may run at the same time. On the CPU a call allocates memory only if
+   more run at once than ever before.
+
+   On CUDA a call begins one launch on a stream of the caller's, which may be captured, and returns. All arrays are on
+   the policy's device and not checked, except for null pointers. Launches for one policy are executed in the order of
+   the calls, on whichever streams; the stream of the latest call exists until the next call or the policy's end. A
+   captured launch is ordered by the code that captures it.
+
+   A layer lives while a handle or a policy refers to it; a policy lives while a handle or a call does. */
+
+enum {
+    DS_NUM_LOGITS = 19,         /* sum of the sizes in DS_ACTION_TABLE */
+    DS_MAX_POLICY_LAYERS = 256,
+    DS_MAX_LAYER_WIDTH = 65536, /* inputs or outputs of a layer */
+};
+
+/* How an agent's action is chosen by logits. */
+typedef struct ds_sampling {
+    float temperature; /* logits are divided by it; 0: the value with the largest logit of each component is chosen, the
+                          first of equal ones; at least 0 */
+    float top_p;       /* more than 0, at most 1: per component, only the fewest most likely values whose probabilities
+                          reach this sum are drawn; not used where temperature is 0 */
+} ds_sampling;
+
+/* The same as a configuration. */
+#define DS_SAMPLING_CONFIG_TABLE(X)                                                                                \
+    X(NUMBER, temperature, 1, 0, DS_NO_LIMIT, ALL, "",                                                             \
+      "Logits are divided by it. The smaller, the likelier the most likely values become; 0 is as greedy.", "")    \
+    X(FLAG, greedy, 0, 0, 1, ALL, "", "Choose the value with the largest logit, the first of equal ones.",         \
+      "pass 0 or 1")                                                                                               \
+    X(POSITIVE, top_p, 1, 0, 1, ALL, "",                                                                           \
+      "Draw only from the fewest most likely values whose probabilities reach this sum, per component; 1: all.",   \
+      "")                                                                                                          \
+    X(OPTIONAL, seed, -1, 0, DS_MAX_SEED, ALL, "",                                                                 \
+      "Of the random numbers. Without one, a request uses its episode's seed, and a policy draws one.",            \
+      "-1 for no seed")
+
+typedef struct ds_sampling_config {
+    uint32_t struct_size;
+    DS_SAMPLING_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_sampling_config;
+
+DS_API ds_status ds_sampling_config_default(ds_sampling_config* fields);
+DS_API ds_status ds_sampling_config_create(const ds_sampling_config* fields, ds_config* config);
+DS_API ds_status ds_sampling_config_get(ds_config config, ds_sampling_config* fields);
+
+/* Kinds of layers, as in PyTorch: the modules of these names with the same formulas and layouts of weights. */
+typedef enum ds_layer_kind {
+    DS_LAYER_LINEAR = 0,
+    DS_LAYER_LAYER_NORM = 1, /* over all inputs */
+    DS_LAYER_RMS_NORM = 2,   /* likewise, without biases */
+    DS_LAYER_LSTM = 3,       /* one layer, one direction; gates i, f, g, o; its state is h, then c */
+    DS_LAYER_GRU = 4,        /* likewise; gates r, z, n; its state is h */
+    DS_LAYER_RELU = 5,       /* this and all that follow: per element */
+    DS_LAYER_RELU6 = 6,
+    DS_LAYER_LEAKY_RELU = 7,
+    DS_LAYER_ELU = 8,
+    DS_LAYER_CELU = 9,
+    DS_LAYER_SELU = 10,
+    DS_LAYER_SILU = 11,
+    DS_LAYER_MISH = 12,
+    DS_LAYER_SIGMOID = 13,
+    DS_LAYER_HARDSIGMOID = 14,
+    DS_LAYER_HARDSWISH = 15,
+    DS_LAYER_TANH = 16,
+    DS_LAYER_SOFTSIGN = 17,
+    DS_LAYER_SOFTPLUS = 18,
+    DS_LAYER_GELU = 19,
+    DS_LAYER_GELU_TANH = 20, /* with the approximation by tanh */
+} ds_layer_kind;
+
+/* Types of weights. Those of 16 bits are widened when they are read: all arithmetic is in single precision. */
+typedef enum ds_weight_type {
+    DS_WEIGHT_FLOAT32 = 0,
+    DS_WEIGHT_BFLOAT16 = 1,
+} ds_weight_type;
+
+/* A layer. I inputs, O outputs; G is O for LINEAR, 4 O for LSTM, 3 O for GRU. Arrays are C-contiguous and aligned to
+   their elements; null biases are zero, null weights of norms are one. Fields that a kind lacks are zero. */
+typedef struct ds_layer_config {
+    uint32_t struct_size;
+    int32_t kind;                   /* ds_layer_kind */
+    int64_t num_inputs;             /* 1 .. DS_MAX_LAYER_WIDTH; 0 for kinds that work per element */
+    int64_t num_outputs;            /* 1 .. DS_MAX_LAYER_WIDTH for LINEAR, LSTM, GRU; else 0 */
+    int32_t weight_type;            /* ds_weight_type, of all arrays */
+    float parameter;                /* norms: epsilon; LEAKY_RELU: slope below 0; ELU, CELU: alpha; SOFTPLUS: beta */
+    const void* weights;            /* [G, I]; norms: [I] */
+    const void* biases;             /* [G]; LAYER_NORM: [I] */
+    const void* hidden_weights;     /* LSTM, GRU: [G, O] */
+    const void* hidden_biases;      /* LSTM, GRU: [G] */
+    void* owner;                    /* passed to release_owner once no handle and no policy needs the arrays; with a */
+    ds_release_owner release_owner; /* null release_owner the caller keeps them valid */
+    int64_t device_index;           /* of the arrays */
+    int32_t device_kind;            /* ds_device_kind, likewise */
+    int32_t padding;
+} ds_layer_config;
+
+/* Creates a layer. INVALID_ARGUMENT; then the owner was not taken over. */
+DS_API ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer);
+DS_API ds_status ds_layer_release(ds_layer layer);
+
+/* The layer as it was created, without its owner. */
+DS_API ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config);
+
+typedef struct ds_policy_info {
+    uint32_t struct_size;
+    int32_t num_layers;
+    int32_t num_heads;
+    int32_t vector_width;      /* rows that one instruction processes on this processor */
+    int64_t num_inputs;        /* floats of an observation */
+    int64_t state_size;        /* floats of a recurrent state; 0: the policy has none */
+    int64_t nonfinite_rows;    /* rows so far for which no action could be chosen, see ds_policy_act(); CUDA: in calls
+                                  that have ended */
+    int64_t device_index;
+    int32_t device_kind;       /* ds_device_kind */
+    int32_t has_value;         /* its last head is the value */
+} ds_policy_info;
+
+/* Composes a policy of `count` layers: each takes the outputs of the one before. The last num_heads of them, LINEAR,
+   take the same inputs instead; their outputs side by side are the logits. One more head with one output, the last one,
+   is the value of the observations. 0 heads: the logits are the outputs of the last layer. INVALID_ARGUMENT if the
+   numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, or the layers are on several devices. CUDA: loads the kernel; DEVICE, OUT_OF_MEMORY. */
+DS_API ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy);
+DS_API ds_status ds_policy_release(ds_policy policy);
+
+DS_API ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info);
+
+/* A new handle to one of its layers, 0 to num_layers - 1; release it with ds_layer_release. */
+DS_API ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer);
+
+/* A new policy with copies of all weights as they are now. CUDA: waits for the calls so far, then for the copies. */
+DS_API ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen);
+
+/* What an agent's random numbers depend on, and nothing else: different for every action of a run. */
+typedef struct ds_sampling_key {
+    uint32_t key[2];
+    uint32_t step;
+    uint32_t agent; /* below 2**30 */
+} ds_sampling_key;
+
+/* Rows of a policy's inputs and outputs. Row i of the call is row rows[i] of all arrays but logits. */
+typedef struct ds_policy_call {
+    uint32_t struct_size;
+    uint32_t step;                  /* added to the step of every key, modulo 2**32 */
+    int64_t num_rows;
+    const int32_t* rows;            /* num_rows distinct indices, at least 0; null: 0, 1, ... */
+    const float* observations;      /* rows of num_inputs floats */
+    int64_t observation_stride;     /* floats from a row to the next, at least num_inputs */
+    float* states;                  /* rows of state_size floats, updated in place; zero at the start of an episode;
+                                       null if the policy has none */
+    int64_t state_stride;           /* floats, at least state_size */
+    const ds_sampling* sampling;    /* a row each; null in ds_policy_forward */
+    const ds_sampling_key* keys;    /* a row each; null in ds_policy_forward */
+    int32_t* actions;               /* rows of DS_ACTION_COMPONENT_COUNT; null in ds_policy_forward */
+    float* logits;                  /* [num_rows, DS_NUM_LOGITS], by i; ds_policy_act: or null */
+    uint8_t* nonfinite;             /* a row each: 1 if no action could be chosen, else 0; or null */
+    const uint32_t* step_counter;   /* one number, which is added too when the call is executed; or null */
+    uint64_t stream;                /* CUDA: the CUstream; 0: the legacy default stream. CPU: 0 */
+    float* log_probs;               /* a row each: the logarithm of the probability with which the action was drawn, by
+                                       temperature and top_p too: 0 of a greedy choice, NaN where none could be made; or
+                                       null, as in ds_policy_forward */
+    float* values;                  /* a row each: the value, NaN of policies that have none; or null */
+} ds_policy_call;
+
+/* Computes logits, values and the next states; on the CPU on the calling thread. */
+DS_API ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call);
+
+/* The same, and chooses actions. A logit of minus infinity excludes its value. Where a logit is NaN or infinity, or all
+   values of a component are excluded, the action is the neutral one, and the row is counted in nonfinite_rows. */
+DS_API ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call);
+
+/* ---- Metrics ----------------------------------------------------------------------------------------------- */
+
+/* A store holds series: what was recorded of things like steps or waits. Each is known by its name and its labels. Queues
+   and replicas of rollouts record in the store that their queue was created with. Recording takes no lock; readers see
+   values soon after. Series that a store has stay there. */
+
+typedef uint64_t ds_metrics; /* a store of series, and a trace */
+typedef uint64_t ds_series;  /* one series; it outlives the store */
+
+enum {
+    DS_MAX_SERIES = 16384,              /* of a store */
+    DS_MAX_TRACE_EVENTS = 16777216,     /* of each queue and replica; 2**24 */
+    DS_MAX_TRACE_TRACKS = 256,          /* queues and replicas in the trace of a store */
+    DS_TIME_SERIES_POINTS = 512,        /* most points of a time series */
+    DS_SKETCH_RELATIVE_ERROR_PERCENT = 1,
+    DS_SKETCH_WINDOW_SECONDS = 60,      /* longest window of recent values */
+};
+
+typedef enum ds_series_kind {
+    DS_SERIES_COUNTER = 0,     /* a number that grows, and stays at 2**63 - 1 */
+    DS_SERIES_TIME_SERIES = 1, /* values over time: totals of equal spans, which become longer as time passes */
+    DS_SERIES_SKETCH = 2,      /* quantiles of values, within a relative error; values below 2**-40 count as 0, values
+                                  above 2**40 as 2**40 */
+} ds_series_kind;
+
+/* name: letters, digits and underscores. labels: as Prometheus writes them, a="x",b="y", in the order of their names;
+   values escape \\, \" and line feeds. */
+typedef struct ds_series_info {
+    uint32_t struct_size;
+    int32_t kind;          /* ds_series_kind */
+    char name[64];
+    char labels[256];
+    char description[192]; /* a sentence, or "" */
+} ds_series_info;
+
+/* What a series has recorded. */
+typedef struct ds_series_totals {
+    uint32_t struct_size;
+    int32_t padding;
+    int64_t count;         /* of values; of a counter: its number */
+    double sum;
+    double minimum;        /* 0 without values, as below; 0 for counters */
+    double maximum;
+    double last;           /* of a time series: its latest value */
+    int64_t last_ns;       /* when that was, on ds_monotonic_ns() */
+} ds_series_totals;
+
+/* The values of one span of a time series. */
+typedef struct ds_series_point {
+    int64_t start_ns;      /* on ds_monotonic_ns() */
+    int64_t length_ns;
+    int64_t count;         /* of values, at least 1 */
+    double sum;
+    double minimum;
+    double maximum;
+} ds_series_point;
+
+/* What an engine measures. */
+#define DS_METRICS_CONFIG_TABLE(X)                                                                                 \
+    X(FLAG, enabled, 1, 0, 1, ALL, "", "Whether it measures at all.", "pass 0 or 1")                               \
+    X(INTEGER, trace, 0, 0, DS_MAX_TRACE_EVENTS, ALL, "events",                                                    \
+      "Events that the queue and each replica keep for a trace, the latest ones; one takes 48 bytes.",             \
+      "0 is no trace")
+
+typedef struct ds_metrics_config {
+    uint32_t struct_size;
+    DS_METRICS_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_metrics_config;
+
+DS_API ds_status ds_metrics_config_default(ds_metrics_config* fields);
+DS_API ds_status ds_metrics_config_create(const ds_metrics_config* fields, ds_config* config);
+DS_API ds_status ds_metrics_config_get(ds_config config, ds_metrics_config* fields);
+
+/* trace_capacity: events that each queue and each replica keeps, the latest ones, 0 .. DS_MAX_TRACE_EVENTS; 0: none. */
+DS_API ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics);
+/* A part of the store, for an engine of several that share it: what is opened in it has these labels too, and is in both.
+   Its trace is the store's. labels: as in ds_series_info; a series that has one of them already is INVALID_ARGUMENT. */
+DS_API ds_status ds_metrics_label(ds_metrics metrics, const char* labels, ds_metrics* part);
+/* Releases the handle. The store lives while a queue or a replica uses it. */
+DS_API ds_status ds_metrics_release(ds_metrics metrics);
+/* Opens the series with this name and these labels, or creates it with the description.
+   INVALID_ARGUMENT if it is of another kind, or the store has DS_MAX_SERIES others. */
+DS_API ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* name, const char* labels,
+                                        const char* description, ds_series* series);
+DS_API ds_status ds_metrics_num_series(ds_metrics metrics, uint64_t* count);
+/* A new handle to one of them, 0 to num_series - 1, in the order of their creation. */
+DS_API ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* series);
+/* Adds what all series of another store have recorded to the series of this one. without: names of labels that are left
+   out, separated by commas, so that series that differ in nothing else become one; "": none. */
+DS_API ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* without);
+
+DS_API ds_status ds_series_release(ds_series series);
+DS_API ds_status ds_series_get_info(ds_series series, ds_series_info* info);
+DS_API ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals);
+/* Adds a value: to a counter an integer, 0 to 2**53; to a sketch a number, at least 0; to a time series any number.
+   time_ns: when it was, on ds_monotonic_ns(), at least 0; counters ignore it. */
+DS_API ds_status ds_series_record(ds_series series, double value, int64_t time_ns);
+/* values: [count], the quantiles of a sketch: with a fraction q, the value at place floor(q * (n - 1)) of its n values in
+   ascending order, within 1%; 0 if there are none. fractions: [count], 0 to 1. window_ns: 0: of all values; otherwise of
+   those of the last window_ns nanoseconds and up to 8.6 seconds before, at most DS_SKETCH_WINDOW_SECONDS. */
+DS_API ds_status ds_series_get_quantiles(ds_series series, int64_t window_ns, const double* fractions, uint64_t count,
+                                         double* values);
+/* Up to most points of a time series, in the order of time. */
+DS_API ds_status ds_series_get_points(ds_series series, uint64_t most, ds_series_point* points, uint64_t* count);
+
+/* What an event of a trace tells. The first ones take time. */
+typedef enum ds_trace_kind {
+    DS_TRACE_SUBMIT = 0,  /* count: requests that were submitted */
+    DS_TRACE_ANSWER = 1,  /* count: requests that were answered without play */
+    DS_TRACE_TAKE = 2,    /* count: requests that a replica took */
+    DS_TRACE_BEGIN = 3,   /* count: episodes that began */
+    DS_TRACE_ACT = 4,     /* count: rows; detail: index of the policy */
+    DS_TRACE_STEP = 5,    /* count: worlds that played */
+    DS_TRACE_END = 6,     /* count: episodes that ended */
+    DS_TRACE_WAIT = 7,    /* for requests */
+    DS_TRACE_REQUEST_SUBMITTED = 8, /* of a request with DS_RECORD_TRACE, at a point of time, as below */
+    DS_TRACE_REQUEST_BEGUN = 9,
+    DS_TRACE_REQUEST_ENDED = 10,    /* detail: ds_episode_reason */
+} ds_trace_kind;
+
+typedef struct ds_trace_event {
+    int64_t start_ns;      /* on ds_monotonic_ns() */
+    int64_t duration_ns;
+    uint64_t request;      /* id, or 0 */
+    int64_t count;
+    int32_t kind;          /* ds_trace_kind */
+    int32_t detail;
+    int32_t track;         /* of the queue or replica: its number in the store */
+    int32_t replica;       /* number of the replica; of a queue: -1 */
+} ds_trace_event;
+
+/* Copies the events that are kept, track by track, in the order in which they were recorded. events: room for `most`, or
+   null: then *count is the number there is room for in the store. Tracks that may not fit are left out. */
+DS_API ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count);
+
+/* ---- Rollouts ---------------------------------------------------------------------------------------------- */
+
+/* Episodes as requests. Callers submit requests to an engine, from any thread. Its replicas, each a simulator with a
+   thread of its own, play them, each in a world, and callers take the results. What an episode's result is depends on
+   its request alone: not on its replica, world, or the order of arrival. */
+
+typedef uint64_t ds_shared_level;  /* a level that requests refer to */
+typedef uint64_t ds_engine;        /* replicas, the requests that they play, and the results */
+
+enum {
+    DS_MAX_POLICIES = 1024,           /* of an engine */
+    DS_MAX_REPLICAS = 256,
+    DS_MAX_QUEUE_CAPACITY = 16777216, /* 2**24 */
+};
+
+/* How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in order of
+   arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY: the highest
+   priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest max_steps first, those
+   without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first, in order of arrival for
+   each. */
+typedef enum ds_scheduler {
+    DS_SCHEDULER_FIXED_CHUNK = 0,
+    DS_SCHEDULER_DYNAMIC_CHUNK = 1,
+    DS_SCHEDULER_PRIORITY = 2,
+    DS_SCHEDULER_EARLIEST_DEADLINE = 3,
+    DS_SCHEDULER_LEAST_REMAINING_STEPS = 4,
+    DS_SCHEDULER_FAIR_SHARE = 5,
+} ds_scheduler;
+
+/* Why an episode ended. */
+typedef enum ds_episode_reason {
+    DS_EPISODE_GOAL = 0,      /* the level's goal was reached */
+    DS_EPISODE_TIME = 1,      /* the level's or the simulator's length, or max_steps */
+    DS_EPISODE_CANCELLED = 2,
+    DS_EPISODE_EXPIRED = 3,   /* its deadline passed */
+    DS_EPISODE_FAILED = 4,    /* see ds_failure_cause */
+} ds_episode_reason;
+
+/* Why an episode FAILED. Positive numbers are those of callers, of ds_engine_return_rows() or ds_engine_set_policy(). */
+typedef enum ds_failure_cause {
+    DS_CAUSE_NONE = 0,
+    DS_CAUSE_MEMORY = -1,     /* no memory was left for what its request records, or for its policy */
+    DS_CAUSE_SIMULATION = -2, /* in strict mode: a step counted trouble */
+    DS_CAUSE_CLOSED = -3,     /* the engine was closed before the result was known */
+    DS_CAUSE_REPLICA = -4,    /* the last replica has failed, see ds_engine_get_replica() */
+    DS_CAUSE_DEVICE = -5,     /* its policy is on a CUDA device where its replica is not */
+    DS_CAUSE_LOGITS = -16,    /* less 8 * step + agent: a native policy could choose no action, see ds_policy_act(); the
+                                 episode made this step with the neutral one */
+} ds_failure_cause;
+
+/* What a request asks for beside its result. Bits. */
+typedef enum ds_episode_record {
+    DS_RECORD_ACTIONS = 1,      /* the result has the actions of all steps */
+    DS_RECORD_OBSERVATIONS = 2, /* likewise, observations before each step, and rewards */
+    DS_RECORD_STREAM = 4,       /* an output after every step */
+    DS_RECORD_TRACE = 8,        /* its way through the engine is shown in the trace, if there is one */
+    DS_RECORD_LOG_PROBS = 16,   /* as ACTIONS, and logarithms of the probabilities with which they were chosen, and the
+                                   versions of the policies. Not in engines with replicas on CUDA, as the next two */
+    DS_RECORD_VALUES = 32,      /* as ACTIONS, and what native policies with a value head expected */
+    DS_RECORD_STATES = 64,      /* as ACTIONS, and recurrent states of native policies, before each step and at the end */
+} ds_episode_record;
+
+/* An episode to be played. Zeroed, it is seed 0 on the simulator's own level with policy 0 for all agents, which chooses
+   the most likely actions. */
+typedef struct ds_episode_request {
+    uint64_t tag;            /* the caller's; comes back with the outputs */
+    int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
+    int64_t sampling_seed;   /* of the actions, 0 .. 2**32 - 1 */
+    ds_shared_level level;   /* 0: as the simulator draws it */
+    int64_t max_steps;       /* 0: no limit beyond the level's */
+    int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
+    int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
+    ds_sampling sampling;    /* of native policies */
+    int32_t record;          /* bits of ds_episode_record */
+    int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
+    int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
+    int32_t padding;
+} ds_episode_request;
+
+typedef enum ds_output_kind {
+    DS_OUTPUT_RESULT = 0, /* the last output of a request */
+    DS_OUTPUT_STEP = 1,   /* one step, of requests with DS_RECORD_STREAM */
+} ds_output_kind;
+
+/* An output of a request. */
+typedef struct ds_episode_output {
+    uint64_t id;
+    uint64_t tag;
+    uint64_t state_hash;  /* of the world at the end, as ds_simulator_world_hashes(); 0 if no step was made */
+    ds_memory data;       /* what the request asked to record, see below; the caller releases it. 0: nothing */
+    const void* data_start;
+    uint64_t data_bytes;
+    int64_t submitted_ns; /* on ds_monotonic_ns() */
+    int64_t started_ns;   /* 0 if it never started */
+    int64_t ended_ns;
+    int64_t cause;        /* ds_failure_cause */
+    int32_t kind;         /* ds_output_kind */
+    int32_t reason;       /* ds_episode_reason; of a step: -1 */
+    int32_t length;       /* steps so far */
+    int32_t num_agents;
+    int32_t replica;      /* number of the replica, or -1 */
+    int32_t world;        /* its slot, or -1 */
+    float returns[8];     /* sum of each agent's rewards */
+    float max_y[8];       /* largest y of each agent, metres */
+    int32_t record;       /* of the request */
+    int32_t state_size;   /* S: the most floats of a recurrent state that a policy of the episode had at its beginning */
+} ds_episode_output;
+
+/* data of a result is a row per step, and of a step one row. A row is, in this order:
+     int32 actions [A, 4];
+     with DS_RECORD_LOG_PROBS float32 log_probs [A], as in ds_policy_call: also of random and idle actions, NaN of a
+       caller's; then int32 versions [A] of the policies that chose, see ds_engine_set_policy();
+     with DS_RECORD_VALUES float32 values [A], as in ds_policy_call, NaN of policies that are not native;
+     with DS_RECORD_STATES float32 states [A, S] from before the action; shorter ones have zeros at the end;
+     with DS_RECORD_OBSERVATIONS float32 observations [A, F] from before the step, then float32 rewards [A].
+   Behind the rows of a result are the states [A, S] and the observations [A, F] after its last step, if it has them. */
+
+#define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
+    X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_FAIR_SHARE, ALL, "",          \
+      "Which requests are played first.", "pass a ds_scheduler")                                                   \
+    X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
+      "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \
+      "0 is no limit")                                                                                             \
+    X(POSITIVE, begin_fraction, 1, 0, 1, DYNAMIC_CHUNK, "steps",                                                   \
+      "Part of a step's time that the episodes begun between two steps may take.", "")
+
+typedef struct ds_scheduler_config {
+    uint32_t struct_size;
+    DS_SCHEDULER_CONFIG_TABLE(DS_CONFIG_FIELD)
+    int32_t padding;
+} ds_scheduler_config;
+
+DS_API ds_status ds_scheduler_config_default(ds_scheduler_config* fields);
+DS_API ds_status ds_scheduler_config_create(const ds_scheduler_config* fields, ds_config* config);
+DS_API ds_status ds_scheduler_config_get(ds_config config, ds_scheduler_config* fields);
+
+/* How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, and the next
+   request goes to the next one. CALLER: likewise, but to the one that the request names. */
+typedef enum ds_controller {
+    DS_CONTROLLER_PULL = 0,
+    DS_CONTROLLER_ROUND_ROBIN = 1,
+    DS_CONTROLLER_CALLER = 2,
+} ds_controller;
+
+#define DS_CONTROLLER_CONFIG_TABLE(X)                                                                              \
+    X(TYPE, type, DS_CONTROLLER_PULL, DS_CONTROLLER_PULL, DS_CONTROLLER_CALLER, ALL, "",                           \
+      "How requests reach the replicas.", "pass a ds_controller")                                                  \
+    X(INTEGER, depth, 4096, 1, DS_MAX_QUEUE_CAPACITY, ROUND_ROBIN, "requests",                                     \
+      "Requests that wait for one replica at most; the others wait in the engine's queue.", "")
+
+typedef struct ds_controller_config {
+    uint32_t struct_size;
+    DS_CONTROLLER_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_controller_config;
+
+DS_API ds_status ds_controller_config_default(ds_controller_config* fields);
+DS_API ds_status ds_controller_config_create(const ds_controller_config* fields, ds_config* config);
+DS_API ds_status ds_controller_config_get(ds_config config, ds_controller_config* fields);
+
+/* Configuration of an engine. Of the simulator auto_reset is not used, nor are seed and world_offset; without
+   observations it has the default parts. */
+#define DS_ROLLOUT_CONFIG_TABLE(X)                                                                                 \
+    X(DEVICES, devices, 0, 0, DS_MAX_REPLICAS, ALL, "",                                                            \
+      "One replica is made on each; none: one, on the simulator's device.", "pass at most 256 devices")            \
+    X(PART, simulator, 0, DS_CONFIG_SIMULATOR, DS_CONFIG_SIMULATOR, ALL, "",                                       \
+      "Of every replica. Requests with levels need a positive max_levels.", "")                                    \
+    X(PART, scheduler, 0, DS_CONFIG_SCHEDULER, DS_CONFIG_SCHEDULER, ALL, "", "How replicas take requests.", "")    \
+    X(PART, controller, 0, DS_CONFIG_CONTROLLER, DS_CONFIG_CONTROLLER, ALL, "",                                    \
+      "How requests reach replicas.", "")                                                                          \
+    X(PART, metrics, 0, DS_CONFIG_METRICS, DS_CONFIG_METRICS, ALL, "", "What the engine measures.", "")            \
+    X(INTEGER, queue_capacity, 1048576, 1, DS_MAX_QUEUE_CAPACITY, ALL, "requests",                                 \
+      "Requests that wait at most.", "")                                                                           \
+    X(INTEGER, max_policies, 64, 1, DS_MAX_POLICIES, ALL, "policies",                                              \
+      "Different policies that unanswered requests may have.", "")
+
+typedef struct ds_rollout_config {
+    uint32_t struct_size;
+    DS_ROLLOUT_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_rollout_config;
+
+DS_API ds_status ds_rollout_config_default(ds_rollout_config* fields);
+DS_API ds_status ds_rollout_config_create(const ds_rollout_config* fields, ds_config* config);
+DS_API ds_status ds_rollout_config_get(ds_config config, ds_rollout_config* fields);
+
+/* Nanoseconds of the clock of deadlines and times. */
+DS_API int64_t ds_monotonic_ns(void);
+
+/* Copies a level, which must suit num_agents agents. */
+DS_API ds_status ds_shared_level_create(const ds_level* level, int64_t num_agents, ds_shared_level* shared);
+/* Requests that were submitted keep the level. */
+DS_API ds_status ds_shared_level_release(ds_shared_level shared);
+
+/* How the actions of a policy of requests are chosen. */
+typedef enum ds_policy_kind {
+    DS_POLICY_CALLER = 0,  /* by the caller, see ds_engine_take_rows() */
+    DS_POLICY_RANDOM = 1,  /* all legal actions are equally likely */
+    DS_POLICY_IDLE = 2,
+    DS_POLICY_NATIVE = 3,  /* by a ds_policy */
+    DS_POLICY_FAILING = 4, /* not at all: its episodes end before their next step, as FAILED */
+} ds_policy_kind;
+
+/* Rows of agents that await actions of a policy of the caller's. The arrays are those of `data`. */
+typedef struct ds_rows {
+    uint32_t struct_size;
+    int32_t replica;          /* number of the replica that asks */
+    int32_t policy;           /* whose actions are needed */
+    int32_t padding;
+    uint64_t id;              /* for ds_engine_return_rows() */
+    uint64_t data;            /* a ds_memory, which the caller releases */
+    int64_t num_rows;         /* R */
+    int64_t num_inputs;       /* F */
+    int64_t num_replica_rows; /* of all worlds of the replica */
+    const int32_t* rows;      /* [R]: world * num_agents + agent, ascending */
+    const int64_t* steps;     /* [R]: steps that the row's episode has made */
+    const uint32_t* keys;     /* [R, 2]: random key of the row's episode, agent and step */
+    const uint64_t* tags;     /* [R]: of the row's request */
+    const float* rewards;     /* [R]: of the row's step before this; nothing if its steps are 0 */
+    float* observations;      /* [R, F] */
+} ds_rows;
+
+/* Counts of an engine. Requests are counted since its creation. */
+typedef struct ds_engine_info {
+    uint32_t struct_size;
+    int32_t num_replicas;
+    int32_t num_playing;      /* replicas that have not ended */
+    int32_t padding;
+    int64_t submitted;
+    int64_t waiting;          /* not taken by a replica */
+    int64_t unanswered;       /* without a result */
+    int64_t outputs;          /* that can be taken */
+    int64_t unasked_rows;     /* that wait until a caller returns other rows of their replica and policy */
+} ds_engine_info;
+
+/* What a replica has done so far. */
+typedef struct ds_replica_info {
+    uint32_t struct_size;
+    int32_t has_ended;
+    int64_t num_worlds;
+    int64_t steps;
+    int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
+    int64_t episodes;      /* begun */
+} ds_replica_info;
+
+/* As ds_engine_submit() does: INVALID_ARGUMENT if an engine of this configuration refuses one of the requests. */
+DS_API ds_status ds_episode_requests_check(ds_config config, const ds_episode_request* requests, uint64_t count);
+
+/* Creates the replicas and starts their threads. config: of an engine. rewards: as of ds_simulator_set_rewards(), for all
+   episodes; null: those of the levels. metrics: a store to record in, which other engines may have too; 0: one of its
+   own, as the configuration says. In a forked child an engine of its parent is CLOSED. */
+DS_API ds_status ds_engine_create(ds_config config, const ds_level_rewards* rewards, ds_metrics metrics,
+                                  ds_engine* engine);
+/* A new handle to its configuration. */
+DS_API ds_status ds_engine_get_config(ds_engine engine, ds_config* config);
+/* A new handle to its store; 0 if it measures nothing. */
+DS_API ds_status ds_engine_get_metrics(ds_engine engine, ds_metrics* metrics);
+DS_API ds_status ds_engine_get_info(ds_engine engine, ds_engine_info* info);
+/* What a replica has done; `info` is filled in, too, if it has failed: then its failure is this call's. */
+DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_info* info);
+
+/* Policy `index` of the requests, from the replicas' next passes on. All are DS_POLICY_CALLER at first. policy: of NATIVE
+   the ds_policy, of FAILING the cause, which is positive; else 0. version: a number of the caller's, recorded with the
+   actions of the policy: to tell which weights chose them. Recurrent states of episodes that are played go on where
+   policies have states of one size. Does not wait. */
+DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version);
+/* Labels of the metrics of policy `index` from the next passes on, as in ds_series_info: such as policy="a"; "": its
+   number. A series for which there is no room or no memory is not recorded; the counter dropped_series counts it. */
+DS_API ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels);
+/* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit).
+   *accepted: how many; ids: [count], those of the accepted ones. PENDING if not all were accepted. CLOSED if the engine is
+   closed or its replicas have failed. INVALID_ARGUMENT, with none accepted, if one is refused. */
+DS_API ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests, uint64_t count,
+                                  int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
+/* Cancels a request, waiting or running: its result follows soon, CANCELLED unless it is ending already. *found: 0 if it
+   has ended, or never existed. INVALID_ARGUMENT if another engine gave the id: its upper 12 bits are the number of the
+   engine, which differs in 4,095 successive ones. */
+DS_API ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found);
+/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). PENDING if no
+   output came in this time. CLOSED if the engine has ended and all outputs have been taken. */
+DS_API ds_status ds_engine_take(ds_engine engine, uint64_t most, int64_t timeout_ns, ds_episode_output* outputs,
+                                uint64_t* taken);
+/* Waits until no request is unanswered, at most timeout_ns (negative: without limit). PENDING if some are. */
+DS_API ds_status ds_engine_drain(ds_engine engine, int64_t timeout_ns);
+
+/* Takes rows that await actions of the caller's, from any thread: all rows of a replica and a policy that can step. Until
+   they are returned their episodes wait, and on CUDA those of the whole replica; no others of the policy are asked for.
+   Waits for rows at most timeout_ns (negative: without limit). PENDING if none came in this time. CLOSED if the engine has
+   ended. */
+DS_API ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* rows);
+/* Returns rows once. actions: [R, 4], which are copied. cause: 0; or a positive number: the rows' episodes end before this
+   step, as FAILED, and actions may be null. */
+DS_API ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause);
+
+/* Ends a replica soon: others play what it has. The engine ends with the last one. Takes no lock and does not wait. */
+DS_API ds_status ds_engine_end_replica(ds_engine engine, int64_t number);
+/* Ends the engine soon: requests without a result get one, FAILED. Takes no lock and does not wait. */
+DS_API ds_status ds_engine_close(ds_engine engine);
+/* Waits until all replicas have ended and all requests are answered, at most timeout_ns (negative: without limit). PENDING
+   if that is not so. */
+DS_API ds_status ds_engine_join(ds_engine engine, int64_t timeout_ns);
+/* Closes the engine and releases the handle. Does not wait: replicas end by themselves. */
+DS_API ds_status ds_engine_release(ds_engine engine);
+
+#endif
