@@ -228,6 +228,19 @@ class Policy:
             ArgumentError: as `forward()`, or a step, a seed or first_world is out of range.
             StateError: as `forward()`.
         """
+        return self._act(observations, state, sampling, step, seeds, first_world)
+
+    def _act(
+        self,
+        observations: Any,
+        state: Any,
+        sampling: SamplingParams | None,
+        step: ArrayLike | torch.Tensor | None,
+        seeds: ArrayLike | None,
+        first_world: int,
+        **outputs: Any,
+    ) -> Any:
+        """outputs: contiguous float32 arrays of a number for each agent, which get `log_probs` and `values`."""
         sampling = check_sampling(sampling) or self._sampling
         rows, shape, _kept = self._rows(observations, state)
         first_world = check_integer("first_world", first_world, 0, MAX_FIRST_WORLD)
@@ -235,6 +248,7 @@ class Policy:
         actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
         chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
         address = self._arrays.address
+        numbers.update({name: address(array) for name, array in outputs.items()})
         self._handle.act(rows, sampling=address(chosen), keys=address(keys), actions=address(actions), **numbers)
         return actions
 
