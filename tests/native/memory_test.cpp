@@ -6,7 +6,7 @@
 
 #include "processes.h"
 #include "rollouts/output_queue.h"
-#include "rollouts/step_record.h"
+#include "rollouts/recordings.h"
 #include "runtime/machine.h"
 #include "runtime/reference.h"
 #include "simulators.h"

@@ -9,7 +9,7 @@
 #include "api/levels.h"
 #include "api/rollouts.h"
 #include "metrics/labels.h"
-#include "rollouts/step_records.h"
+#include "rollouts/acted_rows.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {

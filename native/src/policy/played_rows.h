@@ -1,12 +1,12 @@
-// The rows of episodes that are played on CUDA, before their policies act: the part of the episode that is left, the
-// states of new episodes, and actions that need no network.
+// The rows of episodes that are played, on any device, before their policies act: the part of the episode that is left,
+// the states of new episodes, and actions that need no network.
 #pragma once
 
 #include "policy/random_action.h"
 
 namespace doorstep {
 
-enum class RowChooser : int16_t { kNone, kNetwork, kRandom, kIdle };  // none: does not play, or acts on the host
+enum class RowChooser : int16_t { kNone, kNetwork, kRandom, kIdle };  // none: does not play, or acts elsewhere
 
 struct PlayedRow {
     RowChooser chooser;
@@ -20,7 +20,7 @@ struct PolicyStates {
     int64_t size;
 };
 
-// The one parameter of the kernel, by value. All addresses are the device's.
+// The one parameter of the kernel, by value. All addresses are those of the device, or of the host.
 struct PlayedRows {
     int64_t num_rows;
     const PlayedRow* rows;
@@ -34,19 +34,23 @@ struct PlayedRows {
     int32_t* actions;
 };
 
+// length: of the episode so far.
+DS_INLINE void show_time_left(const PlayedRows& call, int64_t row, int32_t length) {
+    const int32_t shown = call.rows[row].shown_steps;
+    if (shown <= 0 || call.time_left < 0) return;
+    const float part = static_cast<float>(shown - length) / static_cast<float>(shown);
+    call.observations[row * call.num_inputs + call.time_left] = call.time_left_scale * part;
+}
+
 DS_INLINE void prepare_row(const PlayedRows& call, int64_t row) {
     const PlayedRow played = call.rows[row];
     const ds_sampling_key key = call.keys[row];
     const uint32_t length = key.step + *call.step_counter;
-    if (played.shown_steps > 0 && call.time_left >= 0) {
-        const int32_t left = played.shown_steps - static_cast<int32_t>(length);
-        const float part = static_cast<float>(left) / static_cast<float>(played.shown_steps);
-        call.observations[row * call.num_inputs + call.time_left] = call.time_left_scale * part;
-    }
+    show_time_left(call, row, static_cast<int32_t>(length));
     int32_t* const action = call.actions + row * DS_ACTION_COMPONENT_COUNT;
     if (played.chooser == RowChooser::kRandom) choose_randomly(key, *call.step_counter, action);
     if (played.chooser == RowChooser::kIdle) choose_neutrally(action);
-    if (played.chooser != RowChooser::kNetwork || length != 0) return;
+    if (length != 0) return;
     const PolicyStates of = call.policies[played.policy];
     for (int64_t k = 0; k < of.size; k++) of.states[row * of.size + k] = 0;
 }

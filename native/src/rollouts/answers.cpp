@@ -22,6 +22,7 @@ struct Answers {
     int64_t make(Request* first, int64_t num_agents) {
         int64_t count = 0;
         for (rest = first; rest && count < kAtOnce; rest = rest->next) {
+            DS_ASSERT(rest->in_use && !rest->queue && !rest->answered);
             requests[count] = {rest, 0};
             outputs[count++] = make_output(*rest, DS_OUTPUT_RESULT, num_agents);
         }
@@ -57,6 +58,7 @@ ds_status answer_taken(RequestQueue& requests, OutputQueue& outputs, Request* fi
 }  // namespace
 
 Output make_output(const Request& request, ds_output_kind kind, int64_t num_agents) {
+    DS_ASSERT(request.in_use && num_agents > 0);
     Output output = {};
     output.told.id = request.id;
     output.told.tag = request.asked.tag;

@@ -97,6 +97,7 @@ DeviceRows::~DeviceRows() {
 // ---- Lists ----
 
 ds_status DeviceRows::set_policy(int64_t index, const Ref<Policy>& policy) {
+    DS_ASSERT(index >= 0 && index < num_policies_);
     Slot slot;
     slot.policy = policy;
     if (policy) {
@@ -118,13 +119,18 @@ ds_status DeviceRows::set_policy(int64_t index, const Ref<Policy>& policy) {
 }
 
 // The staging memory is free: the host has waited for what the last step ended.
-ds_status DeviceRows::upload(const ds_sampling* sampling, const ds_sampling_key* keys, const int64_t* first_rows) {
+ds_status DeviceRows::upload(const PlayedRow* rows, const int32_t* order, const ds_sampling* sampling,
+                             const ds_sampling_key* keys, const int64_t* first_rows) {
+    DS_ASSERT(first_rows[0] == 0 && first_rows[num_policies_] <= num_rows_);
+    std::copy_n(rows, num_rows_, staged_.rows);
+    std::copy_n(order, first_rows[num_policies_], staged_.order);
     memcpy(staged_.sampling, sampling, static_cast<size_t>(num_rows_) * sizeof *sampling);
     for (int64_t row = 0; row < num_rows_; ++row) {
         staged_.keys[row] = keys[row];
         staged_.keys[row].step -= steps_;
     }
     for (int64_t i = 0; i < num_policies_; ++i) {
+        DS_ASSERT(first_rows[i] <= first_rows[i + 1]);
         staged_.ranges[i] = {first_rows[i], first_rows[i + 1] - first_rows[i]};
         if (acts(i) && !slots_[i].is_captured) graph_ = {};
     }
@@ -142,6 +148,7 @@ ds_status DeviceRows::play() {
 }
 
 ds_status DeviceRows::capture() {
+    DS_ASSERT(!graph_);
     for (int64_t i = 0; i < num_policies_; ++i) slots_[i].is_captured |= acts(i);
     if (const ds_status status = begin_capture(*stream_)) return status;
     const ds_status status = launch_all();

@@ -25,10 +25,10 @@ public:
     ds_status set_policy(int64_t index, const Ref<Policy>& policy);
     bool has_policy(int64_t index) const { return static_cast<bool>(slots_[index].policy); }
 
-    // Lists on the host, which the caller fills, then uploads; keys have the lengths of their episodes as steps.
-    PlayedRow* rows() const { return staged_.rows; }
-    int32_t* order() const { return staged_.order; }  // of the rows, by policy
-    ds_status upload(const ds_sampling* sampling, const ds_sampling_key* keys, const int64_t* first_rows);
+    // By row; keys have the lengths of their episodes as steps. order: of the rows, by policy; first_rows: its place
+    // there, then the end.
+    ds_status upload(const PlayedRow* rows, const int32_t* order, const ds_sampling* sampling,
+                     const ds_sampling_key* keys, const int64_t* first_rows);
 
     // A step: networks act on all rows of theirs, random and idle rows act, the worlds step.
     ds_status play();
@@ -39,7 +39,7 @@ public:
 
     // Copies what the worlds have ended with to the host, and waits for it.
     ds_status read_ends(uint8_t* terminations, uint8_t* truncations);
-    // After read_ends(): by row, whether its policy here could choose no action in the step. *flags is null if all could.
+    // After read_ends(): by row, whether its policy here could choose no action in the step. *flags: null: all could.
     ds_status read_nonfinite(const uint8_t** flags);
 
 private:

@@ -87,6 +87,7 @@ ds_status Engine::make_replica(const Ref<Simulator>& simulator) {
     }
     const ReplicaParts parts = {from, outputs_, policies_, desk_};
     Player& player = players_[static_cast<size_t>(num_replicas_)];
+    DS_ASSERT(!player.replica && player.is_joined);
     player.engine = this;
     num_inputs_ = simulator->simulation().flat.size;
     const ds_status status = Replica::create(simulator, parts, static_cast<int32_t>(num_replicas_), &player.replica);
@@ -181,6 +182,7 @@ void Engine::play(Player& player) {
 }
 
 void Engine::leave(Player& player) {
+    DS_ASSERT(!player.has_ended && num_playing_ > 0);
     player.has_ended = true;
     if (num_playing_.fetch_sub(1) == 1) {
         return answer_the_rest(player.failure.status && !closed_ ? DS_CAUSE_REPLICA : DS_CAUSE_CLOSED);
@@ -193,6 +195,7 @@ void Engine::leave(Player& player) {
 void Engine::answer_the_rest(ds_failure_cause cause) {
     for (int64_t i = 0; i < num_replicas_; ++i) replica(i).requests().close();
     requests_->close();
+    DS_ASSERT(num_playing_ == 0 && !has_ended_);
     answer_all(*requests_, *outputs_, DS_EPISODE_FAILED, cause);
     outputs_->close();
     desk_->close();

@@ -52,7 +52,10 @@ public:
     RowDesk& desk() const { return *desk_; }
     int64_t num_inputs() const { return num_inputs_; }
     int64_t num_replicas() const { return num_replicas_; }
-    Replica& replica(int64_t number) const { return *players_[static_cast<size_t>(number)].replica; }
+    Replica& replica(int64_t number) const {
+        DS_ASSERT(number >= 0 && number < num_replicas_);
+        return *players_[static_cast<size_t>(number)].replica;
+    }
     // It was forked with its process: it has no threads here.
     bool is_copy() const { return forks_ != num_forks(); }
 

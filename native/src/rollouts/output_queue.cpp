@@ -61,6 +61,7 @@ bool OutputQueue::grow(int64_t capacity) {
     ring_ = ring;
     capacity_ = grown;
     first_ = 0;
+    DS_ASSERT((capacity_ & (capacity_ - 1)) == 0 && size_ + reserved_ <= capacity_);
     return true;
 }
 
@@ -77,7 +78,10 @@ void OutputQueue::push_reserved(Output* outputs, int64_t count) {
         MutexGuard guard(mutex_);
         DS_ASSERT(reserved_ >= count && size_ + reserved_ <= capacity_);
         reserved_ -= count;
-        for (int64_t i = 0; i < count; ++i) at(size_++) = std::move(outputs[i]);
+        for (int64_t i = 0; i < count; ++i) {
+            DS_ASSERT(outputs[i].told.id != 0 && !at(size_).data);
+            at(size_++) = std::move(outputs[i]);
+        }
     }
     changes_.tell();
 }
@@ -102,6 +106,7 @@ ds_status OutputQueue::take(int64_t most, int64_t timeout_ns, Receive receive, v
             for (int64_t i = 0; i < count; ++i) {
                 Output& output = at(0);
                 if (const ds_status status = receive(context, output)) return status;
+                DS_ASSERT(size_ > 0);
                 output.data = {};
                 first_ = (first_ + 1) & (capacity_ - 1);
                 --size_;

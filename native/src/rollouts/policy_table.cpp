@@ -37,6 +37,7 @@ void PolicyTable::changed(Entry& entry) {
 
 bool PolicyTable::was_given_since(uint32_t version, int64_t index, GivenPolicy* policy, PolicyLabels* labels) {
     MutexGuard guard(mutex_);
+    DS_ASSERT(index >= 0 && index < size_);
     const Entry& entry = entries_[static_cast<size_t>(index)];
     if (static_cast<int32_t>(entry.version - version) <= 0) return false;
     *policy = entry.policy;

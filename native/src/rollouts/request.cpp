@@ -23,6 +23,7 @@ RequestTable::~RequestTable() {
 }
 
 bool RequestTable::grow() {
+    DS_ASSERT(!free_);
     if (num_chunks_ == kChunks || !has_memory_for(kChunk * static_cast<int64_t>(sizeof(Request)))) return false;
     Request* chunk = new (std::nothrow) Request[kChunk]();
     if (!chunk) return false;
@@ -38,7 +39,7 @@ bool RequestTable::grow() {
 Request* RequestTable::take_free() {
     if (!free_ && !grow()) return nullptr;
     Request* request = free_;
-    DS_ASSERT(!request->in_use);
+    DS_ASSERT(!request->in_use && !request->level && !request->queue);
     free_ = request->next;
     request->in_use = true;
     request->cancelled = request->answered = false;
@@ -46,14 +47,16 @@ Request* RequestTable::take_free() {
     request->queue = nullptr;
     request->next = nullptr;
     ++in_use_;
+    DS_ASSERT(in_use_ <= int64_t{num_chunks_} * kChunk && find(request->id) == request);
     return request;
 }
 
 void RequestTable::give_back(Request* request) {
-    DS_ASSERT(request->in_use && !request->queue);
+    DS_ASSERT(request->in_use && !request->queue && in_use_ > 0 && find(request->id) == request);
     request->in_use = false;
     request->level = {};
     request->id = request_id::next(request->id);
+    DS_ASSERT(request_id::table_of(request->id) == number);
     request->next = free_;
     free_ = request;
     if (--in_use_ == 0) answered.tell();

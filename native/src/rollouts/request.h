@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "doorstep.h"
-#include "rollouts/queue_recorder.h"
+#include "rollouts/recorders.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/reference.h"
 #include "runtime/signal.h"

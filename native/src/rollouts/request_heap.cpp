@@ -23,7 +23,7 @@ bool RequestHeap<place_in>::reserve(int64_t capacity) {
 
 template <int64_t Request::*place_in>
 void RequestHeap<place_in>::insert(Request* request, int64_t key) {
-    DS_ASSERT(size_ < capacity_);
+    DS_ASSERT(size_ < capacity_ && request->in_use);
     move_up({key, request->sequence, request}, size_++);
 }
 
@@ -47,6 +47,7 @@ void RequestHeap<place_in>::move_up(const Entry& entry, int64_t place) {
         place = parent;
     }
     put(moved, place);
+    DS_ASSERT(place == 0 || !moved.is_before(entries_[(place - 1) / 2]));
 }
 
 template <int64_t Request::*place_in>

@@ -47,6 +47,7 @@ private:
     };
 
     void put(const Entry& entry, int64_t place) {
+        DS_ASSERT(place >= 0 && place < capacity_ && entry.request->in_use);
         entries_[place] = entry;
         entry.request->*place_in = place;
     }

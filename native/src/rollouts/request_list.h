@@ -15,11 +15,12 @@ public:
     void insert(Request* request) { insert_behind(find_before(request->sequence), request); }
 
     void remove(Request* request) {
-        DS_ASSERT(size_ > 0);
+        DS_ASSERT(size_ > 0 && is_linked(request));
         (request->previous ? request->previous->next : first_) = request->next;
         (request->next ? request->next->previous : last_) = request->previous;
         request->next = request->previous = nullptr;
         --size_;
+        DS_ASSERT((size_ == 0) == !first_ && !first_ == !last_);
     }
 
     // Removes the requests for which the function returns true; it may put them into another list.
@@ -36,6 +37,12 @@ public:
     }
 
 private:
+    // Its neighbours, or the ends of the list, refer to it.
+    bool is_linked(const Request* request) const {
+        return (request->previous ? request->previous->next : first_) == request &&
+               (request->next ? request->next->previous : last_) == request;
+    }
+
     // The last one that was submitted earlier, or null.
     Request* find_before(uint64_t sequence) const {
         if (!first_ || sequence < first_->sequence) return nullptr;
@@ -51,11 +58,14 @@ private:
 
     void insert_behind(Request* before, Request* request) {
         Request* after = before ? before->next : first_;
+        DS_ASSERT(request->in_use && !request->next && !request->previous);
+        DS_ASSERT((!before || before->sequence < request->sequence) && (!after || request->sequence < after->sequence));
         request->previous = before;
         request->next = after;
         (before ? before->next : first_) = request;
         (after ? after->previous : last_) = request;
         ++size_;
+        DS_ASSERT(is_linked(request) && size_ > 0);
     }
 
     Request* first_ = nullptr;

@@ -78,6 +78,7 @@ bool RequestQueue::reserve(bool has_deadline) {
 // False if memory ran out.
 bool RequestQueue::insert(Request* request) {
     const int64_t deadline = request->asked.deadline_ns;
+    DS_ASSERT(request->in_use && !request->queue && !request->answered);
     if (!reserve(deadline != 0)) return false;
     order(request);
     if (deadline) deadlines_.insert(request, deadline);
@@ -89,16 +90,24 @@ bool RequestQueue::insert(Request* request) {
     }
     request->queue = this;
     ++waiting_;
+    DS_ASSERT(counts_agree());
     return true;
 }
 
 void RequestQueue::remove(Request* request) {
-    DS_ASSERT(request->queue == this);
+    DS_ASSERT(request->queue == this && waiting_ > 0);
     if (has_heap()) heap_.remove(request);
     else lanes_[request->lane].remove(request);
     if (request->asked.deadline_ns) deadlines_.remove(request);
     request->queue = nullptr;
     --waiting_;
+    DS_ASSERT(counts_agree());
+}
+
+bool RequestQueue::counts_agree() const {
+    int64_t listed = heap_.size();
+    for (int64_t lane = 0; lane < num_lanes(); ++lane) listed += lanes_[lane].size();
+    return listed == waiting_ && deadlines_.size() <= waiting_ && playing_ >= 0;
 }
 
 template <class Function>
@@ -108,6 +117,7 @@ void RequestQueue::remove_if(const Function& function) {
         const Function& function;
         bool matches(Request* request) const { return function.matches(request); }
         void removed(Request* request) const {
+            DS_ASSERT(request->queue == self && self->waiting_ > 0);
             if (request->asked.deadline_ns) self->deadlines_.remove(request);
             request->queue = nullptr;
             --self->waiting_;
@@ -141,6 +151,7 @@ void RequestQueue::start_share(int32_t lane) { given_steps_[lane] = std::max(giv
 Request* RequestQueue::take_first() {
     Request* request = first();
     if (!request) return nullptr;
+    DS_ASSERT(!request->cancelled && !request->answered);
     remove(request);
     served_steps_ = given_steps_[request->lane];
     given_steps_[request->lane] += steps_of(*request);
@@ -150,7 +161,8 @@ Request* RequestQueue::take_first() {
 // ---- Requests that are over without being played ----
 
 void RequestQueue::end_without_play(Request* request, int32_t reason) {
-    DS_ASSERT(!request->queue);
+    DS_ASSERT(request->in_use && !request->queue && !request->answered);
+    DS_ASSERT(reason == DS_EPISODE_CANCELLED || reason == DS_EPISODE_EXPIRED || reason == DS_EPISODE_FAILED);
     request->reason = reason;
     request->next = over_;
     over_ = request;
@@ -210,6 +222,7 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<Share
             break;
         }
         if (levels) request->level = std::move(levels[done]);
+        DS_ASSERT(request_id::table_of(request->id) == table_->number && waiting_ <= rules_.capacity);
         ids[done] = request->id;
         ++submitted_;
     }
@@ -362,6 +375,7 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
                 request = take_first();
             }
             if (!request) break;
+            DS_ASSERT(!request->queue && !request->next && !request->previous);
             *last = request;
             last = &request->next;
         }
@@ -380,8 +394,10 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
 void RequestQueue::finish(const PlayedRequest* played, int64_t count) {
     MutexGuard guard(table_->mutex);
     playing_ -= count;
+    DS_ASSERT(playing_ >= 0);
     for (int64_t i = 0; i < count; ++i) {
         Request* request = played[i].request;
+        DS_ASSERT(request->answered && played[i].steps >= 0);
         given_steps_[request->lane] += played[i].steps - steps_of(*request);
         table_->give_back(request);
     }
@@ -391,6 +407,7 @@ void RequestQueue::finish_over(Request* first) {
     MutexGuard guard(table_->mutex);
     for (Request* request = first; request;) {
         Request* next = request->next;
+        DS_ASSERT(request->answered);
         table_->give_back(request);
         request = next;
     }
@@ -402,8 +419,10 @@ void RequestQueue::take_back(Request* request) {
     {
         MutexGuard guard(table_->mutex);
         if (closed_ && source_) home = source_.get();
+        DS_ASSERT(!request->answered && playing_ > 0);
         given_steps_[request->lane] -= steps_of(*request);
         --playing_;
+        request->next = request->previous = nullptr;
         if (request->cancelled) home->end_without_play(request, DS_EPISODE_CANCELLED);
         else if (!home->insert(request)) home->end_without_play(request, DS_EPISODE_FAILED);
         home->distribute(monotonic_ns());
@@ -425,7 +444,10 @@ void RequestQueue::take_back_over(Request* first) {
 
 void RequestQueue::begin_answers(const PlayedRequest* answered, int64_t count) {
     MutexGuard guard(table_->mutex);
-    for (int64_t i = 0; i < count; ++i) answered[i].request->answered = true;
+    for (int64_t i = 0; i < count; ++i) {
+        DS_ASSERT(answered[i].request->in_use && !answered[i].request->queue && !answered[i].request->answered);
+        answered[i].request->answered = true;
+    }
 }
 
 void RequestQueue::record_answers(const PlayedRequest* answered, const Output* outputs, int64_t count) {

@@ -97,6 +97,7 @@ private:
     bool reserve(bool has_deadline);
     bool insert(Request* request);
     void remove(Request* request);
+    bool counts_agree() const;
     Request* first() const;
     Request* first_by_share() const;
     Request* take_first();

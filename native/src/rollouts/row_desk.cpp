@@ -59,6 +59,7 @@ Ref<AskedRows>* RowDesk::find(const Matches& matches) {
 void RowDesk::ask(const Ref<AskedRows>& rows) {
     {
         MutexGuard guard(mutex_);
+        DS_ASSERT(rows->id_ == 0 && !rows->is_taken_ && !rows->next_ && !rows->have_returned());
         rows->id_ = next_id_++;
         *find([](const AskedRows&) { return false; }) = rows;
     }
@@ -79,6 +80,7 @@ ds_status RowDesk::take(int64_t timeout_ns, Ref<AskedRows>* rows, uint64_t* id) 
             MutexGuard guard(mutex_);
             Ref<AskedRows>* link = find([](const AskedRows& one) { return !one.is_taken_; });
             if (*link) {
+                DS_ASSERT((*link)->id_ > 0 && !(*link)->have_returned());
                 *rows = *link;
                 *id = (*rows)->id_;
                 (*rows)->is_taken_ = true;
@@ -103,6 +105,7 @@ ds_status RowDesk::give_back(uint64_t id, const int32_t* actions, int64_t cause)
         }
         rows = *link;
         *link = std::exchange(rows->next_, {});
+        DS_ASSERT(!rows->have_returned() && !rows->next_);
     }
     if (cause == 0) memcpy(rows->actions_, actions, static_cast<size_t>(rows->num_rows * kBytesOfActions));
     rows->cause_ = cause;

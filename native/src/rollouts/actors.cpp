@@ -1,0 +1,341 @@
+#include "rollouts/actors.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "exec/cpu/cpu_simulator.h"
+#include "math/exponential.h"
+#include "rollouts/device_actors.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+// Rows that a thread prepares at a time.
+constexpr int64_t kPreparedRows = 256;
+
+// On the host all policies act, and the worlds whose actions callers choose sit out while the others step.
+class HostActors final : public Actors {
+public:
+    explicit HostActors(const ActorParts& parts) : Actors(parts) {}
+
+    ds_status act() override {
+        list_rows();
+        const int64_t start = recorder_ ? monotonic_ns() : 0, rows = num_listed();
+        prepare_rows(0, rows);
+        if (recorder_) record_shares(start, rows, [](const PolicySlot& slot) { return is_built_in(slot.kind); });
+        return act_on_host();
+    }
+    ds_status step() override {
+        const bool all_step = episodes_.num_ready() == episodes_.num_worlds();
+        return all_step ? simulator_->step() : static_cast<CpuSimulator&>(*simulator_).step_some(episodes_.ready());
+    }
+    ds_status read_last_observations() override {
+        show_last_time_left();
+        return DS_STATUS_OK;
+    }
+
+private:
+    ds_status open() override {
+        if (!take_memory()) return fail_rows_memory();
+        const TensorPointers& tensors = simulator_->simulation().tensors;
+        tensors_ = {tensors.observations, tensors.rewards, tensors.terminations, tensors.truncations, tensors.actions,
+                    num_inputs_};
+        return DS_STATUS_OK;
+    }
+    ds_failure_cause place(int64_t, PolicySlot* slot) override {
+        if (slot->native && slot->native->device_kind() != DS_DEVICE_CPU) return DS_CAUSE_DEVICE;
+        slot->chooser = chooser_of(slot->kind);
+        return DS_CAUSE_NONE;
+    }
+};
+
+}  // namespace
+
+// ---- Creation ----
+
+Actors::Actors(const ActorParts& parts)
+    : simulator_(parts.simulator),
+      episodes_(*parts.episodes),
+      callers_(*parts.callers),
+      pause_(*parts.pause),
+      recorder_(parts.recorder),
+      num_policies_(parts.num_policies),
+      num_inputs_(parts.simulator->simulation().flat.size),
+      time_left_(place_of(DS_OBSERVATION_PART_steps_remaining, parts.simulator->simulation().flat.parts,
+                          static_cast<int>(parts.episodes->num_agents()))),
+      tensors_(*parts.tensors),
+      acted_(*parts.acted) {
+    DS_ASSERT(num_inputs_ > 0 && num_policies_ > 0 && num_policies_ <= DS_MAX_POLICIES);
+}
+
+ds_status Actors::create(const ActorParts& parts, std::unique_ptr<Actors>* actors) {
+    const bool on_host = parts.simulator->config().device_kind == DS_DEVICE_CPU;
+    actors->reset(on_host ? new (std::nothrow) HostActors(parts) : make_device_actors(parts));
+    return *actors ? (*actors)->open() : fail_rows_memory();
+}
+
+ds_status Actors::fail_rows_memory() {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "use fewer worlds, or raise the memory limit",
+                "no memory is left for rows that act");
+}
+
+bool Actors::take_memory() {
+    const int64_t rows = episodes_.num_rows();
+    return policies_.take(num_policies_) && order_.take(rows) && first_row_.take(num_policies_ + 1) &&
+           played_.take(rows) && states_.take(num_policies_) && nonfinite_.take(rows) &&
+           native_calls_.take(num_policies_);
+}
+
+// ---- Policies ----
+
+void Actors::adopt(PolicyTable& table) {
+    const uint32_t version = table.version();
+    if (version == policies_version_) return;
+    for (int64_t index = 0; index < num_policies_; ++index) {
+        GivenPolicy given;
+        PolicyLabels labels;
+        if (!table.was_given_since(policies_version_, index, &given, &labels)) continue;
+        if (recorder_) recorder_->label_policy(index, labels.text);
+        const ds_failure_cause cause = adopt(index, given);
+        if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause});
+    }
+    policies_version_ = version;
+    lists_all_ = false;
+}
+
+// NONE, or why the policy cannot act here.
+ds_failure_cause Actors::adopt(int64_t index, const GivenPolicy& given) {
+    PolicySlot& before = policies_[index];
+    PolicySlot slot = {given.kind, given.native, given.cause, given.version, {}, 0, false, RowChooser::kNone};
+    DS_ASSERT((slot.kind == DS_POLICY_NATIVE) == static_cast<bool>(slot.native));
+    DS_ASSERT((slot.kind == DS_POLICY_FAILING) == (slot.cause != DS_CAUSE_NONE));
+    if (const ds_failure_cause cause = place(index, &slot)) return cause;
+    if (slot.native && !slot.on_device && (!take_states(before, &slot) || !take_scratch(*slot.native))) {
+        return DS_CAUSE_MEMORY;
+    }
+    if (!slot.states && before.states) {  // a policy may be renewed: its episodes go on
+        slot.states = std::move(before.states);
+        slot.state_size = before.state_size;
+    }
+    states_[index] = {reinterpret_cast<float*>(slot.states.data()), slot.state_size};
+    before = std::move(slot);
+    return DS_CAUSE_NONE;
+}
+
+// New ones, unless those before have the same size. False if memory ran out.
+bool Actors::take_states(const PolicySlot& before, PolicySlot* slot) {
+    const int64_t size = slot->native->state_size();
+    if (size == 0 || size == before.state_size) return true;
+    slot->states = map_pages(episodes_.num_rows() * size * 4, "policy");
+    slot->state_size = size;
+    return static_cast<bool>(slot->states);
+}
+
+bool Actors::take_scratch(const Policy& policy) {
+    const int64_t alignment = Policy::kScratchAlignment;
+    const int64_t bytes = (policy.scratch_bytes() + alignment - 1) / alignment * alignment;
+    if (bytes <= scratch_bytes_) return true;
+    Pages scratch = map_pages(bytes * simulator_->num_workers(), "policy");
+    if (!scratch) return false;
+    scratch_ = std::move(scratch);
+    scratch_bytes_ = bytes;
+    return true;
+}
+
+// ---- Rows ----
+
+bool Actors::list_rows() {
+    const bool lists_all = episodes_.num_to_act() == episodes_.num_active();
+    if (lists_all && lists_all_ && listed_version_ == episodes_.version()) return false;
+    lists_all_ = lists_all;
+    listed_version_ = episodes_.version();
+    count_rows();
+    place_rows();
+    DS_ASSERT(first_row_[0] == 0 && num_listed() == episodes_.num_to_act() * episodes_.num_agents());
+    return true;
+}
+
+// A counting sort by policy.
+void Actors::count_rows() {
+    std::fill(first_row_.begin(), first_row_.end(), 0);
+    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
+        const PlayedEpisode& episode = episodes_[world];
+        if (episode.state != SlotState::kToAct) continue;
+        for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) ++first_row_[episode.policies[agent] + 1];
+    }
+    for (int64_t policy = 0; policy < num_policies_; ++policy) first_row_[policy + 1] += first_row_[policy];
+}
+
+void Actors::place_rows() {
+    int64_t places[DS_MAX_POLICIES];
+    std::copy_n(first_row_.data(), num_policies_, places);
+    recorded_ = 0;
+    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
+        const PlayedEpisode& episode = episodes_[world];
+        recorded_ |= episode.recorded;
+        for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+            const int16_t policy = episode.policies[agent];
+            const int64_t row = world * episodes_.num_agents() + agent;
+            DS_ASSERT(policy >= 0 && policy < num_policies_);
+            if (episode.state == SlotState::kToAct) order_[places[policy]++] = static_cast<int32_t>(row);
+            const bool plays = episode.state != SlotState::kFree;
+            played_[row] = plays ? PlayedRow{policies_[policy].chooser, policy, episode.shown_steps} : PlayedRow{};
+        }
+    }
+}
+
+PlayedRows Actors::played_rows() const {
+    static constexpr uint32_t kNoSteps = 0;  // the steps of the keys are the lengths
+    return {episodes_.num_rows(), played_.data(),    episodes_.keys(),  &kNoSteps,        states_.data(),
+            tensors_.observations, num_inputs_,      time_left_.place, time_left_.scale, tensors_.actions};
+}
+
+void Actors::prepare_rows(int64_t first, int64_t count) {
+    DS_ASSERT(first >= 0 && count >= 0 && first + count <= num_listed());
+    struct Job {
+        const PlayedRows call;
+        const int32_t* rows;
+    } job = {played_rows(), order_.data() + first};
+    simulator_->run_on_host(
+        count, kPreparedRows,
+        [](void* context, int64_t begin, int64_t rows, int32_t) {
+            const Job& of = *static_cast<const Job*>(context);
+            for (int64_t place = begin; place < begin + rows; ++place) prepare_row(of.call, of.rows[place]);
+        },
+        &job);
+}
+
+// Of the episodes that are marked and recorded, behind their last step.
+void Actors::show_last_time_left() {
+    const PlayedRows call = played_rows();
+    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
+        if (!episodes_.has_ended(world) || !episodes_[world].recorded) continue;
+        const int64_t first = world * episodes_.num_agents();
+        for (int64_t row = first; row < first + episodes_.num_agents(); ++row) {
+            show_time_left(call, row, episodes_[world].length);
+        }
+    }
+}
+
+// ---- Act on the host ----
+
+ds_status Actors::act_on_host() {
+    for (int64_t policy = 0; policy < num_policies_; ++policy) {
+        const int64_t first = first_row_[policy], rows = num_listed(policy);
+        const PolicySlot& slot = policies_[policy];
+        if (rows == 0 || slot.on_device) continue;
+        if (recorded_ & kActingRecords) note_rows(slot, first, rows);
+        switch (slot.kind) {
+        case DS_POLICY_CALLER: callers_.add(order_.data() + first, rows); break;
+        case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); break;
+        case DS_POLICY_NATIVE:
+            native_calls_[num_native_calls_++] = {policy, slot.native.get(), native_call(slot, first, rows), 0};
+            break;
+        case DS_POLICY_RANDOM:
+        case DS_POLICY_IDLE: break;  // prepare_row() chose
+        }
+    }
+    DS_ASSERT(num_native_calls_ <= num_policies_);
+    act_natively();
+    end_acts();
+    return callers_.ask();
+}
+
+ActCall Actors::native_call(const PolicySlot& slot, int64_t first, int64_t rows) const {
+    DS_ASSERT(slot.native->num_inputs() == num_inputs_ && slot.native->state_size() <= slot.state_size);
+    ActCall call = {};
+    call.num_rows = rows;
+    call.rows = order_.data() + first;
+    call.observations = tensors_.observations;
+    call.observation_stride = num_inputs_;
+    call.states = reinterpret_cast<float*>(slot.states.data());
+    call.state_stride = slot.native->state_size();
+    call.sampling = episodes_.sampling();
+    call.keys = episodes_.keys();
+    call.actions = tensors_.actions;
+    call.nonfinite = nonfinite_.data();
+    if (recorded_ & DS_RECORD_LOG_PROBS) call.log_probs = acted_.log_probs.data();
+    if (recorded_ & DS_RECORD_VALUES) call.values = acted_.values.data();
+    return call;
+}
+
+// What is known before a network tells more.
+void Actors::note_rows(const PolicySlot& slot, int64_t first, int64_t count) {
+    const float unknown = not_a_number<float>();
+    const float log_prob = slot.kind == DS_POLICY_RANDOM ? kRandomLogProb : slot.kind == DS_POLICY_IDLE ? 0 : unknown;
+    for (int64_t place = first; place < first + count; ++place) {
+        const int64_t row = order_[place];
+        acted_.log_probs[row] = log_prob;
+        acted_.values[row] = unknown;
+        acted_.versions[row] = slot.version;
+        if (episodes_.of_row(row).records(DS_RECORD_STATES)) note_state(slot, row);
+    }
+}
+
+void Actors::note_state(const PolicySlot& slot, int64_t row) {
+    const int64_t size = slot.native && !slot.on_device ? slot.native->state_size() : 0;
+    acted_.set_state(row, reinterpret_cast<const float*>(slot.states.data()) + row * size, size);
+}
+
+void Actors::note_states(int64_t world) {
+    if (!episodes_[world].records(DS_RECORD_STATES)) return;
+    const int64_t first = world * episodes_.num_agents();
+    for (int64_t row = first; row < first + episodes_.num_agents(); ++row) {
+        note_state(policies_[episodes_.policy_of(row)], row);
+    }
+}
+
+int64_t Actors::state_size(int64_t world) const {
+    int64_t largest = 0;
+    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+        const PolicySlot& slot = policies_[episodes_[world].policies[agent]];
+        if (slot.native) largest = std::max(largest, slot.native->state_size());
+    }
+    return largest;
+}
+
+void Actors::act_natively() {
+    const int64_t count = std::exchange(num_native_calls_, 0);
+    if (count == 0) return;
+    const int64_t start = recorder_ ? monotonic_ns() : 0;
+    const uint32_t trouble =
+        act_together(*simulator_, native_calls_.data(), count, scratch_.data(), scratch_bytes_);
+    some_nonfinite_ |= trouble != kPolicyTroubleNone;
+    if (!recorder_) return;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < count; ++i) rows += native_calls_[i].call.num_rows;
+    record_shares(start, rows, [](const PolicySlot& slot) { return slot.kind == DS_POLICY_NATIVE; });
+}
+
+void Actors::fail_rows(int64_t first, int64_t count, int64_t cause) {
+    for (int64_t place = first; place < first + count; ++place) {
+        choose_neutrally(tensors_.actions_of(order_[place]));
+        episodes_.mark(order_[place] / episodes_.num_agents(), DS_EPISODE_FAILED, cause);
+    }
+}
+
+void Actors::end_acts() {
+    for (int64_t world = 0; episodes_.num_to_act() > 0 && world < episodes_.num_worlds(); ++world) {
+        if (episodes_[world].state == SlotState::kToAct) episodes_.acted(world);
+    }
+    DS_ASSERT(episodes_.num_to_act() == 0);
+}
+
+template <class Matches>
+void Actors::record_shares(int64_t start_ns, int64_t rows, const Matches& matches) {
+    const int64_t taken = monotonic_ns() - start_ns;
+    int64_t done = 0;
+    for (int64_t policy = 0; policy < num_policies_; ++policy) {
+        const PolicySlot& slot = policies_[policy];
+        const int64_t own = num_listed(policy);
+        if (own == 0 || slot.on_device || !matches(slot)) continue;
+        const int64_t begin = start_ns + taken * done / rows;
+        done += own;
+        DS_ASSERT(done <= rows);
+        recorder_->acted(policy, slot.kind, begin, start_ns + taken * done / rows, own);
+    }
+}
+
+}  // namespace doorstep

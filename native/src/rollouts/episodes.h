@@ -1,0 +1,103 @@
+// The worlds of a replica as slots, each with the episode of a request.
+//
+//                begin()           acted()                    answered(), for its last row
+//     kFree  ------------> kToAct ---------> kAwaitsCallers -------------------------> kReady
+//                            ^  \___________________________________________________/   |
+//                            |               acted(), no row awaits a caller            |
+//                            +---------------------------- stepped() -------------------+
+//
+// mark() says that an episode has ended, whatever its state; free() then makes its slot kFree.
+#pragma once
+
+#include "exec/simulator.h"
+#include "math/threefry.h"
+#include "rollouts/request.h"
+#include "runtime/array.h"
+
+namespace doorstep {
+
+enum class SlotState : uint8_t { kFree, kToAct, kAwaitsCallers, kReady };
+
+// What every step reads, side by side. Requests are anywhere in memory.
+struct PlayedEpisode {
+    Request* request;  // null: the slot is free
+    int64_t started_ns;
+    int64_t cause;        // ds_failure_cause, of one that is marked
+    int32_t length;       // steps so far
+    int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
+    int32_t recorded;     // bits of ds_episode_record
+    int16_t num_awaited;  // its rows whose actions callers have not returned
+    SlotState state;
+    int16_t policies[DS_MAX_AGENTS];
+
+    bool records(int32_t bits) const { return (recorded & bits) != 0; }
+};
+
+class Episodes {
+public:
+    Episodes(int64_t num_worlds, int64_t num_agents) : num_worlds_(num_worlds), num_agents_(num_agents) {}
+    bool take_memory();
+
+    int64_t num_worlds() const { return num_worlds_; }
+    int64_t num_agents() const { return num_agents_; }
+    int64_t num_rows() const { return num_worlds_ * num_agents_; }
+    const PlayedEpisode& operator[](int64_t world) const { return episodes_[world]; }
+    const PlayedEpisode& of_row(int64_t row) const { return episodes_[row / num_agents_]; }
+    int16_t policy_of(int64_t row) const { return of_row(row).policies[row % num_agents_]; }
+
+    // ---- How many: worlds that play; of those, to act, and ready; marked as ended; with something recorded
+    int64_t num_active() const { return num_active_; }
+    int64_t num_to_act() const { return num_to_act_; }
+    int64_t num_ready() const { return num_ready_; }
+    int64_t num_ended() const { return num_ended_; }
+    int64_t num_recorded() const { return num_recorded_; }
+
+    // ---- By world: masks for the simulator
+    const uint8_t* ready() const { return ready_.data(); }
+    const uint8_t* ended() const { return ended_.data(); }  // 1 + ds_episode_reason
+    bool has_ended(int64_t world) const { return ended_[world] != 0; }
+    ds_episode_reason reason(int64_t world) const {
+        DS_ASSERT(has_ended(world));
+        return static_cast<ds_episode_reason>(ended_[world] - 1);
+    }
+
+    // ---- By row: how networks sample, and keys of random numbers, whose step is the episode's length
+    const ds_sampling* sampling() const { return sampling_.data(); }
+    const ds_sampling_key* keys() const { return keys_.data(); }
+
+    // ---- Transitions
+    // Returns the world, a free one.
+    int64_t begin(Request* request, int32_t shown_steps, int64_t now_ns);
+    // A row will get its action from a caller. Before acted().
+    void await_caller(int64_t row);
+    void acted(int64_t world);
+    void answered(int64_t row);
+    void stepped(int64_t world);
+    // The episode is to end. A failure outdoes what was marked before.
+    void mark(int64_t world, ds_episode_reason reason, int64_t cause = DS_CAUSE_NONE);
+    void free(int64_t world);
+
+    // Changes when episodes begin or end.
+    uint32_t version() const { return version_; }
+
+private:
+    void set_keys(int64_t world);
+    void change(int64_t world, SlotState before, SlotState after);
+    int64_t* count_of(SlotState state);
+    bool counts_agree() const {
+        return num_to_act_ >= 0 && num_ready_ >= 0 && num_awaiting_ >= 0 && num_ended_ <= num_active_ &&
+               num_recorded_ <= num_active_ && num_to_act_ + num_ready_ + num_awaiting_ == num_active_ &&
+               num_active_ <= num_worlds_;
+    }
+
+    const int64_t num_worlds_, num_agents_;
+    int64_t num_active_ = 0, num_to_act_ = 0, num_awaiting_ = 0, num_ready_ = 0, num_ended_ = 0, num_recorded_ = 0;
+    uint32_t version_ = 0;
+    Array<PlayedEpisode> episodes_;
+    Array<int64_t> free_worlds_;  // a stack of num_worlds_ - num_active_
+    Array<uint8_t> ready_, ended_;
+    Array<ds_sampling> sampling_;
+    Array<ds_sampling_key> keys_;
+};
+
+}  // namespace doorstep
