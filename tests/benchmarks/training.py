@@ -7,8 +7,8 @@ the last tenth of the time so far, both agents past a door. Overhead: CPU time o
 steps of the simulator nor in the network's forward and backward passes, drawing and evaluating actions included, as a
 share of whole updates at 2,048 worlds. Collection: CPU time on one thread per world-step of a rollout with actions,
 log-probabilities and values, in turns: of training's own loop, which acts with PyTorch or natively, and of an engine
-that plays whole episodes with the same network and records them, as results and as tensors of their steps. The last line
-has the figures alone.
+that plays whole episodes with the same network and records them, as results and as tensors of their steps. The last
+line has the figures alone.
 """
 
 from __future__ import annotations

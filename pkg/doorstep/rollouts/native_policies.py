@@ -38,9 +38,7 @@ class NativePolicies:
         failures: get why policies cannot be played.
     """
 
-    def __init__(
-        self, engine: EngineHandle, in_use: Callable[[], AbstractSet[int]], failures: FailureTexts
-    ) -> None:
+    def __init__(self, engine: EngineHandle, in_use: Callable[[], AbstractSet[int]], failures: FailureTexts) -> None:
         self._engine, self._in_use, self._failures = engine, in_use, failures
         self._lock = threading.Lock()
         self._with_weights: dict[int, Any] = {}  # policies whose modules may change

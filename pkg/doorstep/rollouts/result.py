@@ -38,17 +38,17 @@ class EpisodeResult:
         length: steps that were played.
         max_y: float32 [A], the largest y of each agent, metres.
         state_hash: of the world at the end, as `Simulator.world_hashes()`; 0 if no step was played.
-        actions: int32 [length, A, 4] if the request records any of what follows or "actions", else None; also None if no
-            step was played.
+        actions: int32 [length, A, 4] if the request records "actions" or any of what follows, else None; also None if
+            no step was played.
         observations: float32 [length, A, F], those before each step, if it records "observations", else None.
         rewards: float32 [length, A], likewise.
         last_observations: float32 [A, F], those after the last step, likewise.
         log_probs: float32 [length, A], if it records "log_probs", else None: the logarithms of the probabilities with
             which the actions were drawn, by temperature and top_p too. Of greedy and idle actions 0; NaN of functions,
             which alone know them.
-        versions: int32 [length, A], likewise: which weights chose the action. An engine counts the weights of modules of
-            PyTorch that it has seen, from 0: a policy's version rises when its module's weights have changed, and
-            stays as long as they do. 0 of all other policies.
+        versions: int32 [length, A], likewise: which weights chose the action. An engine numbers the weights of modules
+            of PyTorch in the order in which it sees them, from 0: a policy's version rises when its module's weights
+            have changed, and stays as long as they do. 0 of all other policies.
         values: float32 [length, A], if it records "values", else None: the estimates of the value heads, before each
             step. NaN of policies that have none.
         states: float32 [length, A, S], if it records "states", else None: the recurrent states of `doorstep.Policy`

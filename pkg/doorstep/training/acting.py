@@ -44,8 +44,8 @@ class TorchActor:
 
 @final
 class NativeActor:
-    """Evaluates the network with `doorstep.Policy` on its weights, on the CPU, but for a critic with hidden layers of its
-    own. Its random numbers follow from the seed and the step of the run."""
+    """Evaluates the network with `doorstep.Policy` on its weights, on the CPU, without a critic that has hidden layers
+    of its own. Its random numbers follow from the seed and the step of the run."""
 
     def __init__(self, network: ActorCritic, config: TrainingConfig, ranks: Ranks) -> None:
         self.evaluates = config.judges_natively

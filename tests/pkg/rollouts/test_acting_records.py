@@ -86,8 +86,12 @@ class _Reference:
 
 
 def _expect_reference(result: EpisodeResult, net: Any, sampling: SamplingParams, agent: int) -> None:
-    assert result.observations is not None and result.states is not None and result.last_states is not None
-    assert result.log_probs is not None and result.values is not None and result.actions is not None
+    assert result.observations is not None
+    assert result.states is not None
+    assert result.last_states is not None
+    assert result.log_probs is not None
+    assert result.values is not None
+    assert result.actions is not None
     states = result.states[:, agent]
     reference = _Reference(net, result.observations[:, agent], states)
     expected = reference.log_probs(result.actions[:, agent], sampling)
@@ -100,7 +104,12 @@ def _expect_reference(result: EpisodeResult, net: Any, sampling: SamplingParams,
 
 @pytest.mark.parametrize(
     "sampling",
-    [SamplingParams(), SamplingParams(temperature=0.5, top_p=0.7), SamplingParams(top_p=0.9), SamplingParams(greedy=True)],
+    [
+        SamplingParams(),
+        SamplingParams(temperature=0.5, top_p=0.7),
+        SamplingParams(top_p=0.9),
+        SamplingParams(greedy=True),
+    ],
 )
 @pytest.mark.parametrize("memory", [None, "LSTMCell", "GRUCell"])
 def test_log_probs_values_and_states_are_those_of_the_network(sampling: SamplingParams, memory: str | None) -> None:
@@ -145,7 +154,8 @@ def test_shorter_states_end_with_zeros() -> None:
         results = results_of(engine, some_requests(5, policy=nets, record=ALL))
     for result in results:
         assert result.states.shape == (result.length, 2, 16)
-        assert (result.states[:, 1, 5:] == 0).all() and (result.last_states[1, 5:] == 0).all()
+        assert (result.states[:, 1, 5:] == 0).all()
+        assert (result.last_states[1, 5:] == 0).all()
         _expect_reference(result, nets[0], SamplingParams(), 0)
         reference = _Reference(nets[1], result.observations[:, 1], result.states[:, 1, :5])
         following = np.concatenate([result.states[1:, 1], result.last_states[None, 1]])[:, :5]
@@ -283,10 +293,14 @@ def test_what_no_policy_gives_is_refused(policy: Any, record: Any) -> None:
         assert engine.outstanding == 0
 
 
-@pytest.mark.parametrize("device", ["cuda:0", ("cpu", "cuda:1")])
-def test_engines_on_a_gpu_refuse_what_acting_records(device: Any) -> None:
-    on_gpu = SimulatorConfig(2, device=device) if isinstance(device, str) else SimulatorConfig(2)
-    config = RolloutConfig(on_gpu, devices=() if isinstance(device, str) else device)
+@pytest.mark.parametrize(
+    "config",
+    [
+        RolloutConfig(SimulatorConfig(2, device="cuda:0")),
+        RolloutConfig(SimulatorConfig(2), devices=("cpu", "cuda:1")),
+    ],
+)
+def test_engines_on_a_gpu_refuse_what_acting_records(config: RolloutConfig) -> None:
     requests = np.zeros(1, native.REQUEST_DTYPE)
     for record in (EpisodeRecord.LOG_PROBS, EpisodeRecord.VALUES, EpisodeRecord.STATES):
         requests["record"] = record | EpisodeRecord.OBSERVATIONS
