@@ -123,7 +123,8 @@ def _read_heads(path: str, module: Heads) -> Iterator[LayerSpec]:
 
 def has_value(module: Heads) -> bool:
     """Whether a policy evaluates its value."""
-    return type(module.value) is nn.Linear and module.value.out_features == 1
+    value: Any = module.value
+    return type(value) is nn.Linear and value.out_features == 1
 
 
 def _read_identity(path: str, module: nn.Module) -> Iterator[LayerSpec]:

@@ -136,7 +136,8 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
 def _recorded(request: Any) -> EpisodeRequest:
     if not isinstance(request, EpisodeRequest):
         refuse("requests", "an iterable of doorstep.EpisodeRequest", request)
-    return replace(request, record=("observations", *(name for name in request.record if name in _STEPS)))
+    also: Any = (name for name in request.record if name in _STEPS)
+    return replace(request, record=("observations", *also))
 
 
 def _trajectory(result: EpisodeResult) -> Trajectory:

@@ -175,7 +175,7 @@ class Rows(NamedTuple):
     states: NDArray[np.float32] | None = None
     last_states: NDArray[np.float32] | None = None
 
-    def of_step(self) -> dict[str, NDArray[Any]]:
+    def of_step(self) -> dict[str, Any]:
         """The arrays of the only row."""
         return {name: None if rows is None else rows[0] for name, rows in self._asdict().items() if name not in _LAST}
 

@@ -271,6 +271,6 @@ print("torch" in sys.modules)
 
 def test_a_value_head_that_computes_something_else_is_refused() -> None:
     value = nn.Linear(NUM_INPUTS, 1)
-    value.forward = lambda inputs: inputs[..., :1]  # type: ignore[method-assign]
+    value.forward = lambda inputs: inputs[..., :1]
     with pytest.raises(doorstep.ArgumentError, match=r"module.value"):
         doorstep.load_policy(Heads([nn.Linear(NUM_INPUTS, sum(doorstep.ACTIONS))], value=value))

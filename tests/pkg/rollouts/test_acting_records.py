@@ -19,6 +19,7 @@ from doorstep._native._generated import EpisodeRecord
 from doorstep.errors import ArgumentError
 from doorstep.policy import Heads, SamplingParams
 from doorstep.rollouts import native_policies
+from doorstep.rollouts.request import Recorded
 from doorstep.rollouts.result import EpisodeStep
 
 torch = pytest.importorskip("torch")
@@ -27,7 +28,7 @@ from tests.pkg.policy.networks import mlp  # noqa: E402 (it needs torch)
 
 nn = torch.nn
 
-ALL = ("observations", "log_probs", "values", "states")
+ALL: tuple[Recorded, ...] = ("observations", "log_probs", "values", "states")
 EXACT = 3e-5  # of numbers up to 10, of networks in single precision
 
 
@@ -235,7 +236,8 @@ def test_versions_rise_exactly_at_updates(given: str) -> None:
 
 def test_a_version_rises_in_the_step_that_has_the_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_policies, "RENEWAL_SECONDS", 0.0)
-    net, steps = _network(10), []
+    net = _network(10)
+    steps: list[int] = []
     before = copy.deepcopy(net)
 
     def learns(observations: NDArray[np.float32]) -> NDArray[np.int32]:
