@@ -47,7 +47,7 @@ VALUE_TYPES = {
     "const char*": "ctypes.c_char_p",
 }
 ANNOTATIONS = {"const char*": "bytes | None", "char": "bytes", "float": "float", "double": "float"}
-FUNCTION_POINTERS = ("ds_release_owner", "ds_run", "ds_task", "ds_update")
+FUNCTION_POINTERS = ("ds_layer_function", "ds_release_owner", "ds_run", "ds_task", "ds_update")
 LINE_LENGTH = 120
 MARGIN = " " * 8
 ERROR_ROOT = "DoorstepError"

@@ -221,7 +221,9 @@
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
     X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
-    X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels))
+    X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
+    X(ds_status, saved_state_create, (const void* data, uint64_t bytes, ds_saved_state* state)) \
+    X(ds_status, saved_state_release, (ds_saved_state state))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

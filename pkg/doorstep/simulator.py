@@ -312,6 +312,11 @@ class Simulator(TensorProperties, CameraProperties):
         self._session.begin(worlds, seeds, max_steps)
         self._interventions += 1
 
+    def _resume(self, world: int, saved: bytes) -> None:
+        """As `restore()`, of one world without what is pending in it, also if `auto_reset` was another."""
+        self._session.resume(world, saved)
+        self._interventions += 1
+
     def set_levels(self, levels: Sequence[AnyLevel], weights: Sequence[float] | NDArray[Any] | None = None) -> None:
         """Replaces the levels that worlds play: each world draws one at every reset, by its row of `level_weights`.
 

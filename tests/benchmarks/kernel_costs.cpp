@@ -24,7 +24,7 @@ constexpr WorldKind kKind{2, /*plays_levels=*/false};
 constexpr int kAgents = kKind.num_agents, kWorlds = 256, kWarmUp = 60, kMeasured = 12;
 
 struct Worlds {
-    const WorldModel& model = find_world_model(kKind);
+    const WorldModel& model = find_world_model(kKind, false);
     std::vector<char> blocks;
     std::vector<std::vector<uint8_t>> tensors;
     Simulation simulation{};

@@ -1,6 +1,6 @@
-"""Native policies against PyTorch on one thread: a network of 3 x 256, and the sampling of four components.
+"""Native policies against PyTorch on one thread: a network, and the sampling of four components.
 
-    python tests/benchmarks/policy.py [--rounds 15] [--activation tanh]
+    python tests/benchmarks/policy.py [--rounds 15] [--network tanh]
 
 Machines are shared and noisy, so the sides take turns within a round, speeds are per CPU-second, and every figure is a
 median over the rounds; ratios are medians of the ratios within a round.
@@ -24,29 +24,61 @@ import doorstep
 from doorstep._native.calls import check
 from doorstep._native.library import load
 from doorstep._native.policies import SAMPLING, SAMPLING_KEY, PolicyRows, address_of
-from doorstep.policy import SamplingParams
+from doorstep.policy import Branch, SamplingParams
 
 NUM_INPUTS = 94
 SIZES = tuple(doorstep.ACTIONS)
 BATCHES = (1, 16, 1024)
-ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 SECONDS = 0.1  # CPU time of a side in a round
 
 Side = Callable[[], object]
 
 
-def network(activation: str) -> nn.Sequential:
+def perceptron(activation: type[nn.Module]) -> nn.Sequential:
     layers: list[nn.Module] = []
     for inputs in (NUM_INPUTS, 256, 256):
-        layers += [nn.Linear(inputs, 256), ACTIVATIONS[activation]()]
+        layers += [nn.Linear(inputs, 256), activation()]
     return nn.Sequential(*layers, nn.Linear(256, sum(SIZES)))
+
+
+def with_head(body: nn.Module, outputs: int, hidden: int = 128) -> nn.Sequential:
+    return nn.Sequential(body, nn.Linear(outputs, hidden), nn.ReLU(), nn.Linear(hidden, sum(SIZES)))
+
+
+def convolution() -> nn.Sequential:
+    """Two convolutions of the lidar, beside the whole observation."""
+    convolved = (nn.Conv2d(1, 32, (5, 2)), nn.ReLU(), nn.Conv2d(32, 32, (5, 1), (2, 1)), nn.ReLU())
+    lidar = nn.Sequential(nn.Unflatten(1, (1, 30, 2)), *convolved, nn.Flatten())
+    return with_head(Branch(NUM_INPUTS, slice(32, 92), lidar), 32 * 11 + NUM_INPUTS)
+
+
+def attention() -> nn.Sequential:
+    """An encoder layer of six entities, beside the whole observation."""
+    encoder = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
+    entities = nn.Sequential(nn.Unflatten(1, (6, 3)), nn.Linear(3, 32), encoder, nn.Flatten())
+    return with_head(Branch(NUM_INPUTS, slice(11, 29), entities), 6 * 32 + NUM_INPUTS)
+
+
+def pixels() -> nn.Sequential:
+    """The convolutions of Mnih et al. (2015) on 3 x 64 x 64 values."""
+    convolved = (nn.Conv2d(3, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(), nn.Conv2d(64, 64, 3), nn.ReLU())
+    return with_head(nn.Sequential(nn.Unflatten(1, (3, 64, 64)), *convolved, nn.Flatten()), 64 * 4 * 4, 512)
+
+
+NETWORKS: dict[str, Callable[[], nn.Sequential]] = {
+    "tanh": lambda: perceptron(nn.Tanh),
+    "relu": lambda: perceptron(nn.ReLU),
+    "convolution": convolution,
+    "attention": attention,
+    "pixels": pixels,
+}
 
 
 def make_sides(net: nn.Sequential, batch: int) -> dict[str, Side]:
     """The same work in the library, called as native code calls it and from Python, and in PyTorch."""
-    observations = torch.rand(batch, 1, NUM_INPUTS) * 2 - 1
-    flat, array = observations.reshape(batch, NUM_INPUTS), observations.numpy()
     policy = doorstep.load_policy(net, sampling=SamplingParams(seed=1))
+    observations = torch.rand(batch, 1, policy.num_inputs) * 2 - 1
+    flat, array = observations.reshape(batch, -1), observations.numpy()
 
     def components() -> Any:
         return net(flat).split(SIZES, dim=-1)
@@ -84,13 +116,13 @@ def c_call(policy: doorstep.Policy, array: NDArray[np.float32], *, with_actions:
     batch = len(array)
     outputs = {
         "logits": np.empty((batch, sum(SIZES)), np.float32),
-        "sampling": np.full(batch, np.array((1, 1, 0), SAMPLING)),
+        "sampling": np.full(batch, np.array((1, 1), SAMPLING)),
         "keys": np.zeros(batch, SAMPLING_KEY),
         "actions": np.empty((batch, len(SIZES)), np.int32),
     }
     outputs["keys"]["step"] = np.arange(batch)
     names = ("sampling", "keys", "actions") if with_actions else ("logits",)
-    rows = PolicyRows(batch, address_of(array), NUM_INPUTS, None, 0)
+    rows = PolicyRows(batch, address_of(array), policy.num_inputs, None, 0)
     call = rows.call(**{name: address_of(outputs[name]) for name in names})
     function = load().ds_policy_act if with_actions else load().ds_policy_forward
     kept = (policy, array, outputs)
@@ -122,12 +154,12 @@ def seconds(side: Side, count: int) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--activation", choices=ACTIVATIONS, default="tanh")
+    parser.add_argument("--network", choices=NETWORKS, default="tanh")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    net = network(options.activation)
-    print(f"3 x 256, {options.activation}; rows per CPU-second and thread, medians of {options.rounds} rounds")
+    net = NETWORKS[options.network]()
+    print(f"{options.network}; rows per CPU-second and thread, medians of {options.rounds} rounds")
     print("| rows | side | rows/s | microseconds a call | native is faster by |\n|---|---|---|---|---|")
     for batch in BATCHES:
         sides = make_sides(net, batch)

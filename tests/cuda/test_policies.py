@@ -84,7 +84,9 @@ class DeviceModule:
             addresses[name] = buffer.pointer
             kind = WeightType.BFLOAT16 if tensor.dtype == torch.bfloat16 else WeightType.FLOAT32
         weights = LayerWeights(kind, DeviceKind.CUDA, 0, **addresses, owner=list(self.buffers.values()))
-        return LayerHandle.create(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, weights)
+        return LayerHandle.create(
+            layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, layer.shape, weights
+        )
 
     def update(self, tensor: torch.Tensor) -> None:
         """As an optimiser does, on the stream of the calls."""
@@ -335,7 +337,7 @@ def test_players_play_policies_of_both_devices_and_give_functions_what_is_on_the
 def test_layers_on_several_devices_are_refused() -> None:
     weights = cuda.Buffer(4 * 19 * 19, 0)
     places = [LayerWeights(WeightType.FLOAT32, DeviceKind.CUDA, index, weights.pointer) for index in (0, 1)]
-    layers = [LayerHandle.create(LayerKind.LINEAR, 19, 19, 0.0, place) for place in places]
+    layers = [LayerHandle.create(LayerKind.LINEAR, 19, 19, 0.0, {}, place) for place in places]
     with pytest.raises(doorstep.ArgumentError, match=r"layers\[1\] is on another device"):
         PolicyHandle.create(layers, 0)
 

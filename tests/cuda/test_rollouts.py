@@ -1,6 +1,7 @@
 """Episodes with seeds and levels of their own, and engines, give the same bits on both devices."""
 
 import ctypes
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from doorstep._native import _generated as native
 from doorstep._native.calls import check
 from doorstep._native.library import load
 from doorstep.levels.native import to_native
+from doorstep.rollouts import PriorityScheduler
 
 
 def begin(sim: doorstep.Simulator, starts: list[tuple[int, int, int, Any]]) -> None:
@@ -199,3 +201,34 @@ def test_engines_on_gpus_close_at_any_moment() -> None:
             while steps_of(engine) < 2 * steps:
                 pass
         assert sorted(result.id for result in engine) == sorted(ids)
+
+
+@pytest.mark.parametrize("max_levels", [0, 1])
+@on_stand_in()
+def test_continuations_and_interruptions_are_the_same_on_both_devices(max_levels: int) -> None:
+    rules: dict[str, Any] = {"num_threads": 1, "max_levels": max_levels}
+    with doorstep.Simulator(3, seed=5, device="cuda", **rules) as sim:
+        for step in range(9):
+            sim.actions = np.random.default_rng(step).integers(0, (4, 8, 5, 2), (3, 2, 4), np.int32)
+            sim.step()
+        states = [sim.save([world]) for world in range(3)]
+    requests = [
+        EpisodeRequest(
+            state=states[number % 3],
+            policy=("random", walk)[number % 2],
+            seed=number,
+            max_steps=10 + number,
+            priority=number,
+            record=("observations", "stream") if number % 4 else (),
+            n=2,
+        )
+        for number in range(12)
+    ]
+    with RolloutEngine(SimulatorConfig(7, **rules)) as engine:
+        expected = engine.run([dataclasses.replace(request, record=()) for request in requests])
+    scheduler = PriorityScheduler(preempts=True)
+    config = RolloutConfig(SimulatorConfig(2, **rules), scheduler=scheduler, devices=("cuda", "cpu"))
+    with RolloutEngine(config) as engine:
+        ids = [one for request in requests for one in engine.submit([request])]
+        results = {result.id: result for result in engine}
+    assert_equal_results([results[one] for one in ids], expected)

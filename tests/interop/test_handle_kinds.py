@@ -32,12 +32,13 @@ NAMES = {
     "ds_series": "a series",
     "ds_config": "a configuration",
     "ds_shared_level": "a level",
+    "ds_saved_state": "a saved state",
     "ds_engine": "an engine",
     "ds_cameras": "cameras",
 }
 # Of which the fixture has handles of its own.
 RELEASED = (
-    *("ds_memory", "ds_metrics", "ds_series", "ds_shared_level", "ds_engine"),
+    *("ds_memory", "ds_metrics", "ds_series", "ds_shared_level", "ds_saved_state", "ds_engine"),
 )
 HEADERS = (parse_header(), parse_header(RENDER_HEADER_PATH))
 STRUCTS = dict(native.STRUCTURES + render.STRUCTURES)
@@ -81,6 +82,7 @@ def handles() -> Iterator[dict[str, int]]:
     level = native.Level(struct_size=ctypes.sizeof(native.Level))
     check(functions.ds_level_default(ctypes.byref(level)))
     with doorstep.Simulator(1) as sim:
+        saved = sim.save()
         made = {
             "ds_simulator": sim.handle,
             "ds_memory": new_handle(functions.ds_simulator_get_memory, sim.handle),
@@ -91,6 +93,7 @@ def handles() -> Iterator[dict[str, int]]:
             "ds_config simulator": config.simulator.native_handle,  # for the parameter of this name
             "ds_metrics": new_handle(functions.ds_metrics_create, 0),
             "ds_shared_level": new_handle(functions.ds_shared_level_create, ctypes.byref(level), 2),
+            "ds_saved_state": new_handle(functions.ds_saved_state_create, saved, len(saved)),
             "ds_engine": new_handle(functions.ds_engine_create, config.native_handle, None, 0),
         }
         made["ds_series"] = new_handle(

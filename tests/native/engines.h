@@ -51,6 +51,7 @@ struct EngineOptions {
     int64_t num_worlds = 1, num_threads = 1, num_replicas = 1;
     int32_t scheduler = DS_SCHEDULER_FIXED_CHUNK, controller = DS_CONTROLLER_PULL;
     int64_t max_levels = 0, num_policies = 4;
+    int32_t preempts = 0;
     ds_metrics metrics = 0;
 };
 
@@ -60,6 +61,7 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     simulator.max_levels = options.max_levels;
     auto order = defaults_of<ds_scheduler_config>();
     order.type = options.scheduler;
+    order.preempts = options.preempts;
     auto controller = defaults_of<ds_controller_config>();
     controller.type = options.controller;
     const ConfigHandle parts[] = {ConfigHandle(simulator), ConfigHandle(order), ConfigHandle(controller),

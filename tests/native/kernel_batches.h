@@ -31,7 +31,7 @@ struct KernelLaunch {
 class KernelBatches {
 public:
     KernelBatches(WorldKind kind, int num_worlds, const KernelLaunch& launch)
-        : model_(find_world_model(kind)), num_worlds_(num_worlds), launch_(launch) {
+        : model_(find_world_model(kind, false)), num_worlds_(num_worlds), launch_(launch) {
         make_flight_table(flights_);
         allocate(expected_);
         allocate(batch_);
@@ -70,15 +70,18 @@ public:
         expect_equal("reset", 0);
     }
 
-    // Given episodes: seeds, limits, and levels of their own where worlds play any.
+    // Given episodes: seeds, limits, levels of their own where worlds play any, and a saved world.
     void begin_some() {
         std::vector<uint8_t> mask(static_cast<size_t>(num_worlds_));
         std::vector<EpisodeStart> starts(mask.size());
+        const char* const block = static_cast<const char*>(expected_.simulation.worlds);
+        const std::vector<char> saved(block, block + model_.world_bytes);
         for (size_t i = 0; i < mask.size(); i += 3) {
             mask[i] = 1;
             const bool has_level = model_.kind.plays_levels && i % 2;
-            starts[i] = {has_level ? &levels_[i % levels_.size()] : nullptr, static_cast<uint32_t>(1000 * i),
+            starts[i] = {has_level ? &levels_[i % levels_.size()] : nullptr, nullptr, static_cast<uint32_t>(1000 * i),
                          static_cast<int32_t>(i % 4 ? i % 20 + 1 : 0)};
+            if (i % 6 == 3) starts[i].saved = saved.data();
         }
         const uint32_t trouble = model_.reset(expected_.simulation, 0, num_worlds_, mask.data(), starts.data());
         CHECK_EQUAL(run(kKernel_reset, mask.data(), starts.data()), trouble);

@@ -43,7 +43,7 @@ struct TestLayer {
 };
 
 inline TestLayer make_layer(Random& random, int32_t kind, int64_t inputs = 0, int64_t outputs = 0,
-                     int32_t type = DS_WEIGHT_FLOAT32) {
+                     int32_t type = DS_WEIGHT_FLOAT32, const ds_layer_shape& shape = {}) {
     TestLayer layer;
     layer.floats.reserve(4);
     layer.halves.reserve(4);
@@ -53,17 +53,15 @@ inline TestLayer make_layer(Random& random, int32_t kind, int64_t inputs = 0, in
     config.num_inputs = inputs;
     config.num_outputs = outputs;
     config.weight_type = type;
+    config.shape = shape;
     if (is_norm(kind)) config.parameter = 1e-5f;
     for (const int32_t with : {DS_LAYER_ELU, DS_LAYER_LEAKY_RELU, DS_LAYER_CELU, DS_LAYER_SOFTPLUS})
         if (kind == with) config.parameter = 0.5f;
-    if (is_activation(kind)) return layer;
-    const int64_t rows = is_norm(kind) ? inputs : num_gates(kind) * outputs;
-    config.weights = layer.weights(is_norm(kind) ? inputs : rows * inputs, random);
-    if (kind != DS_LAYER_RMS_NORM) config.biases = layer.weights(rows, random);
-    if (is_recurrent(kind)) {
-        config.hidden_weights = layer.weights(rows * outputs, random);
-        config.hidden_biases = layer.weights(rows, random);
-    }
+    const ArrayCounts counts = array_counts(config);
+    if (counts.weights) config.weights = layer.weights(counts.weights, random);
+    if (counts.biases) config.biases = layer.weights(counts.biases, random);
+    if (counts.hidden_weights) config.hidden_weights = layer.weights(counts.hidden_weights, random);
+    if (counts.hidden_biases) config.hidden_biases = layer.weights(counts.hidden_biases, random);
     return layer;
 }
 
@@ -80,7 +78,7 @@ struct TestNetwork {
 
 constexpr int64_t kInputs = 94;
 
-// Every kind of layer; sizes that no block and no vector divides. Recurrent ones have a value head.
+// Every kind of layer of flat rows; sizes that no block and no vector divides. Recurrent ones have a value head.
 inline TestNetwork make_network(int32_t recurrent, int32_t type) {
     Random random;
     TestNetwork network;
@@ -104,13 +102,54 @@ inline TestNetwork make_network(int32_t recurrent, int32_t type) {
     return network;
 }
 
+// Shapes of images and of tokens.
+inline ds_layer_shape image(int32_t channels, int32_t height, int32_t width, int32_t kernel_height, int32_t kernel_width,
+                            int32_t stride_height, int32_t stride_width, int32_t pad_height, int32_t pad_width) {
+    return {0,           0, channels, height, width, kernel_height, kernel_width, stride_height, stride_width, pad_height,
+            pad_width, 0};
+}
+inline ds_layer_shape tokens(int32_t count, int32_t heads = 0) {
+    return {count, heads, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+}
+inline ds_layer_shape taken_from(int32_t first) { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, first}; }
+
+// Every kind of layer whose values are arranged, or kept for a later one.
+inline TestNetwork make_arranged_network(int32_t type) {
+    Random random;
+    TestNetwork network;
+    const auto add = [&](int32_t kind, int64_t inputs, int64_t outputs, const ds_layer_shape& shape = {}) {
+        network.layers.push_back(make_layer(random, kind, inputs, outputs, type, shape));
+    };
+    add(DS_LAYER_KEEP, kInputs, 0);
+    add(DS_LAYER_TAKE, kInputs, 60, taken_from(30));
+    add(DS_LAYER_CONV, 60, 147, image(2, 5, 6, 3, 2, 2, 1, 1, 1));      // 7 channels of 3 by 7
+    add(DS_LAYER_MAX_POOL, 147, 112, image(7, 3, 7, 2, 3, 1, 2, 1, 1));  // of 4 by 4
+    add(DS_LAYER_AVG_POOL, 112, 42, image(7, 4, 4, 2, 2, 2, 2, 1, 0));   // of 3 by 2
+    add(DS_LAYER_KEEP, 42, 0);
+    add(DS_LAYER_SILU, 0, 0);
+    add(DS_LAYER_ADD, 42, 0);
+    add(DS_LAYER_APPEND, 42, 42 + kInputs);
+    add(DS_LAYER_LINEAR, 42 + kInputs, 60);
+    add(DS_LAYER_KEEP, 60, 0);
+    add(DS_LAYER_ATTENTION, 60, 60, tokens(5, 3));
+    add(DS_LAYER_ADD, 60, 0);
+    add(DS_LAYER_LAYER_NORM, 60, 0, tokens(5));
+    add(DS_LAYER_RMS_NORM, 60, 0, tokens(5));
+    add(DS_LAYER_LINEAR, 60, 35, tokens(5));
+    for (const int size : kActionSizes) add(DS_LAYER_LINEAR, 35, size);
+    network.num_heads = kActionComponents;
+    return network;
+}
+
 inline const TestNetwork* test_networks() {
     static const TestNetwork networks[] = {make_network(-1, DS_WEIGHT_FLOAT32), make_network(-1, DS_WEIGHT_BFLOAT16),
                                            make_network(DS_LAYER_LSTM, DS_WEIGHT_FLOAT32),
-                                           make_network(DS_LAYER_GRU, DS_WEIGHT_BFLOAT16)};
+                                           make_network(DS_LAYER_GRU, DS_WEIGHT_BFLOAT16),
+                                           make_arranged_network(DS_WEIGHT_FLOAT32),
+                                           make_arranged_network(DS_WEIGHT_BFLOAT16)};
     return networks;
 }
-constexpr int kNetworks = 4;
+constexpr int kNetworks = 6;
 
 // ---- Rows
 

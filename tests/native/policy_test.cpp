@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "math/float_environment.h"
+#include "policy/played_rows.h"
 #include "policy_calls.h"
 #include "runtime/machine.h"
 
@@ -209,12 +210,60 @@ void no_value_of_tanh_exceeds_one() {
 void random_words_are_those_of_the_levels() {
     for (uint32_t i = 0; i < 1000; i++) {
         const RandomKey key = {i * 2654435761u, ~i}, expected = split(key, i, i * 3);
-        const NarrowBits word = threefry<NarrowFloat>(NarrowBits{key.a}, NarrowBits{key.b}, NarrowBits{i},
-                                                      NarrowBits{i * 3});
-        CHECK(word.v == (expected.a ^ expected.b));
+        const auto words =
+            threefry<NarrowFloat>(NarrowBits{key.a}, NarrowBits{key.b}, NarrowBits{i}, NarrowBits{i * 3});
+        CHECK(words.a.v == expected.a && words.b.v == expected.b);
+        const NarrowBits word = words.a ^ words.b;
         const float uniform = uniform_of<NarrowFloat>(word).v;
         CHECK(uniform >= 0 && uniform < 1);
         CHECK_NEAR(uniform, static_cast<double>(word.v) / 4294967296.0, 1.2e-7);
+    }
+}
+
+// ---- Rows of episodes
+
+// Rows of all kinds with lengths 0 to 6, what they see, remember and do.
+struct Played {
+    static constexpr int64_t kRows = 100, kInputs = 5, kStates = 3;
+
+    std::vector<PlayedRow> rows;
+    std::vector<ds_sampling_key> keys;
+    std::vector<float> observations = std::vector<float>(kRows * kInputs, 1), states = std::vector<float>(kRows * kStates, 2);
+    std::vector<int32_t> actions = std::vector<int32_t>(kRows * kActionComponents, -1);
+    uint32_t steps_before = 3;  // of the keys, modulo 2**32
+    PolicyStates policies[2] = {{nullptr, 0}, {states.data(), kStates}};
+
+    explicit Played(bool all_random) {
+        constexpr RowChooser kChoosers[] = {RowChooser::kRandom, RowChooser::kNone, RowChooser::kIdle,
+                                            RowChooser::kNetwork};
+        for (int64_t i = 0; i < kRows; i++) {
+            const RowChooser chooser = kChoosers[all_random || i % 40 < 20 ? 0 : i % 4];
+            const uint32_t word = static_cast<uint32_t>(i) * 2654435761u;
+            rows.push_back({chooser, static_cast<int16_t>(i % 2), static_cast<int32_t>(i % 3 * 10)});
+            keys.push_back({{word, ~word}, static_cast<uint32_t>(i % 7) - steps_before, static_cast<uint32_t>(i % 4)});
+        }
+    }
+    PlayedRows call() {
+        return {kRows,   rows.data(),         keys.data(), &steps_before, policies,
+                observations.data(), kInputs, 1,           0.5f,          actions.data()};
+    }
+    bool same(const Played& other) const {
+        return observations == other.observations && states == other.states && actions == other.actions;
+    }
+};
+
+void rows_are_prepared_alike_one_by_one_and_together() {
+    std::vector<int32_t> list;
+    for (int32_t i = 0; i < Played::kRows; i++) list.push_back(i * 37 % Played::kRows);
+    for (const bool all_random : {true, false}) {
+        for (const int64_t count : {0, 1, 7, 8, 9, 16, 33, 100}) {
+            Played alone(all_random), wide(all_random), widest(all_random);
+            for (int64_t i = 0; i < count; i++) prepare_row(alone.call(), list[static_cast<size_t>(i)]);
+            prepare_with_avx2(wide.call(), list.data(), count);
+            CHECK(wide.same(alone));
+            if (cpu_features().avx512) prepare_with_avx512(widest.call(), list.data(), count);
+            CHECK(!cpu_features().avx512 || widest.same(alone));
+        }
     }
 }
 
@@ -399,6 +448,41 @@ void a_logit_that_is_not_a_number_has_one_bit_pattern() {
 int released = 0;
 void count_release(void*) { released++; }
 
+// Of each of the first logits: its input times a factor, plus the input from the other end.
+void mirror(void* context, int64_t num_rows, const float* inputs, float* outputs) {
+    CHECK(num_rows >= 1 && num_rows <= Policy::kTileRows);
+    for (int64_t row = 0; row < num_rows; row++)
+        for (int64_t k = 0; k < DS_NUM_LOGITS; k++)
+            outputs[row * DS_NUM_LOGITS + k] = *static_cast<const float*>(context) * inputs[row * kInputs + k] +
+                                               inputs[row * kInputs + kInputs - 1 - k];
+}
+
+TestNetwork mirroring_network(float& factor) {
+    Random random;
+    TestNetwork network;
+    network.layers.push_back(make_layer(random, DS_LAYER_FUNCTION, kInputs, DS_NUM_LOGITS));
+    network.layers[0].config.function = mirror;
+    network.layers[0].config.function_context = &factor;
+    network.num_heads = 0;
+    return network;
+}
+
+void a_function_of_the_callers_is_a_layer() {
+    float factor = 0.5f;
+    const Ref<Policy> policy = mirroring_network(factor).policy(), frozen = policy->freeze();
+    for (const int64_t step : {1, 3, 16, 64, 200}) {
+        Rows rows(*policy, 200), same(*policy, 200);
+        act(*policy, rows, step);
+        act(*frozen, same, step);
+        CHECK(rows.same_results(same));
+        for (size_t row = 0; row < 200; row++)
+            for (size_t k = 0; k < DS_NUM_LOGITS; k++) {
+                const float* const inputs = &rows.observations[row * kInputs];
+                CHECK(rows.logits[row * DS_NUM_LOGITS + k] == factor * inputs[k] + inputs[kInputs - 1 - k]);
+            }
+    }
+}
+
 ds_layer create_layer(const ds_layer_config& config, ds_release_owner release = nullptr) {
     ds_layer_config owned = config;
     owned.owner = &released;
@@ -453,6 +537,20 @@ void layers_live_as_long_as_something_needs_them() {
     CHECK_EQUAL(ds_policy_release(frozen), DS_STATUS_OK);
     CHECK_EQUAL(live(DS_LIVE_LAYER), layers_before);
     CHECK_EQUAL(live(DS_LIVE_POLICY), policies_before);
+}
+
+void a_frozen_policy_shares_functions_and_what_they_need() {
+    float factor = 2;
+    released = 0;
+    ds_layer layer = create_layer(mirroring_network(factor).layers[0].config, count_release);
+    ds_policy policy, frozen;
+    CHECK_EQUAL(ds_policy_create(&layer, 1, 0, &policy), DS_STATUS_OK);
+    CHECK_EQUAL(ds_policy_freeze(policy, &frozen), DS_STATUS_OK);
+    CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
+    CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
+    CHECK_EQUAL(released, 0);
+    CHECK_EQUAL(ds_policy_release(frozen), DS_STATUS_OK);
+    CHECK_EQUAL(released, 1);
 }
 
 void weights_are_read_in_place_unless_frozen() {
@@ -513,10 +611,93 @@ void bad_layers_are_refused() {
     CHECK(layer_is_refused(norm, "parameter", [](ds_layer_config& config) { config.parameter = -1; }));
     CHECK(layer_is_refused(norm, "parameter", [](ds_layer_config& c) { c.parameter = not_a_number<float>(); }));
     CHECK(layer_is_refused(norm, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 4; }));
+    float factor = 1;
+    const TestLayer function = mirroring_network(factor).layers[0];
+    CHECK(layer_is_refused(function, "function", [](ds_layer_config& config) { config.function = nullptr; }));
+    CHECK(layer_is_refused(function, "weights", [&](ds_layer_config& c) { c.weights = gru.config.weights; }));
+    CHECK(layer_is_refused(function, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 0; }));
+    CHECK(layer_is_refused(tanh, "function", [](ds_layer_config& config) { config.function = mirror; }));
+    CHECK(layer_is_refused(tanh, "function_context", [](ds_layer_config& c) { c.function_context = &released; }));
     ds_layer made;
     CHECK(refused(ds_layer_create(nullptr, &made), DS_STATUS_INVALID_ARGUMENT, "config"));
     CHECK(refused(ds_layer_create(&linear.config, nullptr), DS_STATUS_INVALID_ARGUMENT, "layer"));
     CHECK(refused(ds_layer_release(0), DS_STATUS_CLOSED, "layer"));
+}
+
+// One number of a shape after the other is changed to what does not fit the rest.
+void bad_shapes_are_refused() {
+    Random random;
+    const TestLayer conv = make_layer(random, DS_LAYER_CONV, 60, 147, 0, image(2, 5, 6, 3, 2, 2, 1, 1, 1));
+    const TestLayer pool = make_layer(random, DS_LAYER_MAX_POOL, 147, 112, 0, image(7, 3, 7, 2, 3, 1, 2, 1, 1));
+    const TestLayer attention = make_layer(random, DS_LAYER_ATTENTION, 60, 60, 0, tokens(5, 3));
+    const TestLayer linear = make_layer(random, DS_LAYER_LINEAR, 60, 35, 0, tokens(5));
+    const TestLayer take = make_layer(random, DS_LAYER_TAKE, 94, 60, 0, taken_from(34));
+    const TestLayer append = make_layer(random, DS_LAYER_APPEND, 42, 136), relu = make_layer(random, DS_LAYER_RELU);
+    using Shape = ds_layer_shape;
+    const struct {
+        const TestLayer& layer;
+        const char* argument;
+        int32_t Shape::*number;
+        int32_t value;
+    } cases[] = {{conv, "num_inputs", &Shape::channels, 3},
+                 {conv, "shape.channels", &Shape::channels, 0},
+                 {conv, "shape.height", &Shape::height, -5},
+                 {conv, "num_inputs", &Shape::width, 65536},
+                 {conv, "shape.kernel_height", &Shape::kernel_height, 8},
+                 {conv, "shape.kernel_width", &Shape::kernel_width, 0},
+                 {conv, "shape.stride_height", &Shape::stride_height, 0},
+                 {conv, "num_outputs", &Shape::stride_width, 2},
+                 {conv, "shape.pad_height", &Shape::pad_height, -1},
+                 {conv, "shape.pad_width", &Shape::pad_width, 65537},
+                 {conv, "shape.num_tokens", &Shape::num_tokens, 2},
+                 {conv, "shape.first", &Shape::first, 1},
+                 {pool, "shape.pad_height", &Shape::pad_height, 2},
+                 {pool, "num_outputs", &Shape::stride_height, 2},
+                 {attention, "shape.num_tokens", &Shape::num_tokens, 7},
+                 {attention, "shape.num_tokens", &Shape::num_tokens, -5},
+                 {attention, "shape.num_attention_heads", &Shape::num_attention_heads, 5},
+                 {attention, "shape.num_attention_heads", &Shape::num_attention_heads, 0},
+                 {attention, "shape.channels", &Shape::channels, 1},
+                 {linear, "shape.num_tokens", &Shape::num_tokens, 4},
+                 {linear, "shape.num_attention_heads", &Shape::num_attention_heads, 1},
+                 {take, "shape.first", &Shape::first, 35},
+                 {relu, "shape.num_tokens", &Shape::num_tokens, 5}};
+    for (const auto& one : cases)
+        CHECK(layer_is_refused(one.layer, one.argument,
+                               [&](ds_layer_config& config) { config.shape.*one.number = one.value; }));
+    CHECK(layer_is_refused(conv, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 146; }));
+    CHECK(layer_is_refused(pool, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 224; }));
+    CHECK(layer_is_refused(attention, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 120; }));
+    CHECK(layer_is_refused(attention, "hidden_weights", [](ds_layer_config& c) { c.hidden_weights = nullptr; }));
+    CHECK(layer_is_refused(take, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 95; }));
+    CHECK(layer_is_refused(append, "num_outputs", [](ds_layer_config& config) { config.num_outputs = 42; }));
+}
+
+void what_is_kept_is_used_once() {
+    Random random;
+    const struct {
+        std::vector<TestLayer> layers;
+        const char* message;
+    } cases[] = {
+        {{make_layer(random, DS_LAYER_ADD, 19)}, "layers[0] gets 19 values that were kept; there are 0"},
+        {{make_layer(random, DS_LAYER_KEEP, 19)}, "layers[1] gets 0 values that were kept; there are 19"},
+        {{make_layer(random, DS_LAYER_KEEP, 94), make_layer(random, DS_LAYER_LINEAR, 94, 19),
+          make_layer(random, DS_LAYER_ADD, 19)},
+         "layers[2] gets 19 values that were kept; there are 94"},
+        {{make_layer(random, DS_LAYER_KEEP, 9), make_layer(random, DS_LAYER_APPEND, 9, 19)},
+         "layers[1] gets 10 values that were kept; there are 9"},
+    };
+    for (const auto& one : cases) {
+        std::vector<ds_layer> layers;
+        for (const TestLayer& layer : one.layers) layers.push_back(create_layer(layer.config));
+        ds_policy policy = 0;
+        CHECK(refused(ds_policy_create(layers.data(), layers.size(), 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+        ds_error error = {};
+        error.struct_size = sizeof error;
+        CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+        CHECK(strstr(error.message, one.message));
+        for (const ds_layer layer : layers) CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
+    }
 }
 
 void bad_policies_are_refused() {
@@ -609,6 +790,7 @@ int main() {
     RUN(functions_have_their_limits);
     RUN(no_value_of_tanh_exceeds_one);
     RUN(random_words_are_those_of_the_levels);
+    RUN(rows_are_prepared_alike_one_by_one_and_together);
     RUN(values_are_drawn_with_their_probabilities);
     RUN(components_are_independent);
     RUN(greedy_takes_the_first_of_the_largest);
@@ -620,9 +802,13 @@ int main() {
     RUN(a_logarithm_is_that_of_the_probability_of_the_choice);
     RUN(trouble_is_counted_by_row);
     RUN(a_logit_that_is_not_a_number_has_one_bit_pattern);
+    RUN(a_function_of_the_callers_is_a_layer);
     RUN(layers_live_as_long_as_something_needs_them);
+    RUN(a_frozen_policy_shares_functions_and_what_they_need);
     RUN(weights_are_read_in_place_unless_frozen);
     RUN(bad_layers_are_refused);
+    RUN(bad_shapes_are_refused);
+    RUN(what_is_kept_is_used_once);
     RUN(bad_policies_are_refused);
     RUN(bad_calls_are_refused);
 }

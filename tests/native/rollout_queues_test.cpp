@@ -21,7 +21,7 @@ QueueRules rules(int32_t scheduler, int64_t capacity, bool requests_choose) {
     QueueRules rules = {};
     rules.scheduler.type = scheduler;
     rules.scheduler.begin_fraction = 1;
-    rules.num_agents = 2;
+    rules.worlds = {2, false};
     rules.num_policies = 8;
     rules.capacity = capacity;
     rules.requests_choose = requests_choose;
@@ -217,6 +217,25 @@ void shares_are_fair_by_steps() {
     int64_t of_new = 0;
     for (int i = 0; i < 50; ++i) of_new += take_one(queue)->asked.policies[0] == 3;
     CHECK(of_new >= 15 && of_new <= 25);
+}
+
+void a_request_is_taken_before_one_that_is_later() {
+    const Queue queue(DS_SCHEDULER_PRIORITY);
+    ds_episode_request low = request(1), high = request(2);
+    high.priority = 1;
+    queue.submit(low);
+    Request* const played = take_one(queue);
+    CHECK(!queue->take_before(*played));
+    queue.submit(low);
+    CHECK(!queue->take_before(*played));  // which came later
+    queue.submit(high);
+    Request* const earlier = queue->take_before(*played);
+    CHECK_EQUAL(earlier->asked.tag, 2);
+    CHECK(!queue->take_before(*earlier));
+    queue->take_back(played);
+    CHECK_EQUAL(queue.info().waiting, 2);
+    CHECK(take_one(queue) == played);  // which came first
+    for (const PlayedRequest& ended : {PlayedRequest{played, 10}, PlayedRequest{earlier, 10}}) queue->finish(&ended, 1);
 }
 
 // What a policy's requests were counted for is corrected when they end, and cancelled ones count nothing.
@@ -689,6 +708,7 @@ int main() {
     RUN(every_scheduler_has_its_order);
     RUN(orders_hold_while_requests_come_and_go);
     RUN(shares_are_fair_by_steps);
+    RUN(a_request_is_taken_before_one_that_is_later);
     RUN(shares_count_what_was_played);
     RUN(submission_ends_at_the_capacity);
     RUN(submission_waits_for_room);

@@ -240,6 +240,38 @@ void results_do_not_depend_on_the_replica() {
     }
 }
 
+void interrupted_episodes_go_on_where_they_were() {
+    auto asked = some_requests(80, DS_RECORD_OBSERVATIONS);
+    for (ds_episode_request& one : asked) {
+        one.priority = static_cast<int64_t>(one.tag);
+        one.max_steps = 150;
+    }
+    const PlayingEngine plain({.num_worlds = 7});
+    const auto expected = plain.play(asked);
+    const auto by_tags = by_tag(expected);
+    int64_t begun = 0;
+    for (int attempt = 0; begun <= static_cast<int64_t>(asked.size()) && attempt < 100; ++attempt) {
+        const int64_t num_replicas = 1 + 2 * (attempt % 2);
+        const PlayingEngine engine({.num_worlds = 2, .num_replicas = num_replicas, .scheduler = DS_SCHEDULER_PRIORITY,
+                                    .preempts = 1});
+        for (const ds_episode_request& one : asked) engine.submit({one});  // each is the most urgent one
+        engine.drain();
+        const auto outputs = engine.take_all();
+        for (const auto& [tag, told] : by_tag(outputs)) {
+            const ds_episode_output& other = by_tags.at(tag);
+            expect_equal(told, other);
+            CHECK_EQUAL(told.data_bytes, other.data_bytes);
+            CHECK(memcmp(told.data_start, other.data_start, told.data_bytes) == 0);
+        }
+        begun = 0;
+        for (int64_t i = 0; i < num_replicas; ++i) begun += engine.replica(i).episodes;
+        CHECK_EQUAL(outputs.size(), asked.size());
+        release_data(outputs);
+    }
+    CHECK(begun > static_cast<int64_t>(asked.size()));  // again, after interruptions
+    release_data(expected);
+}
+
 void worlds_are_never_idle_while_requests_wait() {
     const PlayingEngine engine({.num_worlds = 8});
     std::vector<ds_episode_request> asked(64);
@@ -274,6 +306,116 @@ void levels_are_played() {
     uint64_t id, accepted;
     CHECK_EQUAL(ds_engine_submit(engine.handle, &asked[1], 1, 0, &id, &accepted), DS_STATUS_CLOSED);
     CHECK(last_error_names("level") && last_message_has("(request 0)"));
+}
+
+// ---- Saved states
+
+std::vector<char> save_of(ds_simulator simulator, int64_t world) {
+    uint64_t bytes;
+    CHECK_EQUAL(ds_simulator_save_size(simulator, 1, &bytes), DS_STATUS_OK);
+    std::vector<char> saved(bytes);
+    CHECK_EQUAL(ds_simulator_save(simulator, &world, 1, saved.data(), bytes), DS_STATUS_OK);
+    return saved;
+}
+
+ds_saved_state state_of(const std::vector<char>& saved) {
+    ds_saved_state state;
+    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), &state), DS_STATUS_OK);
+    return state;
+}
+
+std::vector<ds_episode_request> branches_of(ds_saved_state state, int count) {
+    std::vector<ds_episode_request> asked(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) {
+        ds_episode_request& one = asked[static_cast<size_t>(i)];
+        one.tag = static_cast<uint64_t>(i);
+        one.state = state;
+        one.continuation = i;
+        one.max_steps = 30;
+        one.record = DS_RECORD_ACTIONS;
+    }
+    return asked;
+}
+
+void episodes_go_on_from_saved_states() {
+    const ds_simulator simulator = make_simulator(3, 1);
+    for (int step = 0; step < 20; ++step) step_once(simulator, step);
+    const std::vector<char> saved = save_of(simulator, 1);
+    const ds_saved_state state = state_of(saved);
+    const PlayingEngine engine({.num_worlds = 4, .num_threads = 2});
+    engine.submit(branches_of(state, 25));
+    CHECK_EQUAL(ds_saved_state_release(state), DS_STATUS_OK);  // requests keep it
+    engine.drain();
+    std::map<uint64_t, int> ends;
+    for (const ds_episode_output& told : engine.take_all()) {
+        CHECK_EQUAL(told.reason, DS_EPISODE_TIME);
+        CHECK_EQUAL(told.length, 30);
+        CHECK_EQUAL(told.continuation, static_cast<int32_t>(told.tag));
+        const int64_t world = 2;
+        CHECK_EQUAL(ds_simulator_restore(simulator, saved.data(), saved.size(), &world, 1), DS_STATUS_OK);
+        int32_t* const actions = data_of<int32_t>(simulator, DS_TENSOR_actions) + world * 8;
+        for (int step = 0; step < 30; ++step) {
+            memcpy(actions, static_cast<const char*>(told.data_start) + step * 32, 32);
+            CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+        }
+        CHECK_EQUAL(world_hash(simulator, world), told.state_hash);
+        ++ends[told.state_hash];
+        CHECK_EQUAL(ds_memory_release(told.data), DS_STATUS_OK);
+    }
+    CHECK_EQUAL(ends.size(), 25);
+    close_simulator(simulator);
+}
+
+void worlds_begin_with_saved_states() {
+    const ds_simulator from = make_simulator(2, 1);
+    for (int step = 0; step < 7; ++step) step_once(from, step);
+    const ds_saved_state state = state_of(save_of(from, 1));
+    ds_simulator_config config = default_config(3);
+    config.auto_reset = 0;
+    const ds_simulator to = make_simulator(config);
+    ds_episode_start start = {};
+    start.world = 2;
+    start.state = state;
+    const uint64_t untouched = world_hash(to, 0);
+    CHECK_EQUAL(ds_simulator_begin(to, &start, 1), DS_STATUS_OK);
+    CHECK_EQUAL(world_hash(to, 2), world_hash(from, 1));
+    CHECK_EQUAL(world_hash(to, 0), untouched);
+    for (int64_t ds_episode_start::*field : {&ds_episode_start::seed, &ds_episode_start::max_steps}) {
+        ds_episode_start wrong = start;
+        wrong.*field = 1;
+        CHECK_EQUAL(ds_simulator_begin(to, &wrong, 1), DS_STATUS_INVALID_ARGUMENT);
+    }
+    CHECK_EQUAL(ds_saved_state_release(state), DS_STATUS_OK);
+    CHECK_EQUAL(ds_simulator_begin(to, &start, 1), DS_STATUS_CLOSED);
+    close_simulator(from);
+    close_simulator(to);
+}
+
+void states_are_checked() {
+    const ds_simulator simulator = make_simulator(2, 1);
+    std::vector<char> saved = save_of(simulator, 0);
+    const ds_saved_state state = state_of(saved);
+    ds_saved_state made;
+    CHECK_EQUAL(ds_saved_state_create(nullptr, 1, &made), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), nullptr), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size() - 1, &made), DS_STATUS_INVALID_STATE);
+    ++saved.back();
+    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), &made), DS_STATUS_INVALID_STATE);
+    const PlayingEngine engine, of_levels({.max_levels = 1});
+    uint64_t id, accepted;
+    ds_episode_request one = {};
+    one.state = state;
+    CHECK_EQUAL(ds_engine_submit(of_levels.handle, &one, 1, 0, &id, &accepted), DS_STATUS_INVALID_STATE);
+    CHECK(last_error_names("state") && last_message_has("max_levels") && last_message_has("(request 0)"));
+    one.continuation = -1;
+    CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, 0, &id, &accepted), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("continuation"));
+    one.continuation = 0;
+    one.level = state;
+    CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, 0, &id, &accepted), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("level"));
+    CHECK_EQUAL(ds_saved_state_release(state), DS_STATUS_OK);
+    close_simulator(simulator);
 }
 
 void requests_choose_their_replicas() {
@@ -828,9 +970,13 @@ int main() {
     RUN(beginnings_are_checked);
     RUN(results_are_those_of_simulators);
     RUN(results_do_not_depend_on_the_replica);
+    RUN(interrupted_episodes_go_on_where_they_were);
     RUN(worlds_are_never_idle_while_requests_wait);
     RUN(levels_are_played);
     RUN(native_policies_act);
+    RUN(episodes_go_on_from_saved_states);
+    RUN(worlds_begin_with_saved_states);
+    RUN(states_are_checked);
     RUN(requests_choose_their_replicas);
     RUN(callers_act_and_fail);
     RUN(a_slow_caller_holds_up_no_other_episode);

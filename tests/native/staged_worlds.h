@@ -71,9 +71,9 @@ TensorPointers allocate_tensors(std::vector<std::vector<uint8_t>>& tensors) {
     return pointers;
 }
 
-template <class Float>
+template <class Float, class Wide = Float>
 struct LanesBatch : Batch {
-    using TileT = TileInPlace<W, Float>;
+    using TileT = TileInPlace<W, Float, Wide>;
     using StageFunction = void (*)(TileT&, WholeShare);
 #define DS_FUNCTION(name, items, parameters, sentence) run_stage<over::items, Stages<TileT>::name, TileT, WholeShare>,
     static constexpr StageFunction kStages[kNumStages] = {DS_STAGE_TABLE(DS_FUNCTION)};
@@ -81,7 +81,7 @@ struct LanesBatch : Batch {
 
     std::vector<typename TileT::Records> records{};
     std::vector<TileT> tiles{};
-    Workspace<W, Float, 1, 1> workspace{};
+    Workspace<W, Wide, 1, 1> workspace{};
 
     using Batch::Batch;
     void cut_into_tiles() override {

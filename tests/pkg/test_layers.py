@@ -28,7 +28,7 @@ PRIVATE_USES = {
     "doorstep.recording.writer": {"_interventions"},
     "doorstep.rollouts.core": {"_of"},
     "doorstep.rollouts.native_policies": {"_weights"},
-    "doorstep.rollouts.recorded": {"_begin"},
+    "doorstep.rollouts.recorded": {"_begin", "_resume"},
     "doorstep.serve.server": {"_core"},
     "doorstep.simulator": {"_forget"},
     "doorstep.training.acting": {"_act"},

@@ -29,6 +29,7 @@ PLACES = {
     "import doorstep.jax": "jax",
     "doorstep.rollouts.TrajectoryDataset": "torch",
     "doorstep.rollouts.pad_trajectories": "torch",
+    "doorstep.policy.Branch": "torch",
     "doorstep.policy.Heads": "torch",
     "doorstep.Simulator(1).rewards.to_torch()": "torch",
     "doorstep.Simulator(1).rewards.to_jax()": "jax",

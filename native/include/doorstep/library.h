@@ -134,7 +134,7 @@ typedef enum ds_live_kind {
     DS_LIVE_RESOURCE = 5, /* CUDA resources of any kind */
     DS_LIVE_LAYER = 6,    /* layers of policies */
     DS_LIVE_POLICY = 7,
-    DS_LIVE_ROLLOUT = 8, /* engines, their queues and replicas, and shared levels */
+    DS_LIVE_ROLLOUT = 8, /* engines, their queues and replicas, shared levels, saved states */
     DS_LIVE_CONFIG = 9,  /* configurations with a handle */
     DS_LIVE_METRICS = 10, /* stores */
 } ds_live_kind;

@@ -140,26 +140,35 @@ DS_API ds_status ds_sampling_config_get(ds_config config, ds_sampling_config* fi
 /* Kinds of layers, as in PyTorch: the modules of these names with the same formulas and layouts of weights. */
 typedef enum ds_layer_kind {
     DS_LAYER_LINEAR = 0,
-    DS_LAYER_LAYER_NORM = 1, /* over all inputs */
+    DS_LAYER_LAYER_NORM = 1, /* over all inputs of a token */
     DS_LAYER_RMS_NORM = 2,   /* likewise, without biases */
     DS_LAYER_LSTM = 3,       /* one layer, one direction; gates i, f, g, o; its state is h, then c */
     DS_LAYER_GRU = 4,        /* likewise; gates r, z, n; its state is h */
-    DS_LAYER_RELU = 5,       /* this and all that follow: per element */
-    DS_LAYER_RELU6 = 6,
-    DS_LAYER_LEAKY_RELU = 7,
-    DS_LAYER_ELU = 8,
-    DS_LAYER_CELU = 9,
-    DS_LAYER_SELU = 10,
-    DS_LAYER_SILU = 11,
-    DS_LAYER_MISH = 12,
-    DS_LAYER_SIGMOID = 13,
-    DS_LAYER_HARDSIGMOID = 14,
-    DS_LAYER_HARDSWISH = 15,
-    DS_LAYER_TANH = 16,
-    DS_LAYER_SOFTSIGN = 17,
-    DS_LAYER_SOFTPLUS = 18,
-    DS_LAYER_GELU = 19,
-    DS_LAYER_GELU_TANH = 20, /* with the approximation by tanh */
+    DS_LAYER_CONV = 5,       /* Conv2d, and Conv1d with a height of 1; no dilation, one group */
+    DS_LAYER_MAX_POOL = 6,   /* of each channel */
+    DS_LAYER_AVG_POOL = 7,   /* likewise; zeros beyond the edge count */
+    DS_LAYER_ATTENTION = 8,  /* MultiheadAttention of a row's tokens to each other, without a mask */
+    DS_LAYER_KEEP = 9,       /* its outputs are its inputs, which a later ADD or APPEND gets too: that of the last KEEP */
+    DS_LAYER_TAKE = 10,      /* O of its inputs, from the one with the number `first` on */
+    DS_LAYER_ADD = 11,       /* adds what was kept: I values */
+    DS_LAYER_APPEND = 12,    /* its inputs, then what was kept: O - I values */
+    DS_LAYER_FUNCTION = 13,  /* the caller's own, on the CPU */
+    DS_LAYER_RELU = 14, /* this and all that follow: per element */
+    DS_LAYER_RELU6 = 15,
+    DS_LAYER_LEAKY_RELU = 16,
+    DS_LAYER_ELU = 17,
+    DS_LAYER_CELU = 18,
+    DS_LAYER_SELU = 19,
+    DS_LAYER_SILU = 20,
+    DS_LAYER_MISH = 21,
+    DS_LAYER_SIGMOID = 22,
+    DS_LAYER_HARDSIGMOID = 23,
+    DS_LAYER_HARDSWISH = 24,
+    DS_LAYER_TANH = 25,
+    DS_LAYER_SOFTSIGN = 26,
+    DS_LAYER_SOFTPLUS = 27,
+    DS_LAYER_GELU = 28,
+    DS_LAYER_GELU_TANH = 29, /* with the approximation by tanh */
 } ds_layer_kind;
 
 /* Types of weights. Those of 16 bits are widened when they are read: all arithmetic is in single precision. */
@@ -168,24 +177,51 @@ typedef enum ds_weight_type {
     DS_WEIGHT_BFLOAT16 = 1,
 } ds_weight_type;
 
-/* A layer. I inputs, O outputs; G is O for LINEAR, 4 O for LSTM, 3 O for GRU. Arrays are C-contiguous and aligned to
+/* How the inputs of a layer are divided. Numbers that its kind does not need are 0. Outputs of CONV and pools are
+   [channels, height, width] too, with (size + 2 pad - kernel) / stride + 1 for each of height and width. */
+typedef struct ds_layer_shape {
+    int32_t num_tokens;          /* LINEAR, norms, ATTENTION: equal parts of the inputs, to each of which the weights are
+                                    applied; 0: one */
+    int32_t num_attention_heads; /* ATTENTION: divides the inputs of a token */
+    int32_t channels;            /* CONV, pools: the inputs are [channels, height, width] */
+    int32_t height;
+    int32_t width;
+    int32_t kernel_height;
+    int32_t kernel_width;
+    int32_t stride_height;
+    int32_t stride_width;
+    int32_t pad_height;          /* on both sides, with zeros; of pools at most half of the kernel */
+    int32_t pad_width;
+    int32_t first;               /* TAKE */
+} ds_layer_shape;
+
+/* A layer of the caller's own: outputs [num_rows, O] of inputs [num_rows, I], C-contiguous. The outputs of a row follow
+   from its inputs alone. Several threads call it at once, with 1 to 64 rows; it calls no function of this library, and
+   does not throw. */
+typedef void (*ds_layer_function)(void* context, int64_t num_rows, const float* inputs, float* outputs);
+
+/* A layer. I inputs, O outputs, both of all tokens; i and o are those of a token, C channels, K the numbers of a kernel,
+   C times its height and width. G is o for LINEAR, 4 O for LSTM, 3 O for GRU. Arrays are C-contiguous and aligned to
    their elements; null biases are zero, null weights of norms are one. Fields that a kind lacks are zero. */
 typedef struct ds_layer_config {
     uint32_t struct_size;
     int32_t kind;                   /* ds_layer_kind */
     int64_t num_inputs;             /* 1 .. DS_MAX_LAYER_WIDTH; 0 for kinds that work per element */
-    int64_t num_outputs;            /* 1 .. DS_MAX_LAYER_WIDTH for LINEAR, LSTM, GRU; else 0 */
+    int64_t num_outputs;            /* likewise; also 0 for norms, KEEP and ADD, which have as many as inputs */
     int32_t weight_type;            /* ds_weight_type, of all arrays */
     float parameter;                /* norms: epsilon; LEAKY_RELU: slope below 0; ELU, CELU: alpha; SOFTPLUS: beta */
-    const void* weights;            /* [G, I]; norms: [I] */
-    const void* biases;             /* [G]; LAYER_NORM: [I] */
-    const void* hidden_weights;     /* LSTM, GRU: [G, O] */
-    const void* hidden_biases;      /* LSTM, GRU: [G] */
-    void* owner;                    /* passed to release_owner once no handle and no policy needs the arrays; with a */
-    ds_release_owner release_owner; /* null release_owner the caller keeps them valid */
+    const void* weights;            /* [G, i]; norms: [i]; CONV: [channels of the outputs, K]; ATTENTION: [3 i, i] */
+    const void* biases;             /* [G]; LAYER_NORM: [i]; CONV: [channels of the outputs]; ATTENTION: [3 i] */
+    const void* hidden_weights;     /* LSTM, GRU: [G, O]; ATTENTION: the projection of its outputs, [i, i] */
+    const void* hidden_biases;      /* LSTM, GRU: [G]; ATTENTION: likewise, [i] */
+    void* owner;                    /* passed to release_owner once no handle and no policy needs the arrays or the */
+    ds_release_owner release_owner; /* function; with a null release_owner the caller keeps them valid */
     int64_t device_index;           /* of the arrays */
     int32_t device_kind;            /* ds_device_kind, likewise */
     int32_t padding;
+    ds_layer_shape shape;
+    ds_layer_function function;     /* FUNCTION */
+    void* function_context;         /* FUNCTION: passed to it */
 } ds_layer_config;
 
 /* Creates a layer. INVALID_ARGUMENT; then the owner was not taken over. */
@@ -212,7 +248,8 @@ typedef struct ds_policy_info {
 /* Composes a policy of `count` layers: each takes the outputs of the one before. The last num_heads of them, LINEAR,
    take the same inputs instead; their outputs side by side are the logits. One more head with one output, the last one,
    is the value of the observations. 0 heads: the logits are the outputs of the last layer. INVALID_ARGUMENT if the
-   numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, or the layers are on several devices. CUDA: loads the kernel; DEVICE, OUT_OF_MEMORY. */
+   numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, or the layers are on several devices. CUDA:
+   loads the kernel; DEVICE, OUT_OF_MEMORY. */
 DS_API ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy);
 DS_API ds_status ds_policy_release(ds_policy policy);
 
@@ -466,6 +503,8 @@ typedef struct ds_episode_request {
     int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
     int64_t sampling_seed;   /* of the actions, 0 .. 2**32 - 1 */
     ds_shared_level level;   /* 0: as the simulator draws it */
+    ds_saved_state state;    /* 0: the episode begins with its level; else it goes on from there, without level. Then
+                                max_steps are those from there on, of which observations show nothing */
     int64_t max_steps;       /* 0: no limit beyond the level's */
     int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
     int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
@@ -473,7 +512,7 @@ typedef struct ds_episode_request {
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
     int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
-    int32_t padding;
+    int32_t continuation;    /* at least 0: of episodes that are equal otherwise, each with random numbers of its own */
 } ds_episode_request;
 
 typedef enum ds_output_kind {
@@ -499,7 +538,9 @@ typedef struct ds_episode_output {
     int32_t num_agents;
     int32_t replica;      /* number of the replica, or -1 */
     int32_t world;        /* its slot, or -1 */
-    float returns[8];     /* sum of each agent's rewards */
+    int32_t continuation; /* the request's */
+    int32_t padding;
+    float returns[8];     /* sum of each agent's rewards in the episode, with those before a saved state */
     float max_y[8];       /* largest y of each agent, metres */
     int32_t record;       /* of the request */
     int32_t state_size;   /* S: the most floats of a recurrent state that a policy of the episode had at its beginning */
@@ -520,13 +561,15 @@ typedef struct ds_episode_output {
     X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
       "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \
       "0 is no limit")                                                                                             \
+    X(FLAG, preempts, 0, 0, 1, ALL, "",                                                                            \
+      "A request takes the world of an episode that is played later, which goes on when its turn comes again.",    \
+      "it needs a scheduler that orders requests by what they say")                                                \
     X(POSITIVE, begin_fraction, 1, 0, 1, DYNAMIC_CHUNK, "steps",                                                   \
       "Part of a step's time that the episodes begun between two steps may take.", "")
 
 typedef struct ds_scheduler_config {
     uint32_t struct_size;
     DS_SCHEDULER_CONFIG_TABLE(DS_CONFIG_FIELD)
-    int32_t padding;
 } ds_scheduler_config;
 
 DS_API ds_status ds_scheduler_config_default(ds_scheduler_config* fields);
@@ -637,7 +680,7 @@ typedef struct ds_replica_info {
     int64_t num_worlds;
     int64_t steps;
     int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
-    int64_t episodes;      /* begun */
+    int64_t episodes;      /* begun; again after an interruption */
 } ds_replica_info;
 
 /* As ds_engine_submit() does: INVALID_ARGUMENT if an engine of this configuration refuses one of the requests. */

@@ -343,14 +343,17 @@ typedef struct ds_level {
     ds_level_room rooms[8];
 } ds_level;
 
+typedef uint64_t ds_saved_state; /* a world in the midst of an episode, from which any number of episodes go on */
+
 /* An episode that does not follow the world's last one: the first episode of a simulator of one world with this seed,
-   whatever the world did before. */
+   whatever the world did before; or that of a saved state, which goes on bit for bit. */
 typedef struct ds_episode_start {
     int64_t world;         /* slot */
     int64_t seed;          /* 0 .. 2**32 - 1 */
     int64_t max_steps;     /* the episode ends after so many steps, or earlier; 0: no such limit. The time left that
                               worlds without levels observe is a part of the simulator's episode_length still */
     const ds_level* level; /* the level to play; null: as the simulator draws it. Only with max_levels > 0 */
+    ds_saved_state state;  /* 0: none; else seed, max_steps and level are 0 */
 } ds_episode_start;
 
 /* ---- Configuration ----------------------------------------------------------------------------------------- */
@@ -686,6 +689,12 @@ DS_API ds_status ds_simulator_save(ds_simulator simulator, const int64_t* worlds
    not a save, are damaged, or were saved under other rules or capacities. Observations are recomputed. */
 DS_API ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_t bytes, const int64_t* worlds,
                                       uint64_t count);
+
+/* The state of a save of one world. Actions and resets that are pending there are no part of it. INVALID_STATE if the
+   bytes are not a save of one world, are damaged, or if its episode is over. */
+DS_API ds_status ds_saved_state_create(const void* data, uint64_t bytes, ds_saved_state* state);
+/* Requests that were submitted keep the state. */
+DS_API ds_status ds_saved_state_release(ds_saved_state state);
 
 /* Sum (modulo 2**64) of the hashes of worlds (null: all). */
 DS_API ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash);

@@ -112,7 +112,11 @@ ds_status check_fields(const ds_sampling_config& fields) {
 
 ds_status check_fields(const ds_scheduler_config& fields) {
     DS_SCHEDULER_CONFIG_TABLE(DS_CHECK)
-    return DS_STATUS_OK;
+    const bool has_order = fields.type != DS_SCHEDULER_FIXED_CHUNK && fields.type != DS_SCHEDULER_DYNAMIC_CHUNK &&
+                           fields.type != DS_SCHEDULER_FAIR_SHARE;
+    if (has_order || !fields.preempts) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "preempts", "use a scheduler that orders requests by what they say",
+                "preempts is 1; it must be 0 where requests are played as they come");
 }
 
 ds_status check_fields(const ds_controller_config& fields) {

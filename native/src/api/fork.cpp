@@ -9,6 +9,7 @@
 #include "api/call.h"
 #include "api/configs.h"
 #include "api/rollouts.h"
+#include "api/save.h"
 #include "exec/batch.h"
 #include "exec/open_simulators.h"
 #include "exec/prepared_models.h"
@@ -27,6 +28,7 @@ void for_each_registry(const Function& function) {
     function(layers);
     function(policies);
     function(shared_levels);
+    function(saved_states);
     function(engines);
     function(configs);
     function(metrics_stores);

@@ -7,7 +7,7 @@
 
 #include "api/levels.h"
 
-#include "api/call.h"
+#include "api/save.h"
 #include "sim/reference_level.h"
 
 namespace doorstep {
@@ -269,8 +269,15 @@ ds_status check_levels(const Simulator& simulator, const ds_level* levels, uint6
 
 // ---- Given episodes
 
-ds_status check_start(const Simulator& simulator, const ds_episode_start& start, uint64_t index) {
+ds_status check_start(const Simulator& simulator, const ds_episode_start& start, uint64_t index, Ref<SavedState>* state) {
     const ds_simulator_config& config = simulator.config();
+    if (start.state) {
+        const char* hint = "0: a saved state has its own";
+        if (const ds_status status = check_range("seed", hint, start.seed, 0, 0)) return status;
+        if (const ds_status status = check_range("max_steps", hint, start.max_steps, 0, 0)) return status;
+        if (start.level) return fail(DS_STATUS_INVALID_ARGUMENT, "level", "pass null", "a saved state has its own level");
+        return find_state(start.state, simulator.model().kind, config.episode_length, state);
+    }
     if (const ds_status status = check_seed(start.seed)) return status;
     if (const ds_status status = check_range("max_steps", "0 is no limit", start.max_steps, 0, DS_MAX_EPISODE_LENGTH)) {
         return status;
@@ -286,15 +293,16 @@ class GivenEpisodes {
 public:
     GivenEpisodes(const Simulator& simulator, uint64_t count)
         : starts(new (std::nothrow) EpisodeStart[static_cast<size_t>(simulator.config().num_worlds)]),
+          states(new (std::nothrow) Ref<SavedState>[count]),
           worlds(new (std::nothrow) int64_t[count]) {}
 
     ds_status fill(const Simulator& simulator, const ds_episode_start* given, uint64_t count) {
-        if (!starts || !worlds) {
+        if (!starts || !states || !worlds) {
             return fail(DS_STATUS_OUT_OF_MEMORY, "starts", "begin fewer episodes at a time",
                         "no memory is left to pass on %llu episodes", static_cast<unsigned long long>(count));
         }
         for (uint64_t i = 0; i < count; ++i) {
-            if (const ds_status status = check_start(simulator, given[i], i)) return status;
+            if (const ds_status status = check_start(simulator, given[i], i, &states[i])) return status;
             worlds[i] = given[i].world;
         }
         return DS_STATUS_OK;
@@ -303,12 +311,14 @@ public:
     void place(const ds_episode_start* given, uint64_t count) {
         for (uint64_t i = 0; i < count; ++i) {
             const ds_episode_start& start = given[i];
-            starts[static_cast<size_t>(start.world)] = {start.level, static_cast<uint32_t>(start.seed),
+            const void* saved = states[i] ? states[i]->block() : nullptr;
+            starts[static_cast<size_t>(start.world)] = {start.level, saved, static_cast<uint32_t>(start.seed),
                                                         static_cast<int32_t>(start.max_steps)};
         }
     }
 
     std::unique_ptr<EpisodeStart[]> starts;
+    std::unique_ptr<Ref<SavedState>[]> states;
     std::unique_ptr<int64_t[]> worlds;
 };
 

@@ -16,7 +16,9 @@ struct KindRules {
 KindRules rules_of(int32_t kind) {
     if (is_activation(kind)) return {false, false, false, false, false, false};
     if (is_norm(kind)) return {true, false, false, true, kind == DS_LAYER_LAYER_NORM, false};
-    return {true, true, true, true, true, is_recurrent(kind)};
+    if (kind == DS_LAYER_LINEAR || kind == DS_LAYER_CONV) return {true, true, true, true, true, false};
+    if (is_recurrent(kind) || kind == DS_LAYER_ATTENTION) return {true, true, true, true, true, true};
+    return {true, !keeps_size(kind), false, false, false, false};
 }
 
 ds_status check_width(const char* argument, int64_t width, bool exists) {
@@ -51,6 +53,119 @@ ds_status check_parameter(const ds_layer_config& config) {
                 config.kind);
 }
 
+// ---- Shapes
+
+ds_status check_unused(const char* argument, int64_t value, bool used) {
+    return used ? DS_STATUS_OK : check_range(argument, "this kind of layer has no such number", value, 0, 0);
+}
+
+// Of each of height and width: what the window and its padding must be.
+ds_status check_window(const ds_layer_config& config) {
+    const ds_layer_shape& shape = config.shape;
+    const bool is_pool = config.kind != DS_LAYER_CONV;
+    const int64_t most = DS_MAX_LAYER_WIDTH;
+    const struct {
+        const char* name;
+        int64_t value, least, most;
+    } numbers[] = {{"shape.channels", shape.channels, 1, most},
+                   {"shape.height", shape.height, 1, most},
+                   {"shape.width", shape.width, 1, most},
+                   {"shape.kernel_height", shape.kernel_height, 1, most},
+                   {"shape.kernel_width", shape.kernel_width, 1, most},
+                   {"shape.stride_height", shape.stride_height, 1, most},
+                   {"shape.stride_width", shape.stride_width, 1, most},
+                   {"shape.pad_height", shape.pad_height, 0, is_pool ? shape.kernel_height / 2 : most},
+                   {"shape.pad_width", shape.pad_width, 0, is_pool ? shape.kernel_width / 2 : most},
+                   {"shape.kernel_height", shape.kernel_height, 1, int64_t{shape.height} + 2 * shape.pad_height},
+                   {"shape.kernel_width", shape.kernel_width, 1, int64_t{shape.width} + 2 * shape.pad_width},
+                   {"inputs of a window", window_inputs(shape), 1, most}};
+    for (const auto& one : numbers)
+        if (const ds_status status = check_range(one.name, "see ds_layer_shape", one.value, one.least, one.most))
+            return status;
+    const int64_t image = int64_t{shape.height} * shape.width;
+    if (image > most || config.num_inputs != shape.channels * image) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "num_inputs", "pass the product of channels, height and width",
+                    "num_inputs is %lld; the shape has %d channels of %lld",
+                    static_cast<long long>(config.num_inputs), shape.channels, static_cast<long long>(image));
+    }
+    const Places sides = places_of(shape);
+    const int64_t places = int64_t{sides.rows} * sides.columns, channels = config.num_outputs / places;
+    if (config.num_outputs % places == 0 && (!is_pool || channels == shape.channels)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "num_outputs",
+                "pass as many for each channel of the outputs; pools have the channels of the inputs",
+                "num_outputs is %lld; the window has %lld places", static_cast<long long>(config.num_outputs),
+                static_cast<long long>(places));
+}
+
+ds_status check_divides(const char* argument, int64_t parts, const char* what, int64_t whole) {
+    if (parts >= 0 && whole % (parts ? parts : 1) == 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a number of equal parts", "%s is %lld; it must divide the %s, %lld",
+                argument, static_cast<long long>(parts), what, static_cast<long long>(whole));
+}
+
+ds_status check_tokens(const ds_layer_config& config) {
+    const int64_t tokens = config.shape.num_tokens, heads = config.shape.num_attention_heads;
+    if (const ds_status status = check_divides("shape.num_tokens", tokens, "inputs", config.num_inputs)) return status;
+    if (const ds_status status = check_divides("shape.num_tokens", tokens, "outputs", config.num_outputs)) return status;
+    if (config.kind != DS_LAYER_ATTENTION) return DS_STATUS_OK;
+    if (const ds_status status = check_range("num_outputs", "attention has as many outputs as inputs",
+                                             config.num_outputs, config.num_inputs, config.num_inputs)) {
+        return status;
+    }
+    const int64_t width = token_inputs(config);
+    if (const ds_status status = check_range("shape.num_attention_heads", "", heads, 1, width)) return status;
+    return check_divides("shape.num_attention_heads", heads, "inputs of a token", width);
+}
+
+ds_status check_shape(const ds_layer_config& config) {
+    const ds_layer_shape& shape = config.shape;
+    const int32_t kind = config.kind;
+    const bool has_tokens = kind == DS_LAYER_LINEAR || is_norm(kind) || kind == DS_LAYER_ATTENTION;
+    const struct {
+        const char* name;
+        int32_t value;
+        bool used;
+    } numbers[] = {{"shape.num_tokens", shape.num_tokens, has_tokens},
+                   {"shape.num_attention_heads", shape.num_attention_heads, kind == DS_LAYER_ATTENTION},
+                   {"shape.channels", shape.channels, has_window(kind)},
+                   {"shape.height", shape.height, has_window(kind)},
+                   {"shape.width", shape.width, has_window(kind)},
+                   {"shape.kernel_height", shape.kernel_height, has_window(kind)},
+                   {"shape.kernel_width", shape.kernel_width, has_window(kind)},
+                   {"shape.stride_height", shape.stride_height, has_window(kind)},
+                   {"shape.stride_width", shape.stride_width, has_window(kind)},
+                   {"shape.pad_height", shape.pad_height, has_window(kind)},
+                   {"shape.pad_width", shape.pad_width, has_window(kind)},
+                   {"shape.first", shape.first, kind == DS_LAYER_TAKE}};
+    for (const auto& one : numbers)
+        if (const ds_status status = check_unused(one.name, one.value, one.used)) return status;
+    if (has_tokens) return check_tokens(config);
+    if (has_window(kind)) return check_window(config);
+    if (kind == DS_LAYER_TAKE) {
+        if (const ds_status status = check_range("num_outputs", "take no more than there are", config.num_outputs, 1,
+                                                 config.num_inputs)) {
+            return status;
+        }
+        return check_range("shape.first", "", shape.first, 0, config.num_inputs - config.num_outputs);
+    }
+    if (kind == DS_LAYER_APPEND)
+        return check_range("num_outputs", "", config.num_outputs, config.num_inputs + 1, DS_MAX_LAYER_WIDTH);
+    return DS_STATUS_OK;
+}
+
+ds_status check_function(const ds_layer_config& config) {
+    const bool is_function = config.kind == DS_LAYER_FUNCTION;
+    if (is_function && !config.function) return fail_null("function");
+    if (!is_function && (config.function || config.function_context)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, config.function ? "function" : "function_context",
+                    "pass null pointers", "a layer of kind %d calls no function", config.kind);
+    }
+    if (!is_function || config.device_kind == DS_DEVICE_CPU) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "device_kind",
+                "keep the whole policy on the CPU, or compose the layer of other kinds",
+                "a layer of kind DS_LAYER_FUNCTION is on CUDA, which cannot call a function of the host");
+}
+
 ds_status check_layer(const ds_layer_config* config) {
     if (const ds_status status = check_range("kind", "pass a ds_layer_kind", config->kind, DS_LAYER_LINEAR,
                                              DS_LAYER_GELU_TANH)) {
@@ -79,7 +194,8 @@ ds_status check_layer(const ds_layer_config* config) {
             return status;
         }
     }
-    return DS_STATUS_OK;
+    if (const ds_status status = check_shape(*config)) return status;
+    return check_function(*config);
 }
 
 // ---- Composing a policy
@@ -95,16 +211,28 @@ ds_status fail_width(uint64_t index, int64_t given, int64_t expected) {
                 static_cast<long long>(expected));
 }
 
+ds_status fail_kept(uint64_t index, int64_t wanted, int64_t kept) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "begin with a layer DS_LAYER_KEEP for each ADD or APPEND",
+                "layers[%llu] gets %lld values that were kept; there are %lld", static_cast<unsigned long long>(index),
+                static_cast<long long>(wanted), static_cast<long long>(kept));
+}
+
 // The layers up to the heads. width: of their outputs; 0 while it may be any.
 ds_status check_body(const Ref<Layer>* layers, uint64_t count, int64_t* width) {
+    int64_t kept[DS_MAX_POLICY_LAYERS], num_kept = 0;
     *width = 0;
     for (uint64_t i = 0; i < count; ++i) {
         const ds_layer_config& layer = layers[i]->config();
         if (is_activation(layer.kind)) continue;
         if (*width && *width != layer.num_inputs) return fail_width(i, layer.num_inputs, *width);
-        *width = is_norm(layer.kind) ? layer.num_inputs : layer.num_outputs;
+        *width = keeps_size(layer.kind) ? layer.num_inputs : layer.num_outputs;
+        if (layer.kind == DS_LAYER_KEEP) kept[num_kept++] = *width;
+        if (layer.kind != DS_LAYER_ADD && layer.kind != DS_LAYER_APPEND) continue;
+        const int64_t wanted = layer.kind == DS_LAYER_ADD ? *width : *width - layer.num_inputs;
+        const int64_t found = num_kept ? kept[--num_kept] : 0;
+        if (wanted != found) return fail_kept(i, wanted, found);
     }
-    return DS_STATUS_OK;
+    return num_kept ? fail_kept(count, 0, kept[num_kept - 1]) : DS_STATUS_OK;
 }
 
 ds_status check_heads(const Ref<Layer>* layers, uint64_t first, uint64_t count, int64_t width, int64_t* logits) {

@@ -8,6 +8,7 @@
 #include "api/configs.h"
 #include "api/levels.h"
 #include "api/rollouts.h"
+#include "api/save.h"
 #include "metrics/labels.h"
 #include "rollouts/acted_rows.h"
 #include "sim/observation_layout.h"
@@ -78,7 +79,8 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     if (const ds_status status = check_range("replica", "-1 is any", request.replica, -1, DS_MAX_REPLICAS - 1)) {
         return status;
     }
-    for (int64_t agent = 0; agent < rules.num_agents; ++agent) {
+    if (const ds_status status = check_range("continuation", "", request.continuation, 0, INT32_MAX)) return status;
+    for (int64_t agent = 0; agent < rules.worlds.num_agents; ++agent) {
         if (const ds_status status = check_range("policies", "pass the index of a policy", request.policies[agent], 0,
                                                  rules.num_policies - 1)) {
             return status;
@@ -88,29 +90,35 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
 }
 
 ds_status find_level(const ds_episode_request& request, const QueueRules& rules, Ref<SharedLevel>* level) {
-    if (!rules.plays_levels) {
+    if (!rules.worlds.plays_levels) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "level", "create the engine with max_levels",
                     "this engine plays the reference's levels only");
     }
     *level = shared_levels.find(request.level, "level");
     if (!*level) return last_status();
-    if ((*level)->num_agents >= rules.num_agents) return DS_STATUS_OK;
+    if ((*level)->num_agents >= rules.worlds.num_agents) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "level", "give the level more spawns",
                 "the level has been checked for %lld agents; the episodes have %lld",
-                static_cast<long long>((*level)->num_agents), static_cast<long long>(rules.num_agents));
+                static_cast<long long>((*level)->num_agents), static_cast<long long>(rules.worlds.num_agents));
 }
 
-// Finds their levels, too: one per request, or none for all. OUT_OF_MEMORY.
+ds_status find_parts(const ds_episode_request& request, const QueueRules& rules, RequestParts* parts) {
+    if (!request.state) return request.level ? find_level(request, rules, &parts->level) : DS_STATUS_OK;
+    if (!request.level) return find_state(request.state, rules.worlds, rules.episode_length, &parts->state);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "level", "pass 0", "a saved state has its own level");
+}
+
+// Finds what they refer to: the parts of each, or none for all. OUT_OF_MEMORY.
 ds_status check_requests(const ds_episode_request* requests, uint64_t count, const QueueRules& rules,
-                         std::unique_ptr<Ref<SharedLevel>[]>* levels) {
+                         std::unique_ptr<RequestParts[]>* parts) {
     if (count > INT64_MAX / sizeof *requests) return fail_memory("the requests");
-    if (std::any_of(requests, requests + count, [](const auto& one) { return one.level != 0; })) {
-        levels->reset(new (std::nothrow) Ref<SharedLevel>[count]);
-        if (!*levels) return fail_memory("the requests");
+    if (std::any_of(requests, requests + count, [](const auto& one) { return one.level || one.state; })) {
+        parts->reset(new (std::nothrow) RequestParts[count]);
+        if (!*parts) return fail_memory("the requests");
     }
     for (uint64_t i = 0; i < count; ++i) {
         ds_status status = check_request(requests[i], rules);
-        if (!status && requests[i].level) status = find_level(requests[i], rules, &(*levels)[i]);
+        if (!status && *parts) status = find_parts(requests[i], rules, &(*parts)[i]);
         if (!status) continue;
         add_detail(" (request %llu)", static_cast<unsigned long long>(i));
         return status;
@@ -172,8 +180,8 @@ ds_status ds_episode_requests_check(ds_config config, const ds_episode_request* 
     const Ref<Config> found = find_config(config, DS_CONFIG_ROLLOUT, "config");
     if (!found) return last_status();
     if (!requests) return fail_null("requests");
-    std::unique_ptr<Ref<SharedLevel>[]> levels;
-    return check_requests(requests, count, rules_of(*found), &levels);
+    std::unique_ptr<RequestParts[]> parts;
+    return check_requests(requests, count, rules_of(*found), &parts);
 }
 
 ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t timeout_ns,
@@ -185,9 +193,9 @@ ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests,
     if (count == 0) return DS_STATUS_OK;
     if (!requests) return fail_null("requests");
     if (!ids) return fail_null("ids");
-    std::unique_ptr<Ref<SharedLevel>[]> levels;
-    if (const ds_status status = check_requests(requests, count, found->requests().rules(), &levels)) return status;
-    return found->requests().submit(requests, levels.get(), count, timeout_ns, ids, accepted);
+    std::unique_ptr<RequestParts[]> parts;
+    if (const ds_status status = check_requests(requests, count, found->requests().rules(), &parts)) return status;
+    return found->requests().submit(requests, parts.get(), count, timeout_ns, ids, accepted);
 }
 
 ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found) {

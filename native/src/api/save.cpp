@@ -6,6 +6,7 @@
 #include <new>
 
 #include "api/call.h"
+#include "exec/prepared_models.h"
 #include "runtime/hash.h"
 
 namespace doorstep {
@@ -57,12 +58,16 @@ ds_status check_undamaged(const SaveHeader& header, const char* worlds) {
     return checksum == header.checksum ? DS_STATUS_OK : fail_damaged("its checksum", checksum, header.checksum);
 }
 
+ds_status check_version(const SaveHeader& saved) {
+    char own[sizeof saved.library_version] = {};
+    static_assert(sizeof DS_VERSION_STRING <= sizeof own);
+    memcpy(own, DS_VERSION_STRING, sizeof DS_VERSION_STRING);
+    if (memcmp(saved.library_version, own, sizeof own) == 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that wrote it",
+                "the save comes from doorstep %.20s; this is doorstep %s", saved.library_version, own);
+}
+
 ds_status check_fits(const SaveHeader& saved, const SaveHeader& own) {
-    if (memcmp(saved.library_version, own.library_version, sizeof own.library_version) != 0) {
-        return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that wrote it",
-                    "the save comes from doorstep %.20s; this is doorstep %s", saved.library_version,
-                    own.library_version);
-    }
     struct {
         const char* name;
         uint64_t saved, own;
@@ -91,6 +96,15 @@ ds_status check_worlds(const Simulator& simulator, const SaveHeader& header, con
                     static_cast<unsigned long long>(i));
     }
     return DS_STATUS_OK;
+}
+
+void write_sizes(const WorldModel& model, SaveHeader* header) {
+    header->num_agents = model.num_agents;
+    header->num_bodies = model.num_bodies;
+    header->num_statics = model.num_statics;
+    header->num_buttons = model.num_buttons;
+    header->num_doors = model.num_doors;
+    header->world_bytes = model.world_bytes;
 }
 
 uint64_t save_size(const Simulator& simulator, uint64_t count) {
@@ -128,14 +142,9 @@ SaveHeader make_save_header(const Simulator& simulator, uint64_t count) {
     header.format_version = DS_SAVE_FORMAT_VERSION;
     static_assert(sizeof DS_VERSION_STRING <= sizeof header.library_version);
     memcpy(header.library_version, DS_VERSION_STRING, sizeof DS_VERSION_STRING);
-    header.num_agents = model.num_agents;
-    header.num_bodies = model.num_bodies;
-    header.num_statics = model.num_statics;
-    header.num_buttons = model.num_buttons;
-    header.num_doors = model.num_doors;
+    write_sizes(model, &header);
     header.episode_length = static_cast<int32_t>(simulator.config().episode_length);
     header.auto_reset = simulator.config().auto_reset;
-    header.world_bytes = model.world_bytes;
     header.saved_world_bytes = static_cast<uint64_t>(saved_world_bytes(simulator));
     header.count = count;
     return header;
@@ -146,7 +155,10 @@ uint64_t save_checksum(SaveHeader header, const char* worlds) {
     return hash_bytes(&header, sizeof header) + hash_bytes(worlds, header.count * header.saved_world_bytes);
 }
 
-ds_status read_save(const Simulator& simulator, const void* data, uint64_t bytes, CheckedSave* save) {
+namespace {
+
+// A complete and undamaged save, of any worlds.
+ds_status read_bytes(const void* data, uint64_t bytes, CheckedSave* save) {
     SaveHeader& header = save->header;
     if (bytes < sizeof header) {
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, whole and unchanged",
@@ -160,8 +172,77 @@ ds_status read_save(const Simulator& simulator, const void* data, uint64_t bytes
     const char* given = static_cast<const char*>(data) + sizeof header;
     if (const ds_status status = copy_worlds(given, worlds_bytes, save)) return status;
     if (const ds_status status = check_undamaged(header, save->worlds.get())) return status;
+    return check_version(header);
+}
+
+// ---- States
+
+// Worlds of which other numbers than these can be saved are none of this library's.
+ds_status find_model(const SaveHeader& header, const WorldModel** model) {
+    const bool plays_levels = header.num_statics == DS_LEVEL_MAX_STATICS;
+    if (const ds_status status = check_range("num_agents", "", header.num_agents, 1, DS_MAX_AGENTS)) return status;
+    *model = &prepared_model({header.num_agents, plays_levels});
+    SaveHeader expected = header;
+    write_sizes(**model, &expected);
+    return check_fits(header, expected);
+}
+
+ds_status check_block(const WorldModel& model, const SaveHeader& header, const char* block) {
+    if (header.saved_world_bytes < header.world_bytes || !model.is_valid(block, header.episode_length)) {
+        return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, unchanged",
+                    "the world of the save has an index or a counter outside its range");
+    }
+    EpisodeProgress progress;
+    model.read_progress(block, &progress);
+    if (!progress.is_over) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_STATE, "data", "save the world before its last step",
+                "the episode of the saved world is over");
+}
+
+ds_status read_state(const void* data, uint64_t bytes, Ref<SavedState>* state) {
+    CheckedSave save;
+    if (const ds_status status = read_bytes(data, bytes, &save)) return status;
+    const SaveHeader& header = save.header;
+    if (header.count != 1) {
+        return fail(DS_STATUS_INVALID_STATE, "data", "save the worlds one by one",
+                    "the save holds %llu worlds; a state is that of one", static_cast<unsigned long long>(header.count));
+    }
+    const WorldModel* model;
+    if (const ds_status status = find_model(header, &model)) return status;
+    if (const ds_status status = check_block(*model, header, save.worlds.get())) return status;
+    model->absorb_edits(save.worlds.get());
+    *state = Ref<SavedState>::adopt(new (std::nothrow) SavedState(*model, header.episode_length, std::move(save.worlds)));
+    return *state ? DS_STATUS_OK : fail_memory("a saved state");
+}
+
+ds_status fail_state(const char* name, int64_t saved, int64_t own) {
+    return fail(DS_STATUS_INVALID_STATE, "state", "go on where the rules are the same",
+                "%s is %lld in the saved state and %lld here", name, static_cast<long long>(saved),
+                static_cast<long long>(own));
+}
+
+ds_status check_state(const SavedState& state, WorldKind kind, int64_t episode_length) {
+    const WorldKind saved = state.model.kind;
+    if (saved.num_agents != kind.num_agents) return fail_state("num_agents", saved.num_agents, kind.num_agents);
+    if (state.episode_length != episode_length) return fail_state("episode_length", state.episode_length, episode_length);
+    if (saved.plays_levels == kind.plays_levels) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_STATE, "state", "create both with max_levels, or both without",
+                "max_levels is %s in the saved state and %s here", saved.plays_levels ? "positive" : "0",
+                kind.plays_levels ? "positive" : "0");
+}
+
+}  // namespace
+
+ds_status read_save(const Simulator& simulator, const void* data, uint64_t bytes, CheckedSave* save) {
+    if (const ds_status status = read_bytes(data, bytes, save)) return status;
+    const SaveHeader& header = save->header;
     if (const ds_status status = check_fits(header, make_save_header(simulator, header.count))) return status;
     return check_worlds(simulator, header, save->worlds.get());
+}
+
+ds_status find_state(ds_saved_state handle, WorldKind kind, int64_t episode_length, Ref<SavedState>* state) {
+    *state = saved_states.find(handle, "state");
+    return *state ? check_state(**state, kind, episode_length) : last_status();
 }
 
 }  // namespace doorstep
@@ -214,6 +295,17 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
     if (const ds_status status = call->refresh(selection.list().mask)) return status;
     return call->update();
 }
+
+ds_status ds_saved_state_create(const void* data, uint64_t bytes, ds_saved_state* state) {
+    if (!data) return fail_null("data");
+    if (!state) return fail_null("state");
+    if (const ds_status status = check_cpu()) return status;
+    Ref<SavedState> read;
+    const ds_status status = read_state(data, bytes, &read);
+    return status ? status : give(saved_states, read, "a saved state", state);
+}
+
+ds_status ds_saved_state_release(ds_saved_state state) { return saved_states.release(state, "state"); }
 
 ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash) {
     if (!hash) return fail_null("hash");

@@ -8,6 +8,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "api/call.h"
+#include "exec/saved_state.h"
 #include "exec/simulator.h"
 
 namespace doorstep {
@@ -47,5 +49,10 @@ struct CheckedSave {
 // Fills in *save. DS_STATUS_INVALID_STATE, with the error set, unless the bytes are an undamaged save that fits the
 // simulator.
 ds_status read_save(const Simulator& simulator, const void* data, uint64_t bytes, CheckedSave* save);
+
+inline constinit HandleRegistry<SavedState> saved_states{HandleKind::SAVED_STATE};
+
+// Finds a state from which worlds of this kind and rule can go on. INVALID_STATE, for the argument "state", if they cannot.
+ds_status find_state(ds_saved_state handle, WorldKind kind, int64_t episode_length, Ref<SavedState>* state);
 
 }  // namespace doorstep

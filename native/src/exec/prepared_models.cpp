@@ -4,6 +4,7 @@
 
 #include "math/base.h"
 #include "runtime/futex.h"
+#include "runtime/machine.h"
 
 namespace doorstep {
 namespace {
@@ -18,7 +19,7 @@ const WorldModel& prepared_model(WorldKind kind) {
     std::atomic<const WorldModel*>& model = prepared[kind.plays_levels][kind.num_agents - 1];
     if (const WorldModel* found = model.load(std::memory_order_acquire)) return *found;
     MutexGuard guard(mutex);
-    const WorldModel& found = find_world_model(kind);
+    const WorldModel& found = find_world_model(kind, cpu_features().avx512);
     model.store(&found, std::memory_order_release);
     return found;
 }

@@ -107,13 +107,15 @@ void Simulator::describe_state(int field, ds_tensor_info* info) const {
 
 ds_status Simulator::summarise(const uint8_t* mask, EpisodeSummary* summaries) {
     DS_ASSERT(mask);
-    return visit_blocks(mask, [&](int64_t world, const char* block) {
-        model_->read_progress(block, &summaries[world].progress);
-        summaries[world].hash = hash_bytes(block, model_->world_bytes);
-        WorldHealth counts;
-        model_->read_health(block, &counts);
-        summaries[world].met_trouble = counts.dropped_contacts || counts.nonfinite_values || counts.repaired_indices;
-    });
+    return visit_blocks(mask, [&](int64_t world, const char* block) { summarise_block(block, &summaries[world]); });
+}
+
+void Simulator::summarise_block(const char* block, EpisodeSummary* summary) const {
+    model_->read_progress(block, &summary->progress);
+    summary->hash = hash_bytes(block, model_->world_bytes);
+    WorldHealth counts;
+    model_->read_health(block, &counts);
+    summary->met_trouble = counts.dropped_contacts || counts.nonfinite_values || counts.repaired_indices;
 }
 
 ds_status Simulator::read_health(ds_health* health) {

@@ -1,5 +1,4 @@
-// Lanes for networks: the number types of lanes.h with a fused multiply-add, and WidestFloat, 16 floats in an AVX-512
-// register, where AVX-512 is enabled. All give the same bits per lane.
+// Lanes for networks: the number types of lanes.h with a fused multiply-add. All give the same bits per lane.
 #pragma once
 
 #include "math/lanes.h"
@@ -47,53 +46,9 @@ DS_METHOD WideBits shift_right(WideBits a) {
 
 // ---- Sixteen floats
 
-struct WidestMask {
-    __mmask16 v;
-};
-struct WidestBits {
-    __m512i v;
-};
-struct WidestFloat {
-    using Mask = WidestMask;
-    using Bits = WidestBits;
-    static constexpr int kLanes = 16;
-    __m512 v;
-    WidestFloat() = default;
-    DS_METHOD WidestFloat(__m512 value) : v(value) {}
-    DS_METHOD WidestFloat(float value) : v(_mm512_set1_ps(value)) {}
-    static DS_METHOD WidestFloat load(const float* from) { return _mm512_loadu_ps(from); }
-    DS_METHOD void store(float* to) const { _mm512_storeu_ps(to, v); }
-};
-
-DS_INLINE WidestFloat operator+(WidestFloat a, WidestFloat b) { return _mm512_add_ps(a.v, b.v); }
-DS_INLINE WidestFloat operator-(WidestFloat a, WidestFloat b) { return _mm512_sub_ps(a.v, b.v); }
-DS_INLINE WidestFloat operator*(WidestFloat a, WidestFloat b) { return _mm512_mul_ps(a.v, b.v); }
-DS_INLINE WidestFloat operator/(WidestFloat a, WidestFloat b) { return _mm512_div_ps(a.v, b.v); }
-DS_INLINE WidestFloat operator-(WidestFloat a) { return _mm512_xor_ps(a.v, _mm512_set1_ps(-0.f)); }
 DS_INLINE WidestFloat multiply_add(WidestFloat a, WidestFloat b, WidestFloat c) {
     return _mm512_fmadd_ps(a.v, b.v, c.v);
 }
-DS_INLINE WidestFloat minimum(WidestFloat a, WidestFloat b) { return _mm512_min_ps(a.v, b.v); }
-DS_INLINE WidestFloat maximum(WidestFloat a, WidestFloat b) { return _mm512_max_ps(a.v, b.v); }
-DS_INLINE WidestFloat square_root(WidestFloat a) { return _mm512_sqrt_ps(a.v); }
-DS_INLINE WidestFloat absolute(WidestFloat a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.f), a.v); }
-DS_INLINE WidestMask operator<(WidestFloat a, WidestFloat b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
-DS_INLINE WidestMask operator<=(WidestFloat a, WidestFloat b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
-DS_INLINE WidestMask equal(WidestFloat a, WidestFloat b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)}; }
-DS_INLINE WidestMask operator&(WidestMask a, WidestMask b) { return {static_cast<__mmask16>(a.v & b.v)}; }
-DS_INLINE WidestMask operator|(WidestMask a, WidestMask b) { return {static_cast<__mmask16>(a.v | b.v)}; }
-DS_INLINE WidestMask operator~(WidestMask a) { return {static_cast<__mmask16>(~a.v)}; }
-DS_INLINE WidestFloat select(WidestMask mask, WidestFloat yes, WidestFloat no) {
-    return _mm512_mask_blend_ps(mask.v, no.v, yes.v);
-}
-DS_INLINE uint32_t lane_bits(WidestMask mask) { return mask.v; }
-
-DS_INLINE WidestBits bits_of(WidestFloat a) { return {_mm512_castps_si512(a.v)}; }
-DS_INLINE WidestFloat float_of(WidestBits bits) { return _mm512_castsi512_ps(bits.v); }
-DS_INLINE WidestBits all_lanes(WidestFloat, uint32_t bits) { return {_mm512_set1_epi32(static_cast<int>(bits))}; }
-DS_INLINE WidestBits operator&(WidestBits a, WidestBits b) { return {_mm512_and_si512(a.v, b.v)}; }
-DS_INLINE WidestBits operator|(WidestBits a, WidestBits b) { return {_mm512_or_si512(a.v, b.v)}; }
-DS_INLINE WidestBits operator^(WidestBits a, WidestBits b) { return {_mm512_xor_si512(a.v, b.v)}; }
 DS_INLINE WidestBits operator+(WidestBits a, WidestBits b) { return {_mm512_add_epi32(a.v, b.v)}; }
 DS_INLINE WidestBits operator-(WidestBits a, WidestBits b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 template <int kCount>

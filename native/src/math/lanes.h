@@ -1,6 +1,6 @@
 // Lanes: the number types that kernels are templates over. NarrowFloat is one float, the lane of a CUDA thread and of
-// the host's cross-check; WideFloat is 8 floats in an AVX2 register, where AVX2 is enabled. Both give the same bits per
-// lane.
+// the host's cross-check; WideFloat is 8 floats in an AVX2 register and WidestFloat 16 in an AVX-512 register, where
+// these are enabled. All give the same bits per lane.
 //
 // A comparison gives a Mask (all bits of a lane set or clear). Bits are the floats' bit patterns as unsigned integers;
 // those of nonnegative floats order as the floats do.
@@ -71,6 +71,9 @@ DS_INLINE NarrowBits operator&(NarrowBits a, NarrowBits b) { return {a.v & b.v};
 DS_INLINE NarrowBits operator|(NarrowBits a, NarrowBits b) { return {a.v | b.v}; }
 DS_INLINE NarrowBits operator^(NarrowBits a, NarrowBits b) { return {a.v ^ b.v}; }
 DS_INLINE NarrowBits minimum(NarrowBits a, NarrowBits b) { return {a.v < b.v ? a.v : b.v}; }
+DS_INLINE NarrowBits signed_minimum(NarrowBits a, NarrowBits b) {
+    return {static_cast<int32_t>(a.v) < static_cast<int32_t>(b.v) ? a.v : b.v};
+}
 // Element of an 8-entry table per lane; index below 8.
 DS_INLINE NarrowFloat look_up(const float* table, NarrowBits index) { return table[index.v]; }
 DS_INLINE float largest_lane(NarrowFloat a) { return a.v; }
@@ -136,6 +139,7 @@ DS_INLINE WideBits operator&(WideBits a, WideBits b) { return {_mm256_and_si256(
 DS_INLINE WideBits operator|(WideBits a, WideBits b) { return {_mm256_or_si256(a.v, b.v)}; }
 DS_INLINE WideBits operator^(WideBits a, WideBits b) { return {_mm256_xor_si256(a.v, b.v)}; }
 DS_INLINE WideBits minimum(WideBits a, WideBits b) { return {_mm256_min_epu32(a.v, b.v)}; }
+DS_INLINE WideBits signed_minimum(WideBits a, WideBits b) { return {_mm256_min_epi32(a.v, b.v)}; }
 DS_INLINE WideFloat look_up(const float* table, WideBits index) {
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.v);
 }
@@ -158,6 +162,76 @@ DS_INLINE void store_pairs(WideFloat a, WideFloat b, float* to, int count) {
 }
 
 #endif
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+
+// ---- Sixteen floats per lane type
+
+struct WidestMask {
+    __mmask16 v;
+};
+struct WidestBits {
+    __m512i v;
+};
+struct WidestFloat {
+    using Mask = WidestMask;
+    using Bits = WidestBits;
+    static constexpr int kLanes = 16;
+    __m512 v;
+    WidestFloat() = default;
+    DS_METHOD WidestFloat(__m512 value) : v(value) {}
+    DS_METHOD WidestFloat(float value) : v(_mm512_set1_ps(value)) {}
+    static DS_METHOD WidestFloat load(const float* from) { return _mm512_loadu_ps(from); }
+    DS_METHOD void store(float* to) const { _mm512_storeu_ps(to, v); }
+};
+
+DS_INLINE WidestFloat operator+(WidestFloat a, WidestFloat b) { return _mm512_add_ps(a.v, b.v); }
+DS_INLINE WidestFloat operator-(WidestFloat a, WidestFloat b) { return _mm512_sub_ps(a.v, b.v); }
+DS_INLINE WidestFloat operator*(WidestFloat a, WidestFloat b) { return _mm512_mul_ps(a.v, b.v); }
+DS_INLINE WidestFloat operator/(WidestFloat a, WidestFloat b) { return _mm512_div_ps(a.v, b.v); }
+DS_INLINE WidestFloat operator-(WidestFloat a) { return _mm512_xor_ps(a.v, _mm512_set1_ps(-0.f)); }
+DS_INLINE WidestFloat minimum(WidestFloat a, WidestFloat b) { return _mm512_min_ps(a.v, b.v); }
+DS_INLINE WidestFloat maximum(WidestFloat a, WidestFloat b) { return _mm512_max_ps(a.v, b.v); }
+DS_INLINE WidestFloat square_root(WidestFloat a) { return _mm512_sqrt_ps(a.v); }
+DS_INLINE WidestFloat absolute(WidestFloat a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.f), a.v); }
+DS_INLINE WidestMask operator<(WidestFloat a, WidestFloat b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
+DS_INLINE WidestMask operator<=(WidestFloat a, WidestFloat b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
+DS_INLINE WidestMask equal(WidestFloat a, WidestFloat b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)}; }
+DS_INLINE WidestMask operator&(WidestMask a, WidestMask b) { return {static_cast<__mmask16>(a.v & b.v)}; }
+DS_INLINE WidestMask operator|(WidestMask a, WidestMask b) { return {static_cast<__mmask16>(a.v | b.v)}; }
+DS_INLINE WidestMask operator~(WidestMask a) { return {static_cast<__mmask16>(~a.v)}; }
+DS_INLINE WidestFloat select(WidestMask mask, WidestFloat yes, WidestFloat no) {
+    return _mm512_mask_blend_ps(mask.v, no.v, yes.v);
+}
+DS_INLINE uint32_t lane_bits(WidestMask mask) { return mask.v; }
+
+DS_INLINE WidestBits bits_of(WidestFloat a) { return {_mm512_castps_si512(a.v)}; }
+DS_INLINE WidestFloat float_of(WidestBits bits) { return _mm512_castsi512_ps(bits.v); }
+DS_INLINE WidestBits all_lanes(WidestFloat, uint32_t bits) { return {_mm512_set1_epi32(static_cast<int>(bits))}; }
+DS_INLINE WidestBits operator&(WidestBits a, WidestBits b) { return {_mm512_and_si512(a.v, b.v)}; }
+DS_INLINE WidestBits operator|(WidestBits a, WidestBits b) { return {_mm512_or_si512(a.v, b.v)}; }
+DS_INLINE WidestBits operator^(WidestBits a, WidestBits b) { return {_mm512_xor_si512(a.v, b.v)}; }
+DS_INLINE WidestFloat zero_unless(WidestMask mask, WidestFloat a) { return _mm512_maskz_mov_ps(mask.v, a.v); }
+DS_INLINE WidestMask is_nonzero(WidestFloat, const int32_t* from) {
+    const __m512i values = _mm512_loadu_si512(from);
+    return {_mm512_test_epi32_mask(values, values)};
+}
+DS_INLINE WidestBits mask_bits(WidestMask mask) { return {_mm512_movm_epi32(mask.v)}; }
+DS_INLINE WidestBits minimum(WidestBits a, WidestBits b) { return {_mm512_min_epu32(a.v, b.v)}; }
+DS_INLINE WidestBits signed_minimum(WidestBits a, WidestBits b) { return {_mm512_min_epi32(a.v, b.v)}; }
+DS_INLINE WidestFloat look_up(const float* table, WidestBits index) {
+    return _mm512_permutexvar_ps(index.v, _mm512_castps256_ps512(_mm256_loadu_ps(table)));
+}
+DS_INLINE float largest_lane(WidestFloat a) {
+    return largest_lane(WideFloat(_mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1))));
+}
+// count is 15.
+DS_INLINE void store_pairs(WidestFloat a, WidestFloat b, float* to, int) {
+    const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    _mm512_storeu_ps(to, _mm512_permutex2var_ps(a.v, low, b.v));
+    _mm512_mask_storeu_ps(to + 16, 0x3FFF, _mm512_permutex2var_ps(a.v, high, b.v));
+}
+#endif
 
 // ---- What kernels need of a number type
 
@@ -177,6 +251,9 @@ concept FloatLanes = requires(Float a, typename Float::Mask mask, typename Float
 static_assert(FloatLanes<NarrowFloat>);
 #if defined(__AVX2__)
 static_assert(FloatLanes<WideFloat>);
+#endif
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+static_assert(FloatLanes<WidestFloat>);
 #endif
 
 // ---- Derived operations

@@ -1,8 +1,9 @@
 // The loop over the rows of a call: gathers a tile of them, evaluates the layers, and chooses actions.
 #pragma once
 
+#include "policy/attention.h"
 #include "policy/choose.h"
-#include "policy/layers.h"
+#include "policy/windows.h"
 
 namespace doorstep {
 
@@ -65,6 +66,51 @@ DS_METHOD void apply_recurrent(const Crew& crew, const ds_layer_config& layer, c
     crew.each([&](Part part) { scatter<Shape>(part, rows, memory.workspace, size, states, stride); });
 }
 
+// The rows are passed as the caller of the C API reads them; missing ones are not passed, and become zero.
+template <class Shape>
+DS_NOINLINE void apply_function(const ds_layer_config& layer, int num_rows, const TileMemory& memory) {
+    float *const inputs = memory.workspace, *const outputs = inputs + layer.num_inputs * Shape::kRows;
+    for (int i = 0; i < num_rows; i++)
+        for (int64_t k = 0; k < layer.num_inputs; k++)
+            inputs[i * layer.num_inputs + k] = memory.values[k * Shape::kRows + i];
+    layer.function(layer.function_context, num_rows, inputs, outputs);
+    for (int64_t k = 0; k < layer.num_outputs; k++)
+        for (int i = 0; i < Shape::kRows; i++)
+            memory.next[k * Shape::kRows + i] = i < num_rows ? outputs[i * layer.num_outputs + k] : 0.f;
+}
+
+// Changes memory.values, or writes memory.next and returns true.
+template <class Shape, class Crew>
+DS_METHOD bool apply_layer(const Crew& crew, const ds_layer_config& layer, const TileRows& rows, int64_t width,
+                           int64_t* state, TileMemory& memory) {
+    switch (layer.kind) {
+        default: crew.each([&](Part part) { activate_part<Shape>(layer, part, width, memory.values); }); return false;
+        case DS_LAYER_LAYER_NORM:
+        case DS_LAYER_RMS_NORM:
+            crew.each([&](Part part) { normalize_part<Shape>(layer, part, memory.values); });
+            return false;
+        case DS_LAYER_LINEAR: apply_linear<Shape>(crew, layer, memory.values, memory.next, memory.widened); return true;
+        case DS_LAYER_LSTM:
+        case DS_LAYER_GRU:
+            apply_recurrent<Shape>(crew, layer, rows, *state, memory);
+            *state += state_size(layer);
+            return true;
+        case DS_LAYER_CONV: apply_convolution<Shape>(crew, layer, memory); return true;
+        case DS_LAYER_MAX_POOL:
+        case DS_LAYER_AVG_POOL:
+            crew.each([&](Part part) { pool_part<Shape>(layer, part, memory.values, memory.next); });
+            return true;
+        case DS_LAYER_ATTENTION: apply_attention<Shape>(crew, layer, memory); return true;
+        case DS_LAYER_KEEP: keep<Shape>(crew, width, memory); return false;
+        case DS_LAYER_ADD: add_kept<Shape>(crew, width, memory); return false;
+        case DS_LAYER_TAKE: take<Shape>(crew, layer, memory); return true;
+        case DS_LAYER_APPEND: append_kept<Shape>(crew, layer, memory); return true;
+        case DS_LAYER_FUNCTION:
+            if constexpr (Crew::kCallsHost) apply_function<Shape>(layer, rows.count, memory);
+            return true;
+    }
+}
+
 // From the observations to the logits, and the value behind them if the call asks for it, which memory.values then is.
 template <class Shape, class Crew>
 DS_METHOD void apply_layers(const Crew& crew, const Network& network, const TileRows& rows, TileMemory& memory) {
@@ -72,20 +118,7 @@ DS_METHOD void apply_layers(const Crew& crew, const Network& network, const Tile
     const ds_layer_config* layer = network.layers;
     const ds_layer_config* const heads = layer + (network.num_layers - network.num_heads);
     for (; layer != heads; layer++) {
-        if (is_activation(layer->kind)) {
-            crew.each([&](Part part) { activate_part<Shape>(*layer, part, width, memory.values); });
-            continue;
-        }
-        if (is_norm(layer->kind)) {
-            crew.each([&](Part part) { normalize_part<Shape>(*layer, part, memory.values); });
-            continue;
-        }
-        if (is_recurrent(layer->kind)) {
-            apply_recurrent<Shape>(crew, *layer, rows, state, memory);
-            state += state_size(*layer);
-        } else {
-            apply_linear<Shape>(crew, *layer, memory.values, memory.next, memory.widened);
-        }
+        if (!apply_layer<Shape>(crew, *layer, rows, width, &state, memory)) continue;
         width = layer->num_outputs;
         memory.swap();
     }
@@ -136,7 +169,7 @@ DS_NOINLINE int64_t choose_and_store(Part part, const TileRows& rows, const floa
 
 // ---- The loop
 
-// scratch: 2 width + workspace floats per row; widened: what multiply() needs. finish(number of rows without a choice)
+// scratch: row_floats() of the network per row; widened: what multiply() needs. finish(number of rows without a choice)
 // is called by every thread.
 template <class Shape, class Crew, class Finish>
 DS_METHOD void act_on_tile(const Crew& crew, const Network& network, const TileRows& rows, float* scratch,
@@ -145,6 +178,7 @@ DS_METHOD void act_on_tile(const Crew& crew, const Network& network, const TileR
     memory.values = scratch;
     memory.next = memory.values + network.width * Shape::kRows;
     memory.workspace = memory.next + network.width * Shape::kRows;
+    memory.kept = memory.workspace + network.workspace * Shape::kRows;
     memory.widened = widened;
     const ActCall& call = rows.call;
     crew.each([&](Part part) {
@@ -161,7 +195,7 @@ DS_METHOD void act_on_tile(const Crew& crew, const Network& network, const TileR
 template <class Shape>
 DS_METHOD int64_t act_alone(const Network& network, const TileRows& rows, float* scratch) {
     int64_t nonfinite = 0;
-    float* const widened = scratch + (2 * network.width + network.workspace) * Shape::kRows;
+    float* const widened = scratch + network.row_floats() * Shape::kRows;
     act_on_tile<Shape>(OneThread{}, network, rows, scratch, widened, [&](int64_t found) { nonfinite += found; });
     return nonfinite;
 }

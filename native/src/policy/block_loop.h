@@ -53,7 +53,7 @@ DS_INLINE void begin_sums(const Product& product, const Piece& piece, Part part,
         const float bias = product.biases.or_else(output, 0.f);
         for (int r = 0; r < 4; r++) sums.of[o].values[r] = bias;
         if (product.begin != Begin::kBiasesAndOutputs) continue;
-        const FourFloats before = load_four(product.outputs + output * kActRows + place.row);
+        const FourFloats before = load_four(product.outputs + output * product.step * kActRows + place.row);
         for (int r = 0; r < 4; r++) sums.of[o].values[r] = bias + before.values[r];
     }
 }
@@ -85,8 +85,8 @@ DS_INLINE void end_sums(const Product& product, const Piece& piece, Part part, c
     const SumsPlace place(part);
     for (int o = 0; o < 4; o++) {
         if (place.output + o >= piece.outputs) continue;
-        float* const outputs = product.outputs + (piece.output + place.output + o) * kActRows + place.row;
-        *reinterpret_cast<FourFloats*>(outputs) = sums.of[o];
+        const int64_t output = piece.output + place.output + o;
+        *reinterpret_cast<FourFloats*>(product.outputs + output * product.step * kActRows + place.row) = sums.of[o];
     }
 }
 

@@ -115,8 +115,8 @@ DS_METHOD Float choose_component(const Float* logits, const VectorSampling<Float
     for (int i = 0; i < kSize; i++) weights[i] = decay(exponent(i));
     if (sampling.any_top_p) keep_most_likely(weights, sampling.top_p);
     const auto counter = shift_left<2>(sampling.agent) + all_lanes(Float(0.f), kComponent);
-    const auto word = threefry<Float>(sampling.key_a, sampling.key_b, sampling.step, counter);
-    const Float drawn = draw(weights, uniform_of<Float>(word));
+    const auto words = threefry<Float>(sampling.key_a, sampling.key_b, sampling.step, counter);
+    const Float drawn = draw(weights, uniform_of<Float>(words.a ^ words.b));
     if (log_prob) {
         Float of_drawn = 0.f;
         for (int i = 0; i < kSize; i++)

@@ -2,7 +2,7 @@
 //
 // A crew has each(stage), which calls stage(part) for the part of every thread and returns when all are done; and
 // PerThread<Value>, a value of each thread between two stages. Variables set between two calls of each() are set to the
-// same values by every thread.
+// same values by every thread. kCallsHost: it can call functions of the host.
 #pragma once
 
 #include "math/base.h"
@@ -15,6 +15,7 @@ struct Part {
 };
 
 struct OneThread {
+    static constexpr bool kCallsHost = true;
     template <class Stage>
     DS_METHOD void each(const Stage& stage) const {
         stage(Part{0, 1});

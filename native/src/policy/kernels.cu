@@ -4,6 +4,7 @@
 namespace doorstep {
 
 struct CudaCrew {
+    static constexpr bool kCallsHost = false;
     template <class Value>
     struct PerThread {
         DS_METHOD explicit PerThread(const CudaCrew&) {}

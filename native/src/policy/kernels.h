@@ -18,6 +18,7 @@ constexpr int kPrepareThreads = 128;
 // Block b processes the tiles of rows b, b + grid, ..., so that any grid gives the same result.
 constexpr int kActThreads = 128;  // of a block
 constexpr int kActRows = 32;      // of a tile
+static_assert(kActThreads == kScoresPerRow * kActRows);
 
 // The part of the weights that a block multiplies with at a time: inputs by outputs.
 constexpr int kStagedInputs = 32;
@@ -42,7 +43,7 @@ struct ActArguments {
 
 // Scratch memory of a block, in floats.
 DS_INLINE int64_t act_scratch_floats(const Network& network) {
-    return (2 * network.width + network.workspace) * kActRows;
+    return network.row_floats() * kActRows;
 }
 
 }  // namespace doorstep

@@ -176,9 +176,13 @@ DS_METHOD void four_rounds(Bits& x, Bits& y) {
     x = x + y, y = rotate_words<kFourth>(y) ^ x;
 }
 
-// split() of math/threefry.h: the two words of the block, combined.
+// split() of math/threefry.h.
+template <class Bits>
+struct RandomWords {
+    Bits a, b;
+};
 template <FusedLanes Float, class Bits = typename Float::Bits>
-DS_METHOD Bits threefry(Bits key_a, Bits key_b, Bits low, Bits high) {
+DS_METHOD RandomWords<Bits> threefry(Bits key_a, Bits key_b, Bits low, Bits high) {
     const auto all = [](uint32_t word) { return all_lanes(Float(0.f), word); };
     const Bits key_c = all(0x1BD11BDAu) ^ key_a ^ key_b;
     Bits x = low + key_a, y = high + key_b;
@@ -192,7 +196,7 @@ DS_METHOD Bits threefry(Bits key_a, Bits key_b, Bits low, Bits high) {
     x = x + key_b, y = y + key_c + all(4);
     four_rounds<13, 15, 26, 6>(x, y);
     x = x + key_c, y = y + key_a + all(5);
-    return x ^ y;
+    return {x, y};
 }
 
 // A uniform number in [0, 1) of the highest 23 bits.

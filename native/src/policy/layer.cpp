@@ -23,12 +23,11 @@ struct Array {
 
 // The arrays of a layer and their sizes; those that a kind does not have are null.
 void list_arrays(ds_layer_config& config, Array (&arrays)[kArrays]) {
-    const bool norm = is_norm(config.kind);
-    const int64_t rows = norm ? config.num_inputs : num_gates(config.kind) * config.num_outputs;
-    arrays[0] = {&config.weights, norm ? rows : rows * config.num_inputs};
-    arrays[1] = {&config.biases, rows};
-    arrays[2] = {&config.hidden_weights, rows * config.num_outputs};
-    arrays[3] = {&config.hidden_biases, rows};
+    const ArrayCounts counts = array_counts(config);
+    arrays[0] = {&config.weights, counts.weights};
+    arrays[1] = {&config.biases, counts.biases};
+    arrays[2] = {&config.hidden_weights, counts.hidden_weights};
+    arrays[3] = {&config.hidden_biases, counts.hidden_biases};
 }
 
 // Memory for copies of arrays on a layer's device.
@@ -95,7 +94,8 @@ Ref<Layer> Layer::create(const ds_layer_config& config) {
     return Ref<Layer>::adopt(made);
 }
 
-Ref<Layer> Layer::copy() const {
+Ref<Layer> Layer::copy() {
+    if (config_.kind == DS_LAYER_FUNCTION) return Ref<Layer>::share(this);
     const int64_t element_bytes = config_.weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
     ds_layer_config config = config_;
     Array arrays[kArrays];

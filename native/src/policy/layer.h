@@ -16,8 +16,8 @@ public:
     void take_over(ForeignOwner owner) { owner_ = owner; }
 
     // A layer with a copy of the weights as they are now, on the same device; waits for all work begun there. Null,
-    // with the thread's error set, on failure.
-    Ref<Layer> copy() const;
+    // with the thread's error set, on failure. A function of the caller's has no weights to copy: it is shared.
+    Ref<Layer> copy();
 
     // Without the owner.
     const ds_layer_config& config() const { return config_; }

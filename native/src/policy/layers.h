@@ -11,6 +11,7 @@ struct TileMemory {
     float* values;     // the outputs of the layer before
     float* next;       // those of this layer
     float* workspace;
+    float* kept;       // where the next layer that keeps its values puts them
     float* widened;
 
     DS_METHOD void swap() {
@@ -67,12 +68,12 @@ DS_NOINLINE void activate_part(const ds_layer_config& layer, Part part, int64_t 
 
 // Ba, Kiros, Hinton: "Layer normalization" (2016): mean and variance of a row's features become 0 and 1, then each
 // feature has a scale and an offset. Zhang, Sennrich: "Root mean square layer normalization" (2019) takes 0 for the
-// mean. values: of the first of kVectors vectors of rows.
+// mean. values: of a token, of the first of kVectors vectors of rows.
 template <class Shape>
 DS_NOINLINE void normalize_rows(const ds_layer_config& layer, float* values) {
     using Float = typename Shape::Float;
     constexpr int kVectors = Shape::kVectors;
-    const int64_t count = layer.num_inputs;
+    const int64_t count = token_inputs(layer);
     const WeightArray scales = {layer.weights, layer.weight_type == DS_WEIGHT_BFLOAT16};
     const WeightArray offsets = {layer.biases, layer.weight_type == DS_WEIGHT_BFLOAT16};
     const Float size = static_cast<float>(count);
@@ -101,9 +102,10 @@ DS_NOINLINE void normalize_rows(const ds_layer_config& layer, float* values) {
 
 template <class Shape>
 DS_METHOD void normalize_part(const ds_layer_config& layer, Part part, float* values) {
-    constexpr int kTogether = Shape::kVectors * Shape::kLanes;
-    for (int row = part.first * kTogether; row < Shape::kRows; row += part.stride * kTogether)
-        normalize_rows<Shape>(layer, values + row);
+    constexpr int kTogether = Shape::kVectors * Shape::kLanes, kParts = Shape::kRows / kTogether;
+    const int64_t size = int64_t{token_inputs(layer)} * Shape::kRows;
+    for (int at = part.first; at < num_tokens(layer) * kParts; at += part.stride)
+        normalize_rows<Shape>(layer, values + at / kParts * size + at % kParts * kTogether);
 }
 
 // ---- Products
@@ -117,14 +119,18 @@ DS_INLINE Product product_of(const ds_layer_config& layer, const Matrix& matrix,
                              Begin begin, float* widened) {
     const bool is_narrow = layer.weight_type == DS_WEIGHT_BFLOAT16;
     return {{matrix.weights, is_narrow}, {matrix.biases, is_narrow}, matrix.num_inputs, matrix.num_outputs,
-            inputs,  outputs, begin, widened};
+            inputs,  outputs, 1, begin, widened};
 }
 
 template <class Shape, class Crew>
 DS_METHOD void apply_linear(const Crew& crew, const ds_layer_config& layer, const float* inputs, float* outputs,
                             float* widened) {
-    const Matrix matrix = {layer.weights, layer.biases, layer.num_inputs, layer.num_outputs};
-    multiply<Shape>(crew, product_of(layer, matrix, inputs, outputs, Begin::kBiases, widened));
+    const Matrix matrix = {layer.weights, layer.biases, token_inputs(layer), token_outputs(layer)};
+    for (int64_t token = 0; token < num_tokens(layer); token++) {
+        const float* const from = inputs + token * matrix.num_inputs * Shape::kRows;
+        float* const to = outputs + token * matrix.num_outputs * Shape::kRows;
+        multiply<Shape>(crew, product_of(layer, matrix, from, to, Begin::kBiases, widened));
+    }
 }
 
 // ---- Recurrent layers. The workspace begins with the state, by feature as all values are; the new one replaces it.

@@ -59,6 +59,7 @@ struct Product {
     int64_t num_inputs, num_outputs;
     const float* inputs;
     float* outputs;
+    int64_t step;  // from an output to the next one, in features
     Begin begin;
     float* widened;  // memory for the weights of a block
 };
@@ -72,13 +73,14 @@ template <class Shape, int kOutputs>
 DS_METHOD void multiply_block(const Product& product, int64_t first, const float* __restrict weights) {
     using Float = typename Shape::Float;
     Float sums[kOutputs][Shape::kVectors];
-    float* const outputs = product.outputs + first * Shape::kRows;
+    float* const outputs = product.outputs + first * product.step * Shape::kRows;
+    const int64_t step = product.step * Shape::kRows;
     DS_UNROLLED for (int o = 0; o < kOutputs; o++) {
         const Float bias = product.biases.or_else(first + o, 0.f);
         DS_UNROLLED for (int v = 0; v < Shape::kVectors; v++) {
             sums[o][v] = bias;
             if (product.begin == Begin::kBiasesAndOutputs)
-                sums[o][v] = bias + Float::load(outputs + o * Shape::kRows + v * Shape::kLanes);
+                sums[o][v] = bias + Float::load(outputs + o * step + v * Shape::kLanes);
         }
     }
     const float* __restrict inputs = product.inputs;
@@ -97,7 +99,7 @@ DS_METHOD void multiply_block(const Product& product, int64_t first, const float
     }
     DS_UNROLLED for (int o = 0; o < kOutputs; o++)
         DS_UNROLLED for (int v = 0; v < Shape::kVectors; v++)
-            sums[o][v].store(outputs + o * Shape::kRows + v * Shape::kLanes);
+            sums[o][v].store(outputs + o * step + v * Shape::kLanes);
 }
 
 // The weights of some outputs as floats.

@@ -42,17 +42,25 @@ DS_INLINE void show_time_left(const PlayedRows& call, int64_t row, int32_t lengt
     call.observations[row * call.num_inputs + call.time_left] = call.time_left_scale * part;
 }
 
-DS_INLINE void prepare_row(const PlayedRows& call, int64_t row) {
-    const PlayedRow played = call.rows[row];
-    const ds_sampling_key key = call.keys[row];
-    const uint32_t length = key.step + *call.step_counter;
+// What a policy sees of a row, and remembers.
+DS_INLINE void prepare_inputs(const PlayedRows& call, int64_t row) {
+    const uint32_t length = call.keys[row].step + *call.step_counter;
     show_time_left(call, row, static_cast<int32_t>(length));
-    int32_t* const action = call.actions + row * DS_ACTION_COMPONENT_COUNT;
-    if (played.chooser == RowChooser::kRandom) choose_randomly(key, *call.step_counter, action);
-    if (played.chooser == RowChooser::kIdle) choose_neutrally(action);
     if (length != 0) return;
-    const PolicyStates of = call.policies[played.policy];
+    const PolicyStates of = call.policies[call.rows[row].policy];
     for (int64_t k = 0; k < of.size; k++) of.states[row * of.size + k] = 0;
 }
+
+DS_INLINE void prepare_row(const PlayedRows& call, int64_t row) {
+    prepare_inputs(call, row);
+    int32_t* const action = call.actions + row * DS_ACTION_COMPONENT_COUNT;
+    const RowChooser chooser = call.rows[row].chooser;
+    if (chooser == RowChooser::kRandom) choose_randomly(call.keys[row], *call.step_counter, action);
+    if (chooser == RowChooser::kIdle) choose_neutrally(action);
+}
+
+// prepare_row() of all rows of a list, on the CPU, with the vectors of its instruction set.
+void prepare_with_avx2(const PlayedRows& call, const int32_t* rows, int64_t count);
+void prepare_with_avx512(const PlayedRows& call, const int32_t* rows, int64_t count);
 
 }  // namespace doorstep

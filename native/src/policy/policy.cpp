@@ -53,7 +53,7 @@ Policy::~Policy() {
 
 // What follows from the layers.
 void Policy::describe() {
-    int64_t outputs = 0;
+    int64_t kept = 0, sizes[DS_MAX_POLICY_LAYERS], num_kept = 0, outputs = 0;
     for (int64_t i = num_layers() - num_heads(); i < num_layers(); ++i) outputs += configs_[i].num_outputs;
     DS_ASSERT(num_heads() == 0 || outputs == DS_NUM_LOGITS || outputs == DS_NUM_LOGITS + 1);
     network_.has_value = outputs > DS_NUM_LOGITS;
@@ -64,10 +64,14 @@ void Policy::describe() {
         network_.width = std::max({network_.width, layer->num_inputs, layer->num_outputs});
         network_.state_size += doorstep::state_size(*layer);
         network_.workspace = std::max(network_.workspace, doorstep::workspace(*layer));
-        if (layer->weight_type == DS_WEIGHT_BFLOAT16) {
-            const int64_t inputs = std::max(layer->num_inputs, layer->num_outputs);  // those of hidden weights too
-            network_.widened = std::max(network_.widened, inputs * kBlockOutputs);
+        if (layer->weight_type == DS_WEIGHT_BFLOAT16)
+            network_.widened = std::max(network_.widened, product_inputs(*layer) * kBlockOutputs);
+        if (layer->kind == DS_LAYER_KEEP) kept += sizes[num_kept++] = layer->num_inputs;
+        if (layer->kind == DS_LAYER_ADD || layer->kind == DS_LAYER_APPEND) {
+            DS_ASSERT(num_kept > 0);
+            kept -= sizes[--num_kept];
         }
+        network_.kept = std::max(network_.kept, kept);
     }
     network_.widened = (network_.widened + kTileRows - 1) / kTileRows * kTileRows;
 }

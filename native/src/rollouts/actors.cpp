@@ -7,6 +7,7 @@
 #include "exec/cpu/cpu_simulator.h"
 #include "math/exponential.h"
 #include "rollouts/device_actors.h"
+#include "runtime/machine.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -144,6 +145,42 @@ bool Actors::take_scratch(const Policy& policy) {
     return true;
 }
 
+// ---- States of single episodes ----
+
+bool Actors::can_leave(int64_t world) const {
+    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+        const PolicySlot& slot = policies_[episodes_[world].policies[agent]];
+        if (slot.kind == DS_POLICY_CALLER || slot.kind == DS_POLICY_FAILING) return false;
+        if (slot.on_device && slot.native && slot.native->state_size() > 0) return false;
+    }
+    return true;
+}
+
+template <class Visit>
+void Actors::for_each_state(int64_t world, const Visit& visit) const {
+    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+        const PolicyStates& states = states_[episodes_[world].policies[agent]];
+        if (states.size > 0) visit(states.states + (world * episodes_.num_agents() + agent) * states.size, states.size);
+    }
+}
+
+int64_t Actors::state_floats(int64_t world) const {
+    int64_t floats = 0;
+    for_each_state(world, [&](const float*, int64_t size) { floats += size; });
+    return floats;
+}
+
+void Actors::save_states(int64_t world, float* to) const {
+    for_each_state(world, [&](const float* state, int64_t size) { to = std::copy_n(state, size, to); });
+}
+
+void Actors::restore_states(int64_t world, const float* from) {
+    for_each_state(world, [&](float* state, int64_t size) {
+        std::copy_n(from, size, state);
+        from += size;
+    });
+}
+
 // ---- Rows ----
 
 bool Actors::list_rows() {
@@ -180,10 +217,16 @@ void Actors::place_rows() {
             const int64_t row = world * episodes_.num_agents() + agent;
             DS_ASSERT(policy >= 0 && policy < num_policies_);
             if (episode.state == SlotState::kToAct) order_[places[policy]++] = static_cast<int32_t>(row);
-            const bool plays = episode.state != SlotState::kFree;
-            played_[row] = plays ? PlayedRow{policies_[policy].chooser, policy, episode.shown_steps} : PlayedRow{};
+            played_[row] = episode.state != SlotState::kFree ? played_row(episode, policy) : PlayedRow{};
         }
     }
+}
+
+// What nothing sees is not written.
+PlayedRow Actors::played_row(const PlayedEpisode& episode, int16_t policy) const {
+    const PolicySlot& slot = policies_[policy];
+    const bool is_seen = !is_built_in(slot.kind) || episode.records(DS_RECORD_OBSERVATIONS);
+    return {slot.chooser, policy, is_seen ? episode.shown_steps : 0};
 }
 
 PlayedRows Actors::played_rows() const {
@@ -202,7 +245,8 @@ void Actors::prepare_rows(int64_t first, int64_t count) {
         count, kPreparedRows,
         [](void* context, int64_t begin, int64_t rows, int32_t) {
             const Job& of = *static_cast<const Job*>(context);
-            for (int64_t place = begin; place < begin + rows; ++place) prepare_row(of.call, of.rows[place]);
+            const auto prepare = cpu_features().avx512 ? prepare_with_avx512 : prepare_with_avx2;
+            prepare(of.call, of.rows + begin, rows);
         },
         &job);
 }

@@ -60,6 +60,14 @@ public:
         device_nonfinite_ = nullptr;
     }
 
+    // ---- For episodes that are interrupted
+    // Whether all its policies are networks whose states are here, or need none.
+    bool can_leave(int64_t world) const;
+    // The states of its networks, by agent.
+    int64_t state_floats(int64_t world) const;
+    void save_states(int64_t world, float* to) const;
+    void restore_states(int64_t world, const float* from);
+
 protected:
     // How the rows with one of the policies act.
     struct PolicySlot {
@@ -131,6 +139,10 @@ private:
     void fail_rows(int64_t first, int64_t count, int64_t cause);
     void count_rows();
     void place_rows();
+    PlayedRow played_row(const PlayedEpisode& episode, int16_t policy) const;
+    // Calls visit(state, size) for the networks of a world's agents.
+    template <class Visit>
+    void for_each_state(int64_t world, const Visit& visit) const;
 
     uint32_t policies_version_ = 0;  // of the table, that was adopted
     uint32_t listed_version_ = 0;    // of the episodes

@@ -1,5 +1,6 @@
 #include "rollouts/answers.h"
 
+#include "rollouts/interruptions.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -24,7 +25,8 @@ struct Answers {
         for (rest = first; rest && count < kAtOnce; rest = rest->next) {
             DS_ASSERT(rest->in_use && !rest->queue && !rest->answered);
             requests[count] = {rest, 0};
-            outputs[count++] = make_output(*rest, DS_OUTPUT_RESULT, num_agents);
+            Output& output = outputs[count++] = make_output(*rest, DS_OUTPUT_RESULT, num_agents);
+            if (rest->interrupted) rest->interrupted->tell(&output.told);
         }
         return count;
     }
@@ -35,7 +37,7 @@ ds_status answer_taken(RequestQueue& requests, OutputQueue& outputs, Request* fi
                        int64_t cause) {
     Answers answers;
     while (first) {
-        const int64_t count = answers.make(first, requests.rules().num_agents);
+        const int64_t count = answers.make(first, requests.rules().worlds.num_agents);
         for (int64_t i = 0; i < count; ++i) {
             answers.outputs[i].told.reason = reason;
             answers.outputs[i].told.cause = cause;
@@ -62,6 +64,7 @@ Output make_output(const Request& request, ds_output_kind kind, int64_t num_agen
     Output output = {};
     output.told.id = request.id;
     output.told.tag = request.asked.tag;
+    output.told.continuation = request.asked.continuation;
     output.told.submitted_ns = request.submitted_ns;
     output.told.ended_ns = monotonic_ns();
     output.told.kind = kind;
@@ -77,7 +80,7 @@ ds_status answer_over(RequestQueue& requests, OutputQueue& outputs, Request* fir
     if (!first) return DS_STATUS_OK;
     Answers answers;
     while (first) {
-        const int64_t count = answers.make(first, requests.rules().num_agents);
+        const int64_t count = answers.make(first, requests.rules().worlds.num_agents);
         for (int64_t i = 0; i < count; ++i) {
             answers.outputs[i].told.reason = answers.requests[i].request->reason;
             if (answers.outputs[i].told.reason == DS_EPISODE_FAILED) answers.outputs[i].told.cause = DS_CAUSE_MEMORY;

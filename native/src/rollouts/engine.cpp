@@ -37,9 +37,9 @@ QueueRules rules_of(const Config& config) {
     const ds_simulator_config& simulator = config.part(DS_CONFIG_SIMULATOR)->simulator();
     return {
         .scheduler = config.part(DS_CONFIG_SCHEDULER)->scheduler(),
-        .plays_levels = simulator.max_levels > 0,
+        .worlds = {static_cast<int>(simulator.num_agents), simulator.max_levels > 0},
         .plays_on_device = plays_on_device(config.rollout(), simulator),
-        .num_agents = simulator.num_agents,
+        .episode_length = simulator.episode_length,
         .num_policies = config.rollout().max_policies,
         .capacity = config.rollout().queue_capacity,
         .requests_choose = config.part(DS_CONFIG_CONTROLLER)->controller().type == DS_CONTROLLER_CALLER,

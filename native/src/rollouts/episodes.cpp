@@ -25,6 +25,7 @@ int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
     episode.cause = DS_CAUSE_NONE;
     episode.length = 0;
     episode.shown_steps = shown_steps;
+    episode.most_steps = request->parts.state ? static_cast<int32_t>(request->asked.max_steps) : 0;
     episode.recorded = request->asked.record & ~DS_RECORD_TRACE;
     episode.num_awaited = 0;
     std::copy_n(request->asked.policies, num_agents_, episode.policies);
@@ -37,12 +38,22 @@ int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
 }
 
 void Episodes::set_keys(int64_t world) {
-    const ds_episode_request& asked = episodes_[world].request->asked;
-    const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
+    const Request& request = *episodes_[world].request;
+    const RandomKey key = request.sampling_key();
     for (int64_t agent = 0; agent < num_agents_; ++agent) {
         const int64_t row = world * num_agents_ + agent;
-        sampling_[row] = asked.sampling;
+        sampling_[row] = request.asked.sampling;
         keys_[row] = {{key.a, key.b}, 0, static_cast<uint32_t>(agent)};
+    }
+}
+
+void Episodes::resume(int64_t world, int32_t length, int64_t started_ns) {
+    PlayedEpisode& episode = episodes_[world];
+    DS_ASSERT(episode.state == SlotState::kToAct && episode.length == 0 && length >= 0);
+    episode.length = length;
+    episode.started_ns = started_ns;
+    for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
+        keys_[row].step = static_cast<uint32_t>(length);
     }
 }
 

@@ -25,6 +25,7 @@ struct PlayedEpisode {
     int64_t cause;        // ds_failure_cause, of one that is marked
     int32_t length;       // steps so far
     int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
+    int32_t most_steps;   // after which it ends, where its world does not know it; 0: no such limit
     int32_t recorded;     // bits of ds_episode_record
     int16_t num_awaited;  // its rows whose actions callers have not returned
     SlotState state;
@@ -68,6 +69,8 @@ public:
     // ---- Transitions
     // Returns the world, a free one.
     int64_t begin(Request* request, int32_t shown_steps, int64_t now_ns);
+    // One that has just begun has made so many steps before.
+    void resume(int64_t world, int32_t length, int64_t started_ns);
     // A row will get its action from a caller. Before acted().
     void await_caller(int64_t row);
     void acted(int64_t world);

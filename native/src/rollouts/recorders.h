@@ -17,7 +17,7 @@ struct Request;
 #define DS_ROLLOUT_SERIES_TABLE(X)                                                                                        \
     X(requests_submitted, COUNTER, "Requests that were accepted.")                                                       \
     X(requests_answered, COUNTER, "Requests that got their result, by its reason, and the cause of those that failed.")  \
-    X(episodes_begun, COUNTER, "Episodes that began; those of a replica that was closed begin again in another.")        \
+    X(episodes_begun, COUNTER, "Episodes that began; again those that were interrupted, or whose replica was closed.")   \
     X(steps, COUNTER, "Steps of the simulator.")                                                                         \
     X(episode_steps, COUNTER, "Steps of episodes: the worlds that played one, summed over the steps.")                   \
     X(world_steps, COUNTER, "Steps of all worlds, summed likewise.")                                                     \

@@ -39,13 +39,16 @@ int64_t Recordings::row_bytes(int64_t world) const {
 }
 
 int64_t Recordings::end_bytes(int64_t world) const {
-    return bytes_of(state_sizes_[world] + (observes(episodes_[world]) ? tensors_.num_inputs : 0));
+    return bytes_of(state_size(world) + (observes(episodes_[world]) ? tensors_.num_inputs : 0));
 }
 
+// What the rows have: after an interruption their states may be shorter.
 char* Recordings::put_states(char* to, int64_t world) const {
-    const int64_t first = first_row(world), bytes = state_sizes_[world] * 4;
-    for (int64_t row = first; bytes > 0 && row < first + episodes_.num_agents(); ++row) {
-        to = put(to, acted_.state_of(row), bytes);
+    const int64_t first = first_row(world), size = state_size(world), known = std::min(size, acted_.state_stride);
+    for (int64_t row = first; size > 0 && row < first + episodes_.num_agents(); ++row) {
+        to = put(to, acted_.state_of(row), known * 4);
+        memset(to, 0, static_cast<size_t>((size - known) * 4));
+        to += (size - known) * 4;
     }
     return to;
 }
@@ -59,8 +62,8 @@ char* Recordings::put_observations(char* to, int64_t world) const {
 
 void Recordings::begin(int64_t world, int64_t state_size) {
     records_[world].clear();
-    state_sizes_[world] = episodes_[world].records(DS_RECORD_STATES) ? static_cast<int32_t>(state_size) : 0;
-    DS_ASSERT(state_sizes_[world] <= acted_.state_stride);
+    records_[world].state_size = episodes_[world].records(DS_RECORD_STATES) ? static_cast<int32_t>(state_size) : 0;
+    DS_ASSERT(records_[world].state_size <= acted_.state_stride);
 }
 
 bool Recordings::record_before_step(int64_t world) {

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include <utility>
+
 #include "rollouts/acted_rows.h"
 #include "rollouts/episodes.h"
 #include "rollouts/host_tensors.h"
@@ -33,8 +35,16 @@ public:
     }
     // Memory is kept for the next episode.
     void clear() { bytes_ = 0; }
+    void swap(StepRecord& other) {
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(capacity_, other.capacity_);
+        std::swap(state_size, other.state_size);
+    }
     // A new row of this many bytes; null if memory ran out.
     char* add_row(int64_t bytes);
+
+    int32_t state_size = 0;  // floats of the states that are recorded
 
 private:
     char* data_ = nullptr;
@@ -46,18 +56,19 @@ public:
     // The tensors are valid, and the others live, as long as this.
     Recordings(const Episodes* episodes, const HostTensors* tensors, const ActedRows* acted)
         : episodes_(*episodes), tensors_(*tensors), acted_(*acted) {}
-    bool take_memory() { return records_.take(episodes_.num_worlds()) && state_sizes_.take(episodes_.num_worlds()); }
+    bool take_memory() { return records_.take(episodes_.num_worlds()); }
 
     // In the order of a world's life. False if memory ran out: the episode has failed. state_size: the most floats of a
     // state of its policies.
     void begin(int64_t world, int64_t state_size);
+    // Of an episode that is interrupted, or goes on.
+    void exchange(int64_t world, StepRecord* record) { records_[world].swap(*record); }
     bool record_before_step(int64_t world);
     void record_after_step(int64_t world);
     // The rows of the world have been noted since they stepped.
     bool record_end(int64_t world);
 
-    // Of what is recorded.
-    int32_t state_size(int64_t world) const { return state_sizes_[world]; }
+    int32_t state_size(int64_t world) const { return records_[world].state_size; }
 
     // A copy of the latest row, which is dropped if only the stream needs it. Null if memory ran out.
     Ref<OutputMemory> copy_step(int64_t world);
@@ -78,8 +89,7 @@ private:
     const Episodes& episodes_;
     const HostTensors& tensors_;
     const ActedRows& acted_;
-    Array<StepRecord> records_;    // by world
-    Array<int32_t> state_sizes_;  // likewise
+    Array<StepRecord> records_;  // by world
 };
 
 }  // namespace doorstep

@@ -45,7 +45,8 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
       episodes_(simulator->config().num_worlds, simulator->config().num_agents),
       callers_(&episodes_, &tensors_, parts.requests, parts.desk, number, recorder_.get()),
       recordings_(&episodes_, &tensors_, &acted_),
-      outputs_(&episodes_, &recordings_, parts.requests, parts.outputs, number, recorder_.get()) {
+      outputs_(&episodes_, &recordings_, parts.requests, parts.outputs, number, recorder_.get()),
+      interruptions_(*simulator, &episodes_, &recordings_, *parts.requests) {
     DS_ASSERT(!simulator->config().auto_reset);
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
 }
@@ -67,8 +68,9 @@ ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& p
 
 ds_status Replica::take_memory() {
     const int64_t num_worlds = episodes_.num_worlds();
-    if (!episodes_.take_memory() || !acted_.take_memory(episodes_.num_rows()) || !callers_.take_memory(given_->size()) || !recordings_.take_memory() ||
-        !outputs_.take_memory() || !starts_.take(num_worlds) || !summaries_.take(num_worlds)) {
+    if (!episodes_.take_memory() || !acted_.take_memory(episodes_.num_rows()) || !callers_.take_memory(given_->size()) ||
+        !recordings_.take_memory() || !outputs_.take_memory() || !interruptions_.take_memory() ||
+        !starts_.take(num_worlds) || !summaries_.take(num_worlds)) {
         return fail_replica_memory();
     }
     const ActorParts parts = {simulator_, &episodes_, &tensors_, &acted_,          &callers_,
@@ -203,12 +205,15 @@ void Replica::finish_steps() {
 
 void Replica::finish_step(int64_t world) {
     episodes_.stepped(world);
-    if (episodes_[world].recorded) recordings_.record_after_step(world);
+    const bool recorded = episodes_[world].recorded != 0;
+    if (recorded) recordings_.record_after_step(world);
     const int64_t row = world * episodes_.num_agents();
     if (tensors_.terminations[row]) episodes_.mark(world, DS_EPISODE_GOAL);
-    else if (tensors_.truncations[row]) episodes_.mark(world, DS_EPISODE_TIME);
+    else if (tensors_.truncations[row] || episodes_[world].length == episodes_[world].most_steps) {
+        episodes_.mark(world, DS_EPISODE_TIME);
+    }
     if (actors_->has_nonfinite()) mark_nonfinite(world);
-    outputs_.add_step(world);
+    if (recorded) outputs_.add_step(world);
 }
 
 // An episode that has made the step with a neutral action that no policy has chosen. On CUDA it is known only now: one
@@ -240,7 +245,34 @@ ds_status Replica::begin() {
     const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
     if (recorder_) recorder_->passed(requests_->waiting(), episodes_.num_active());
     if (const ds_status status = answer_over(*requests_, outputs_.queue(), over)) return status;
-    return of_start;
+    return of_start || !interruptions_.may_be_wanted() ? of_start : begin_instead();
+}
+
+// Requests that the scheduler wants earlier than episodes here get their worlds.
+ds_status Replica::begin_instead() {
+    const int64_t chunk = requests_->rules().scheduler.max_chunk;
+    int64_t candidates = interruptions_.list(*actors_);
+    const int64_t last = chunk > 0 ? std::max<int64_t>(candidates - chunk, 0) : 0;
+    ds_status status = DS_STATUS_OK;
+    Request* to_play = nullptr;
+    while (candidates-- > last) {
+        const int64_t world = interruptions_[candidates];
+        Request* const interrupted = episodes_[world].request;
+        Request* const earlier = requests_->take_before(*interrupted);
+        if (!earlier) break;
+        status = interruptions_.interrupt(world, *actors_);
+        if (status) {
+            requests_->take_back(earlier);
+            break;
+        }
+        free(world);
+        requests_->take_back(interrupted);
+        earlier->next = to_play;
+        to_play = earlier;
+    }
+    if (status == DS_STATUS_OUT_OF_MEMORY) status = DS_STATUS_OK;  // that one plays on
+    const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
+    return status ? status : of_start;
 }
 
 // Marks the episodes that were cancelled or whose deadline has passed.
@@ -283,6 +315,9 @@ ds_status Replica::start(Request* first) {
     DS_ASSERT(begun > 0);
     uint8_t* const mask = simulator_->mask();
     const ds_status status = simulator_->begin(mask, starts_.data());
+    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
+        if (mask[world]) episodes_[world].request->interrupted = {};
+    }
     memset(mask, 0, static_cast<size_t>(episodes_.num_worlds()));
     smooth(&begin_ns_, static_cast<double>(monotonic_ns() - now) / static_cast<double>(begun));
     add_to(&begun_, begun);
@@ -291,25 +326,27 @@ ds_status Replica::start(Request* first) {
 }
 
 void Replica::place(Request* request, int64_t now_ns) {
-    const ds_episode_request& asked = request->asked;
-    const int64_t world = episodes_.begin(request, steps_to_show(asked), now_ns);
+    const int64_t deadline = request->asked.deadline_ns;
+    const int64_t world = episodes_.begin(request, steps_to_show(*request), now_ns);
     const int64_t state_size = actors_->state_size(world);
-    const bool has_room = !(asked.record & DS_RECORD_STATES) || acted_.take_states(state_size);
+    const bool has_room = !episodes_[world].records(DS_RECORD_STATES) || acted_.take_states(state_size);
     recordings_.begin(world, has_room ? state_size : 0);
+    if (request->interrupted) interruptions_.resume(world, *actors_);
     if (!has_room) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     DS_ASSERT(!simulator_->mask()[world]);
     simulator_->mask()[world] = 1;
-    starts_[world] = {request->level ? &request->level->level : nullptr, static_cast<uint32_t>(asked.seed),
-                      static_cast<int32_t>(asked.max_steps)};
-    if (asked.deadline_ns) next_deadline_ns_ = std::min(next_deadline_ns_, asked.deadline_ns);
-    if (recorder_) recorder_->episode_begun(*request, now_ns);
+    starts_[world] = request->start();
+    if (deadline) next_deadline_ns_ = std::min(next_deadline_ns_, deadline);
+    if (recorder_ && !request->interrupted) recorder_->episode_begun(*request, now_ns);
 }
 
-// Worlds without levels know the simulator's length only, and show the part of that which is left.
-int32_t Replica::steps_to_show(const ds_episode_request& asked) const {
+// Worlds without levels know the simulator's length only, and show the part of that which is left. Those of saved states
+// show what their episode has left.
+int32_t Replica::steps_to_show(const Request& request) const {
     const ds_simulator_config& config = simulator_->config();
-    const bool shows_another = config.max_levels == 0 && asked.max_steps < config.episode_length;
-    return shows_another ? static_cast<int32_t>(asked.max_steps) : 0;
+    const int64_t most = request.asked.max_steps;
+    const bool shows_another = config.max_levels == 0 && !request.parts.state && most < config.episode_length;
+    return shows_another ? static_cast<int32_t>(most) : 0;
 }
 
 // ---- Ends ----

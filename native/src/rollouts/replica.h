@@ -8,6 +8,7 @@
 
 #include "rollouts/actors.h"
 #include "rollouts/episode_outputs.h"
+#include "rollouts/interruptions.h"
 
 namespace doorstep {
 
@@ -62,8 +63,9 @@ private:
     void mark_over(int64_t now_ns);
     int64_t most_to_begin() const;
     ds_status start(Request* first);
+    ds_status begin_instead();
     void place(Request* request, int64_t now_ns);
-    int32_t steps_to_show(const ds_episode_request& asked) const;
+    int32_t steps_to_show(const Request& request) const;
 
     // ---- Ends
     ds_status end_marked();
@@ -84,6 +86,7 @@ private:
     std::unique_ptr<Actors> actors_;
     Recordings recordings_;
     EpisodeOutputs outputs_;
+    Interruptions interruptions_;
     Array<EpisodeStart> starts_;       // by world
     Array<EpisodeSummary> summaries_;  // by world
 

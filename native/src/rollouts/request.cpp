@@ -3,6 +3,7 @@
 #include <atomic>
 #include <new>
 
+#include "rollouts/interruptions.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
@@ -15,6 +16,16 @@ uint32_t next_table_number() {
 }
 
 }  // namespace
+
+Request::Request() = default;
+Request::~Request() = default;
+
+EpisodeStart Request::start() const {
+    if (interrupted) return {nullptr, interrupted->world.get(), 0, 0};
+    if (parts.state) return {nullptr, parts.state->block(), 0, 0};
+    return {parts.level ? &parts.level->level : nullptr, nullptr, static_cast<uint32_t>(asked.seed),
+            static_cast<int32_t>(asked.max_steps)};
+}
 
 RequestTable::RequestTable() : number(next_table_number()) {}
 
@@ -39,7 +50,7 @@ bool RequestTable::grow() {
 Request* RequestTable::take_free() {
     if (!free_ && !grow()) return nullptr;
     Request* request = free_;
-    DS_ASSERT(!request->in_use && !request->level && !request->queue);
+    DS_ASSERT(!request->in_use && !request->interrupted && !request->queue);
     free_ = request->next;
     request->in_use = true;
     request->cancelled = request->answered = false;
@@ -54,7 +65,8 @@ Request* RequestTable::take_free() {
 void RequestTable::give_back(Request* request) {
     DS_ASSERT(request->in_use && !request->queue && in_use_ > 0 && find(request->id) == request);
     request->in_use = false;
-    request->level = {};
+    request->parts = {};
+    request->interrupted = {};
     request->id = request_id::next(request->id);
     DS_ASSERT(request_id::table_of(request->id) == number);
     request->next = free_;

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "doorstep.h"
+#include "exec/saved_state.h"
+#include "math/threefry.h"
 #include "rollouts/recorders.h"
 #include "runtime/fork_mutex.h"
 #include "runtime/reference.h"
@@ -25,7 +27,14 @@ public:
     const int64_t num_agents;  // that it was checked for
 };
 
+// What a request refers to.
+struct RequestParts {
+    Ref<SharedLevel> level;
+    Ref<SavedState> state;
+};
+
 class RequestQueue;
+struct InterruptedEpisode;
 
 // What a request is called: the table that has it, its place there, and how often that has been used before, so that
 // neither another table nor an old id finds it.
@@ -49,8 +58,12 @@ constexpr uint64_t next(uint64_t id) {
 // A request that has been accepted. It waits in a queue, or is over there; or a replica plays it. Its result gives it
 // back to the table.
 struct Request {
+    Request();
+    ~Request();
+
     ds_episode_request asked;
-    Ref<SharedLevel> level;
+    RequestParts parts;
+    std::unique_ptr<InterruptedEpisode> interrupted;  // null: it begins, or is being played
     int64_t submitted_ns;
     uint64_t sequence;    // in the order of submission
     int64_t key;          // the scheduler's; smaller is earlier
@@ -67,6 +80,13 @@ struct Request {
     bool in_use, cancelled;
     bool answered;  // its result will be pushed, or has been
 
+    // How its world begins, as long as what it refers to lives.
+    EpisodeStart start() const;
+    // Of the actions of its policies. Counters of actions have agents in place of the last number.
+    RandomKey sampling_key() const {
+        const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
+        return asked.continuation ? split(key, static_cast<uint32_t>(asked.continuation), UINT32_MAX) : key;
+    }
     bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
     bool is_over(int64_t now_ns) const { return cancelled || has_expired(now_ns); }
 };

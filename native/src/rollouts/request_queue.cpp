@@ -178,7 +178,7 @@ void RequestQueue::set_aside_expired(int64_t now_ns) {
 
 // ---- Submission ----
 
-ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count,
+ds_status RequestQueue::submit(const ds_episode_request* requests, RequestParts* parts, uint64_t count,
                                int64_t timeout_ns, uint64_t* ids, uint64_t* accepted) {
     const TimeLimit limit(timeout_ns);
     *accepted = 0;
@@ -189,7 +189,7 @@ ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLev
         {
             MutexGuard guard(table_->mutex);
             if (closed_) return fail_closed_queue();
-            some = submit_some(requests + *accepted, levels ? levels + *accepted : nullptr,
+            some = submit_some(requests + *accepted, parts ? parts + *accepted : nullptr,
                                std::min(count - *accepted, kSubmittedAtOnce), ids + *accepted);
             was_full = waiting_ >= rules_.capacity;
             distribute(monotonic_ns());
@@ -207,7 +207,7 @@ ds_status RequestQueue::submit(const ds_episode_request* requests, Ref<SharedLev
 }
 
 // As many as there is room and memory for.
-uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count,
+uint64_t RequestQueue::submit_some(const ds_episode_request* requests, RequestParts* parts, uint64_t count,
                                    uint64_t* ids) {
     const int64_t now = monotonic_ns();
     uint64_t done = 0;
@@ -221,7 +221,7 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<Share
             table_->give_back(request);
             break;
         }
-        if (levels) request->level = std::move(levels[done]);
+        if (parts) request->parts = std::move(parts[done]);
         DS_ASSERT(request_id::table_of(request->id) == table_->number && waiting_ <= rules_.capacity);
         ids[done] = request->id;
         ++submitted_;
@@ -389,6 +389,21 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
     }
     if (count > 0 || *over) table_->room.tell();
     return count;
+}
+
+Request* RequestQueue::take_before(const Request& played) {
+    Request* taken;
+    {
+        MutexGuard guard(table_->mutex);
+        const Request* waiting = first();
+        DS_ASSERT(played.in_use && !played.queue && !played.answered);
+        if (!waiting || waiting->key >= played.key) return nullptr;
+        taken = take_first();
+        DS_ASSERT(taken == waiting && !taken->queue && !taken->next && !taken->previous);
+        ++playing_;
+    }
+    table_->room.tell();
+    return taken;
 }
 
 void RequestQueue::finish(const PlayedRequest* played, int64_t count) {

@@ -19,8 +19,10 @@ struct PlayedRequest {
 // What its configuration says about a queue.
 struct QueueRules {
     ds_scheduler_config scheduler;
-    bool plays_levels, plays_on_device;
-    int64_t num_agents, num_policies;
+    WorldKind worlds;
+    bool plays_on_device;
+    int64_t episode_length;
+    int64_t num_policies;
     int64_t capacity;      // requests that wait
     bool requests_choose;  // their branches
 };
@@ -43,8 +45,8 @@ public:
     Ref<MetricsStore> metrics() const { return table_->recorder ? table_->recorder->store() : Ref<MetricsStore>(); }
 
     // ---- As the functions of the C API
-    // levels: one per request, or null ones; null: no request has one.
-    ds_status submit(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count, int64_t timeout_ns,
+    // parts: one per request; null: no request has any.
+    ds_status submit(const ds_episode_request* requests, RequestParts* parts, uint64_t count, int64_t timeout_ns,
                      uint64_t* ids, uint64_t* accepted);
     bool cancel(uint64_t id);
     QueueCounts counts();
@@ -56,6 +58,8 @@ public:
     // Takes the scheduler's first requests, and all that are over, whose number is not limited; both lists are linked
     // by `next`. Returns how many are to be played.
     int64_t take(int64_t most, int64_t now_ns, Request** to_play, Request** over);
+    // The scheduler's first request, if it is earlier than one that is played; else null.
+    Request* take_before(const Request& played);
     // The results of requests that were taken are known: their ids end.
     void finish(const PlayedRequest* played, int64_t count);
     // Those of a list of requests that are over.
@@ -92,7 +96,7 @@ private:
     }
 
     // All with the mutex held.
-    uint64_t submit_some(const ds_episode_request* requests, Ref<SharedLevel>* levels, uint64_t count, uint64_t* ids);
+    uint64_t submit_some(const ds_episode_request* requests, RequestParts* parts, uint64_t count, uint64_t* ids);
     void order(Request* request) const;
     bool reserve(bool has_deadline);
     bool insert(Request* request);

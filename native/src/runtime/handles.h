@@ -28,7 +28,8 @@ namespace doorstep {
     X(CONFIG, "a configuration")                \
     X(SHARED_LEVEL, "a level")                  \
     X(ENGINE, "an engine")                      \
-    X(CAMERAS, "cameras") /* of the library that draws */
+    X(CAMERAS, "cameras") /* of the library that draws */ \
+    X(SAVED_STATE, "a saved state")
 
 enum class HandleKind : uint8_t {
     NONE = 0,

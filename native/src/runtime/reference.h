@@ -111,7 +111,7 @@ struct LiveCounts {
     std::atomic<int64_t> threads{0};   // threads started and not yet joined
     std::atomic<int64_t> layers{0};    // of policies
     std::atomic<int64_t> policies{0};
-    std::atomic<int64_t> rollouts{0};  // engines, queues, replicas and shared levels
+    std::atomic<int64_t> rollouts{0};  // engines, queues, replicas, shared levels, states
     std::atomic<int64_t> configs{0};   // configurations with handles
     std::atomic<int64_t> metrics{0};   // stores
     std::atomic<int64_t> resources[DS_RESOURCE_KIND_COUNT]{};

@@ -81,17 +81,12 @@ DS_INLINE uint32_t moved_or_moving(const W& world) {
     uint32_t bits = 0;
     for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
         const auto load = [&](const float* row) { return Float::load(row + lane); };
-        float halves[Float::kLanes], drops[Float::kLanes];
-        for (int k = 0; k < Float::kLanes; k++) {
-            halves[k] = lane + k < W::kAgents ? kAgentHalfExtent : kCubeHalfExtent;
-            drops[k] = lane + k < W::kAgents ? 0.f : kCubeHalfExtent;
-        }
         const Float w = load(bodies.rotation_w), z = load(bodies.rotation_z), rx = load(bodies.rotation_x),
                     ry = load(bodies.rotation_y);
         const Float cosine = Float(1.f) - Float(2.f) * z * z, sine = Float(2.f) * w * z;
-        const Float reach = Float::load(halves) * (absolute(cosine) + absolute(sine));
+        const Float reach = for_bodies<Float, W>(lane, kAgentHalfExtent, kCubeHalfExtent) * (absolute(cosine) + absolute(sine));
         const Float px = load(bodies.x + W::kButtonLanes), py = load(bodies.y + W::kButtonLanes);
-        const Float bottom = load(bodies.z + W::kButtonLanes) - Float::load(drops);
+        const Float bottom = load(bodies.z + W::kButtonLanes) - for_bodies<Float, W>(lane, 0.f, kCubeHalfExtent);
         const auto in_place = equal(px - reach, load(bodies.min_x)) & equal(px + reach, load(bodies.max_x)) &
                               equal(py - reach, load(bodies.min_y)) & equal(py + reach, load(bodies.max_y)) &
                               equal(bottom, load(bodies.min_z)) & (rx * rx + ry * ry <= Float(kExactlyUpright));

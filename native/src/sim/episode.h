@@ -45,6 +45,13 @@ DS_INLINE uint32_t begin_anew(const Rules& rules, LevelSource source, const Epis
     return trouble;
 }
 
+// Goes on with the episode of a saved world, whose edits have been absorbed.
+template <class W>
+DS_INLINE void resume(LevelSource source, const void* saved, W& world) {
+    memcpy(static_cast<void*>(&world), saved, sizeof world);
+    world.terms().tell_level(source.drawn);
+}
+
 // ---- Stages
 
 template <WorldTile TileT>
@@ -74,15 +81,21 @@ DS_METHOD void Stages<TileT>::choose_worlds(WorldIndex index, const WorldRequest
     chosen.yes = !request.mask || request.mask[index.in_tile];
 }
 
-// Reward 0, not done, neutral actions.
+// Reward 0, not done, neutral actions; a saved world keeps its own.
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::begin_levels(WorldIndex index, const WorldRequest& request, const Rules& rules,
                                            LevelSource source, World& world, ResetRow reset, ActionRows actions,
                                            ScoreRows scores, TroubleBits& trouble) {
     const Reward no_rewards[World::kAgents] = {};
-    trouble.bits = request.starts ? begin_anew(rules, source, request.starts[index.in_tile], world, actions)
-                                  : next_level(rules, source, world, actions);
-    world.episode.done = 0;
+    const EpisodeStart* start = request.starts ? &request.starts[index.in_tile] : nullptr;
+    if (start && start->saved) {
+        trouble.bits = kTroubleNone;
+        resume(source, start->saved, world);
+    } else {
+        trouble.bits = start ? begin_anew(rules, source, *start, world, actions)
+                             : next_level(rules, source, world, actions);
+        world.episode.done = 0;
+    }
     *reset.first = 0;
     write_score<World>({no_rewards}, world.episode, Ending::kNone, scores);
 }

@@ -223,7 +223,7 @@ struct SlidingAgents {
 
     DS_METHOD const W& world(int lane) const { return tile.world(slots[lane] / W::kAgents); }
     DS_METHOD int agent(int lane) const {
-        DS_ASSERT(lane >= 0 && lane < TileT::Float::kLanes);
+        DS_ASSERT(lane >= 0 && lane < TileT::Wide::kLanes);
         return slots[lane] % W::kAgents;
     }
     DS_METHOD const Action& action(int lane) const { return tile.records.actions[slots[lane]]; }
@@ -233,12 +233,12 @@ struct SlidingAgents {
 // Where they are moved: the bodies of their worlds.
 template <WorldTile TileT>
 struct SlidingBodies {
-    typename TileT::W::Bodies* of[TileT::Float::kLanes];
+    typename TileT::W::Bodies* of[TileT::Wide::kLanes];
 };
 
 template <WorldTile TileT>
 struct SlidingItem {
-    using Float = typename TileT::Float;
+    using Wide = typename TileT::Wide;
     TileT& tile;
     const SlidingAgents<TileT>& agents;
     SlidingBodies<TileT>& bodies;
@@ -246,7 +246,7 @@ struct SlidingItem {
 
     DS_METHOD operator const SlidingAgents<TileT>&() const { return agents; }
     DS_METHOD operator SlidingBodies<TileT>&() const { return bodies; }
-    DS_METHOD operator SlideBatch<Float>&() const { return tile.workspace.slides[slider]; }
+    DS_METHOD operator SlideBatch<Wide>&() const { return tile.workspace.slides[slider]; }
 };
 
 template <WorldTile TileT>
@@ -298,9 +298,11 @@ struct LinesThat {
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarLines : 1;  // per agent
         if (Share::whole && !Filter::any(tile)) return;
-        for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride)
+        for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride) {
             if (Filter::includes(tile.records, item / (kItems * kAgents)))
                 call(LineItem<TileT>(tile, item / kItems, item % kItems));
+            if (item % (kItems * kAgents) == 0) tile.prefetch_next(item / (kItems * kAgents));
+        }
     }
 };
 
@@ -315,9 +317,9 @@ template <class Filter>
 struct Some {
     template <class TileT>
     static DS_METHOD bool any(const TileT& tile) {
-        bool found = false;
-        for (int i = 0; i < tile.count; i++) found |= Filter::includes(tile.records, i);
-        return found;
+        for (int i = 0; i < tile.count; i++)
+            if (Filter::includes(tile.records, i)) return true;
+        return false;
     }
 };
 struct Ending : Some<Ending> {
@@ -370,7 +372,7 @@ struct AgentVectors {
 struct SlidingBatches {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kAgents = TileT::W::kAgents, kLanes = TileT::Float::kLanes;
+        constexpr int kAgents = TileT::W::kAgents, kLanes = TileT::Wide::kLanes;
         int slots[2][kLanes], waiting[2] = {0, 0};
         const auto slide = [&](int queue) {
             DS_ASSERT(waiting[queue] > 0 && waiting[queue] <= kLanes);

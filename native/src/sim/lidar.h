@@ -1,11 +1,12 @@
 // Lidar: 30 horizontal rays per agent against all solid entities of its world.
 //
 // Rays i and i + 15 point in opposite directions, so 15 lines serve 30 rays. A box intersects a line in an interval
-// [enter, leave]: the forward ray hits it at enter if that is positive, the backward ray at -leave if that is. Per line
-// and direction the nearest hit is stored as one unsigned integer: the bit pattern of the distance with its three
+// [enter, leave]: the forward ray hits it at enter if that is positive, the backward ray at -leave if leave is negative.
+// Per line and direction the nearest hit is stored as one integer: the bit pattern of enter or leave with its three
 // lowest bits replaced by the entity kind (which changes the distance by less than one part in a million). Bit patterns
-// of nonnegative floats order as the floats do; those of negative floats are larger, and so is the all-ones pattern of
-// an empty interval. The nearest hit is therefore an unsigned minimum.
+// of nonnegative floats order as the floats do; as unsigned integers those of negative floats are larger, and so is the
+// all-ones pattern of an empty interval. The nearest hit ahead is therefore an unsigned minimum. As signed integers
+// patterns of negative floats order by distance, below all-ones and those of positive floats: behind, it is a signed one.
 //
 // Entities are skipped if no ray can reach their y-range, given the hits found so far. Statics near the agent are
 // tested first, because they limit the reach most. The order does not change the result.
@@ -18,8 +19,12 @@
 namespace doorstep {
 
 constexpr uint32_t kKindBits = 7;
-constexpr uint32_t kSignBit = 0x80000000u;
 constexpr float kLidarNear = 12.5f;  // statics within this along y are tested first; affects speed only
+
+// How far rays reach along y in both directions.
+struct Span {
+    float down, up;
+};
 
 // Some or all lines of one agent: Vectors of lanes.
 template <FloatLanes Float, int Vectors>
@@ -27,9 +32,8 @@ struct LidarLines {
     using F = Float;
     static constexpr int kVectors = Vectors;
     using Bits = typename Float::Bits;
-    Float x[kVectors], y[kVectors];                  // direction, world axes, no component exactly zero
-    Float inverse_x[kVectors], inverse_y[kVectors];
-    Bits forward[kVectors], backward[kVectors];      // nearest hits
+    Float x[kVectors], y[kVectors];              // direction, world axes, no component exactly zero
+    Bits forward[kVectors], backward[kVectors];  // nearest hits; those of the backward rays as negative distances
 };
 
 template <FloatLanes Float>
@@ -42,37 +46,72 @@ template <class Lines>
 DS_INLINE Lines aim_lines(Heading heading, int first) {
     using Float = typename Lines::F;
     Lines lines;
-    const Float c(heading.cosine), s(heading.sine), one(1.f);
+    const Float c(heading.cosine), s(heading.sine);
     for (int v = 0; v < Lines::kVectors; v++) {
         const Float x = Float::load(kLidarDirectionX + first + v * Float::kLanes);
         const Float y = Float::load(kLidarDirectionY + first + v * Float::kLanes);
         lines.x[v] = away_from_zero(x * c - y * s);
         lines.y[v] = away_from_zero(x * s + y * c);
-        lines.inverse_x[v] = one / lines.x[v];
-        lines.inverse_y[v] = one / lines.y[v];
-        lines.forward[v] = lines.backward[v] = bits_of(Float(kLidarRange));
+        lines.forward[v] = bits_of(Float(kLidarRange));
+        lines.backward[v] = bits_of(Float(-kLidarRange));
     }
     return lines;
 }
 
 template <class Lines, class Float>
 DS_INLINE void hit(Lines& lines, int v, Float enter, Float leave, uint32_t kind) {
-    const auto clear = all_lanes(Float(), ~kKindBits), sign = all_lanes(Float(), kSignBit);
+    const auto clear = all_lanes(Float(), ~kKindBits);
     const auto mark = mask_bits(leave < enter) | all_lanes(Float(), kind);
     lines.forward[v] = minimum(lines.forward[v], (bits_of(enter) & clear) | mark);
-    lines.backward[v] = minimum(lines.backward[v], ((bits_of(leave) ^ sign) & clear) | mark);
+    lines.backward[v] = signed_minimum(lines.backward[v], (bits_of(leave) & clear) | mark);
 }
+
+// The lines of an agent, directed so that y grows along them: a box's smaller y is where they enter its slab.
+template <class Lines>
+struct UpwardLines : Lines {
+    using Float = typename Lines::F;
+    typename Float::Mask turned[Lines::kVectors];
+    Float inverse_x[Lines::kVectors], inverse_y[Lines::kVectors];
+
+    DS_METHOD explicit UpwardLines(const Lines& lines) : Lines(lines) {
+        const Float zero(0.f), one(1.f);
+        for (int v = 0; v < Lines::kVectors; v++) {
+            const Float inverse = one / this->x[v];
+            turned[v] = this->y[v] < zero;
+            this->y[v] = absolute(this->y[v]);
+            inverse_x[v] = select(turned[v], -inverse, inverse);
+            inverse_y[v] = one / this->y[v];
+        }
+    }
+    // How far rays reach along y in both directions, given the hits so far.
+    DS_METHOD Span reach() const {
+        Float up(0.f), down(0.f);
+        for (int v = 0; v < Lines::kVectors; v++) {
+            up = maximum(up, float_of(this->forward[v]) * this->y[v]);
+            down = maximum(down, -float_of(this->backward[v]) * this->y[v]);
+        }
+        return {-largest_lane(down), largest_lane(up)};
+    }
+    // Gives the hits back to the lines.
+    DS_METHOD void write_to(Lines& lines) const {
+        for (int v = 0; v < Lines::kVectors; v++) {
+            const Float ahead = float_of(this->forward[v]), behind = float_of(this->backward[v]);
+            lines.forward[v] = bits_of(select(turned[v], -behind, ahead));
+            lines.backward[v] = bits_of(select(turned[v], -ahead, behind));
+        }
+    }
+};
 
 // Sides of statics relative to the rays' origin.
 template <FloatLanes Float>
 struct LidarSides {
-    Float min_x, max_x, min_y, max_y;
+    Float min_x, max_x, min_y, max_y;  // min_y <= max_y
 };
 
 template <FloatLanes Float>
 DS_INLINE LidarSides<Float> sides_from(const StaticLanes<Float>& s, Vec3 origin) {
-    const Float x(origin.x), y(origin.y);
-    return {s.min_x - x, s.max_x - x, s.min_y - y, s.max_y - y};
+    const Float x(origin.x), y(origin.y), front = s.min_y - y, back = s.max_y - y;
+    return {s.min_x - x, s.max_x - x, minimum(front, back), maximum(front, back)};
 }
 
 // Looks at all statics, and hands their sides to found(lane, sides).
@@ -82,6 +121,7 @@ DS_INLINE StaticsInSight look_at_statics(const W& world, Vec3 origin, const Foun
     StaticsInSight sight{0, 0};
     DS_ROLLED
     for (int lane = 0; lane < W::kStatics; lane += Float::kLanes) {
+        if (!has_statics<Float>(world, lane)) continue;
         const StaticLanes<Float> s = load_statics<Float>(world, lane);
         const LidarSides<Float> sides = sides_from(s, origin);
         const auto solid = (s.bottom < z) & (z < s.top);
@@ -94,33 +134,15 @@ DS_INLINE StaticsInSight look_at_statics(const W& world, Vec3 origin, const Foun
 }
 
 template <class Lines>
-DS_INLINE void cast_at_static(Lines& lines, const LidarSides<NarrowFloat>& sides, uint32_t kind) {
+DS_INLINE void cast_at_static(UpwardLines<Lines>& lines, const LidarSides<NarrowFloat>& sides, uint32_t kind) {
     using Float = typename Lines::F;
     const Float min_x(sides.min_x.v), max_x(sides.max_x.v), min_y(sides.min_y.v), max_y(sides.max_y.v);
     for (int v = 0; v < Lines::kVectors; v++) {
         const Float ax = min_x * lines.inverse_x[v], bx = max_x * lines.inverse_x[v];
-        const Float ay = min_y * lines.inverse_y[v], by = max_y * lines.inverse_y[v];
-        const Float enter = maximum(minimum(ax, bx), minimum(ay, by));
-        const Float leave = minimum(maximum(ax, bx), maximum(ay, by));
+        const Float enter = maximum(minimum(ax, bx), min_y * lines.inverse_y[v]);
+        const Float leave = minimum(maximum(ax, bx), max_y * lines.inverse_y[v]);
         hit(lines, v, enter, leave, kind);
     }
-}
-
-// How far rays reach along y in both directions, given the hits so far: [down, up].
-struct Span {
-    float down, up;
-};
-
-template <class Lines>
-DS_INLINE Span reach_along_y(const Lines& lines) {
-    using Float = typename Lines::F;
-    Float up(0.f), down(0.f);
-    for (int v = 0; v < Lines::kVectors; v++) {
-        const Float ahead = float_of(lines.forward[v]) * lines.y[v], behind = float_of(lines.backward[v]) * lines.y[v];
-        up = maximum(up, maximum(ahead, -behind));
-        down = maximum(down, maximum(-ahead, behind));
-    }
-    return {-largest_lane(down), largest_lane(up)};
 }
 
 // The sides of all statics of a world, for lanes: computed once for all lines of an agent.
@@ -135,13 +157,14 @@ struct StaticTable {
         sides.max_y.store(max_y + lane);
     }
     DS_METHOD LidarSides<NarrowFloat> sides(int i) const { return {min_x[i], max_x[i], min_y[i], max_y[i]}; }
-    // Bits of the statics that rays reach.
-    DS_METHOD uint32_t in_span(Span span) const {
+    // Those of some statics that rays reach.
+    DS_METHOD uint32_t in_span(uint32_t some, Span span) const {
         const Float down(span.down), up(span.up);
         uint32_t bits = 0;
         for (int lane = 0; lane < W::kStatics; lane += Float::kLanes)
-            bits |= lane_bits((Float::load(min_y + lane) <= up) & (down <= Float::load(max_y + lane))) << lane;
-        return bits;
+            if (some >> lane & low_bits(Float::kLanes))
+                bits |= lane_bits((Float::load(min_y + lane) <= up) & (down <= Float::load(max_y + lane))) << lane;
+        return some & bits;
     }
     static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>&, Span) { return true; }
 };
@@ -155,14 +178,14 @@ struct LoadedStatics {
     DS_METHOD LidarSides<NarrowFloat> sides(int i) const {
         return sides_from(load_statics<NarrowFloat>(world, i), origin);
     }
-    static DS_METHOD uint32_t in_span(Span) { return ~0u; }
+    static DS_METHOD uint32_t in_span(uint32_t some, Span) { return some; }
     static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>& sides, Span span) {
         return sides.min_y.v <= span.up && span.down <= sides.max_y.v;
     }
 };
 
 template <class Lines, class Statics, class W>
-DS_INLINE void cast_at_statics(Lines& lines, const W& world, const Statics& statics, uint32_t bits, Span span) {
+DS_INLINE void cast_at_statics(UpwardLines<Lines>& lines, const W& world, const Statics& statics, uint32_t bits, Span span) {
     DS_ROLLED
     while (bits) {
         const int i = take_lowest_bit(bits);
@@ -188,20 +211,41 @@ DS_INLINE bool may_hit_circle(const Lines& lines, Vec3 center, float radius) {
     typename Float::Mask near = r < Float(0.f);
     for (int v = 0; v < Lines::kVectors; v++) {
         const Float across = lines.x[v] * y - lines.y[v] * x, along = lines.x[v] * x + lines.y[v] * y;
-        const Float farthest = maximum(float_of(lines.forward[v]), float_of(lines.backward[v]));
+        const Float farthest = maximum(float_of(lines.forward[v]), -float_of(lines.backward[v]));
         near = near | ((across * across < r2) & (absolute(along) - r < farthest));
     }
     return any(near);
 }
 
-// An upright box with a yaw.
+template <class W>
+DS_INLINE uint32_t kind_of_body(const W& world, int i) {
+    return static_cast<uint32_t>(world.bodies.kind[i]);
+}
+
+// Upright boxes with a yaw: their headings, and their sides from the rays' origin, in their own frames.
+template <FloatLanes Float>
+struct YawedSides {
+    Float cosine, sine, min_x, max_x, min_y, max_y;
+};
+
+// Of the bodies from `lane` on. Lanes run over bodies.
+template <FloatLanes Float, class W>
+DS_INLINE YawedSides<Float> yawed_sides(const W& world, int lane, Vec3 origin) {
+    const auto& bodies = world.bodies;
+    const Float w = Float::load(bodies.rotation_w + lane), z = Float::load(bodies.rotation_z + lane);
+    const Float cosine = Float(1.f) - Float(2.f) * z * z, sine = Float(2.f) * w * z;
+    const Float x = Float::load(bodies.x + W::kButtonLanes + lane) - Float(origin.x);
+    const Float y = Float::load(bodies.y + W::kButtonLanes + lane) - Float(origin.y);
+    const Float ox = -(cosine * x + sine * y), oy = sine * x - cosine * y;  // origin of the rays
+    const Float half = for_bodies<Float, W>(lane, kAgentHalfExtent, kCubeHalfExtent);
+    return {cosine, sine, -half - ox, half - ox, -half - oy, half - oy};
+}
+
 template <class Lines>
-DS_INLINE void cast_at_upright(Lines& lines, float x, float y, Heading heading, float half, uint32_t kind) {
+DS_INLINE void cast_at_upright(Lines& lines, const YawedSides<NarrowFloat>& box, uint32_t kind) {
     using Float = typename Lines::F;
-    const Float c(heading.cosine), s(heading.sine), one(1.f);
-    // Origin of the rays, in the box's frame
-    const float ox = -(heading.cosine * x + heading.sine * y), oy = heading.sine * x - heading.cosine * y;
-    const Float min_x(-half - ox), max_x(half - ox), min_y(-half - oy), max_y(half - oy);
+    const Float c(box.cosine.v), s(box.sine.v), one(1.f);
+    const Float min_x(box.min_x.v), max_x(box.max_x.v), min_y(box.min_y.v), max_y(box.max_y.v);
     for (int v = 0; v < Lines::kVectors; v++) {
         const Float ix = one / away_from_zero(c * lines.x[v] + s * lines.y[v]);
         const Float iy = one / away_from_zero(c * lines.y[v] - s * lines.x[v]);
@@ -209,6 +253,19 @@ DS_INLINE void cast_at_upright(Lines& lines, float x, float y, Heading heading, 
         hit(lines, v, maximum(minimum(ax, bx), minimum(ay, by)), minimum(maximum(ax, bx), maximum(ay, by)), kind);
     }
 }
+
+template <FloatLanes Float, class W>
+struct YawedTable {
+    alignas(32) float rows[6][W::kBodyLanes];
+
+    DS_METHOD void set(int lane, const YawedSides<Float>& sides) {
+        const Float columns[6] = {sides.cosine, sides.sine, sides.min_x, sides.max_x, sides.min_y, sides.max_y};
+        for (int k = 0; k < 6; k++) columns[k].store(rows[k] + lane);
+    }
+    DS_METHOD YawedSides<NarrowFloat> sides(int i) const {
+        return {rows[0][i], rows[1][i], rows[2][i], rows[3][i], rows[4][i], rows[5][i]};
+    }
+};
 
 // Any box: slabs along its three axes; horizontal rays use only the axes' x and y components.
 template <class Lines>
@@ -231,37 +288,57 @@ DS_INLINE void cast_at_tilted(Lines& lines, Vec3 center, Quat rotation, float ha
     }
 }
 
-template <class Lines, class W>
-DS_INLINE void cast_at_body(Lines& lines, const W& world, int i, Vec3 origin) {
-    const Vec3 center = world.bodies.position(i) - origin;
-    const bool is_agent = i < W::kAgents;
-    const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
-    constexpr float kDiagonal = 1.7321f;
-    if (!is_agent && !may_hit_circle(lines, center, kCubeHalfExtent * kDiagonal)) return;
-    const uint32_t kind = static_cast<uint32_t>(world.bodies.kind[i]);
-    const Quat rotation = world.bodies.rotation(i);
-    if (!is_agent && tilt_of(rotation) > kExactlyUpright) {
-        cast_at_tilted(lines, center, rotation, half, kind);
-        return;
-    }
-    const float top = is_agent ? center.z + 2.f * half : center.z + half;
-    if (top > 0.f) cast_at_upright(lines, center.x, center.y, heading_of(rotation.w, rotation.z), half, kind);
+// Cubes that are not exactly upright. Lanes run over bodies.
+template <FloatLanes Float, class W>
+DS_INLINE typename Float::Mask is_tilted(const W& world, int lane) {
+    const Float x = Float::load(world.bodies.rotation_x + lane), y = Float::load(world.bodies.rotation_y + lane);
+    return for_bodies<Float, W>(lane, 1e30f, kExactlyUpright) < x * x + y * y;
 }
 
-// All bodies except the agent's own. A thread, with one body per lane, needs no bits of those in the span.
+// Upright bodies that reach up to the rays.
+template <FloatLanes Float, class W>
+DS_INLINE typename Float::Mask is_tall(const W& world, int lane, Vec3 origin) {
+    const Float z = Float::load(world.bodies.z + W::kButtonLanes + lane) - Float(origin.z);
+    return Float(0.f) < z + for_bodies<Float, W>(lane, 2.f * kAgentHalfExtent, kCubeHalfExtent);
+}
+
 template <class Lines, class W>
+DS_INLINE void cast_at_tilted_cube(Lines& lines, const W& world, int i, Vec3 origin) {
+    constexpr float kDiagonal = 1.7321f;
+    const Vec3 center = world.bodies.position(i) - origin;
+    if (may_hit_circle(lines, center, kCubeHalfExtent * kDiagonal))
+        cast_at_tilted(lines, center, world.bodies.rotation(i), kCubeHalfExtent, kind_of_body(world, i));
+}
+
+// All bodies except the agent's own. A thread, with one body per lane, computes the sides of those that it may hit.
+template <FloatLanes Float, class Lines, class W>
 DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 origin, Span span) {
-    using Float = typename Lines::F;
     if constexpr (Float::kLanes == 1) {
         DS_ROLLED
-        for (int i = 0; i < W::kBodies; i++)
-            if (i != agent && is_body_in_span<Float>(world, i, origin, span).v) cast_at_body(lines, world, i, origin);
+        for (int i = 0; i < W::kBodies; i++) {
+            if (i == agent || !is_body_in_span<Float>(world, i, origin, span).v) continue;
+            if (is_tilted<Float>(world, i).v) cast_at_tilted_cube(lines, world, i, origin);
+            else if (is_tall<Float>(world, i, origin).v)
+                cast_at_upright(lines, yawed_sides<Float>(world, i, origin), kind_of_body(world, i));
+        }
     } else {
-        uint32_t bits = 0;
-        for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
-            bits |= lane_bits(is_body_in_span<Float>(world, lane, origin, span)) << lane;
-        bits &= low_bits(W::kBodies) & ~(1u << agent);
-        while (bits) cast_at_body(lines, world, take_lowest_bit(bits), origin);
+        YawedTable<Float, W> table;
+        uint32_t upright = 0, tilted = 0;
+        for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
+            const auto in_span = is_body_in_span<Float>(world, lane, origin, span);
+            if (!any(in_span)) continue;
+            const auto tilts = is_tilted<Float>(world, lane);
+            upright |= lane_bits(in_span & is_tall<Float>(world, lane, origin) & ~tilts) << lane;
+            tilted |= lane_bits(in_span & tilts) << lane;
+            table.set(lane, yawed_sides<Float>(world, lane, origin));
+        }
+        const uint32_t others = low_bits(W::kBodies) & ~(1u << agent);
+        for (uint32_t bits = upright & others; bits;) {
+            const int i = take_lowest_bit(bits);
+            cast_at_upright(lines, table.sides(i), kind_of_body(world, i));
+        }
+        for (uint32_t bits = tilted & others; bits;)
+            cast_at_tilted_cube(lines, world, take_lowest_bit(bits), origin);
     }
 }
 
@@ -275,7 +352,7 @@ struct LidarHits {
 template <FloatLanes Float>
 DS_INLINE LidarHits<Float> decode_hits(typename Float::Bits hits) {
     const Float code = look_up(kKindCodes, hits & all_lanes(Float(), kKindBits));
-    const Float distance = float_of(hits & all_lanes(Float(), ~kKindBits)) * Float(kDistanceScale);
+    const Float distance = absolute(float_of(hits & all_lanes(Float(), ~kKindBits))) * Float(kDistanceScale);
     return {zero_unless(Float(0.f) < code, distance), code};
 }
 
@@ -301,43 +378,45 @@ DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
 }
 
 // Casts `count` of an agent's lines, from `first` on.
-template <class Lines, class Statics, class W>
+template <FloatLanes Float, class Lines, class Statics, class W>
 DS_INLINE void cast_lines(const W& world, int agent, int first, int count, StaticsInSight sight, const Statics& statics,
                           float* out) {
     constexpr Span kEverywhere = {-1e30f, 1e30f};
     const Vec3 origin = lidar_origin(world, agent);
     Lines lines = aim_lines<Lines>(world.bodies.heading(agent), first);
-    cast_at_statics(lines, world, statics, sight.near, kEverywhere);
-    const Span span = reach_along_y(lines);
-    cast_at_statics(lines, world, statics, sight.solid & ~sight.near & statics.in_span(span), span);
-    cast_at_bodies(lines, world, agent, origin, span);
+    UpwardLines<Lines> upward(lines);
+    cast_at_statics(upward, world, statics, sight.near, kEverywhere);
+    const Span span = upward.reach();
+    cast_at_statics(upward, world, statics, statics.in_span(sight.solid & ~sight.near, span), span);
+    upward.write_to(lines);
+    cast_at_bodies<Float>(lines, world, agent, origin, span);
     write_hits<Lines>(lines.forward, count, out + 2 * first);
     write_hits<Lines>(lines.backward, count, out + 2 * (first + kLidarLines));
 }
 
-// All lines of an agent, as lanes.
-template <FloatLanes Float, class W>
+// All lines of an agent, as Wide lanes; statics and bodies as those of Float.
+template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     StaticTable<Float, W> statics;
     const StaticsInSight sight =
         look_at_statics<Float>(world, lidar_origin(world, agent),
                                [&](int lane, const LidarSides<Float>& sides) { statics.set(lane, sides); });
-    cast_lines<LidarLines<Float, 16 / Float::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
+    cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
 }
 
 // A single line, for one CUDA thread. sight: statics_in_sight(), the same for all lines of the agent.
 template <class W>
 DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sight, float* out) {
     const LoadedStatics<W> statics{world, lidar_origin(world, agent)};
-    cast_lines<LidarLines<NarrowFloat, 1>>(world, agent, line, 1, sight, statics, out);
+    cast_lines<NarrowFloat, LidarLines<NarrowFloat, 1>>(world, agent, line, 1, sight, statics, out);
 }
 
 // The lines of an item: one of a thread, all of an agent where lanes are vectors.
-template <FloatLanes Float, class W>
+template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE void cast_item(const W& world, LineIndex line, StaticsInSight sight, float* out) {
     DS_ASSERT(line.line >= 0 && line.line < kLidarLines);
     if constexpr (Float::kLanes == 1) cast_line(world, line.agent, line.line, sight, out);
-    else cast_agent_lidar<Float>(world, line.agent, out);
+    else cast_agent_lidar<Float, Wide>(world, line.agent, out);
 }
 
 }  // namespace doorstep

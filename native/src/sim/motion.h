@@ -47,6 +47,7 @@ DS_INLINE StaticsAround statics_around(const W& world, Rectangle path, Rectangle
     StaticsAround around{0, 0, 0};
     DS_ROLLED
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
+        if (!has_statics<Float>(world, lane)) continue;
         const auto s = load_statics<Float>(world, lane);
         const auto solid = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top) & (s.bottom < s.top);
         const auto full = (s.bottom <= Float(0.f)) & (Float(kHeight) <= s.top);

@@ -194,13 +194,13 @@ DS_METHOD void Stages<TileT>::observe_final(AgentIndex agent, const World& world
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::cast_lidar(LineIndex line, const World& world, const StaticsInSight& sight,
                                          ObservationRow row) {
-    cast_item<Float>(world, line, sight, row.lidar);
+    cast_item<Float, Wide>(world, line, sight, row.lidar);
 }
 
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::cast_final_lidar(LineIndex line, const World& world, const StaticsInSight& sight,
                                                FinalObservationRow row) {
-    cast_item<Float>(world, line, sight, row.row.lidar);
+    cast_item<Float, Wide>(world, line, sight, row.row.lidar);
 }
 
 template <WorldTile TileT>

@@ -9,7 +9,7 @@ namespace doorstep {
 // Writes one lane of the batch; returns the number of its walls.
 template <WorldTile TileT>
 DS_INLINE int gather_sliding_agent(const SlidingAgents<TileT>& agents, int lane,
-                                   SlideBatch<typename TileT::Float>& batch) {
+                                   SlideBatch<typename TileT::Wide>& batch) {
     const auto& bodies = agents.world(lane).bodies;
     const auto& statics = agents.world(lane).statics;
     const int agent = agents.agent(lane);
@@ -39,12 +39,12 @@ DS_INLINE int gather_sliding_agent(const SlidingAgents<TileT>& agents, int lane,
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::slide_agents(const SlidingAgents& agents, SlideBatch& batch, SlidingBodies& bodies) {
     for (int k = 0; k < kMaxSlideWalls; k++)
-        for (int lane = 0; lane < Float::kLanes; lane++) {
+        for (int lane = 0; lane < SlideBatch::kLanes; lane++) {
             batch.wall_x[k][lane] = batch.wall_y[k][lane] = kNoWall;
             batch.wall_half_x[k][lane] = batch.wall_half_y[k][lane] = 0.f;
         }
     int wall_count = 0;
-    for (int lane = 0; lane < Float::kLanes; lane++) {
+    for (int lane = 0; lane < SlideBatch::kLanes; lane++) {
         const int count = gather_sliding_agent(agents, lane, batch);
         wall_count = count > wall_count ? count : wall_count;
     }

@@ -8,6 +8,7 @@ namespace doorstep {
 template <WorldTile TileT>
 struct Stages {
     using Float = typename TileT::Float;
+    using Wide = typename TileT::Wide;
     using World = typename TileT::W;
     using Bodies = typename World::Bodies;
     using Statics = typename World::Statics;
@@ -17,7 +18,7 @@ struct Stages {
     using Progress = typename World::Progress;
     using Terms = typename World::Terms;
     using Solver = CoupledWorld<World>;
-    using SlideBatch = doorstep::SlideBatch<Float>;
+    using SlideBatch = doorstep::SlideBatch<Wide>;
     using AgentVector = doorstep::AgentVector<TileT>;
     using SlidingAgents = doorstep::SlidingAgents<TileT>;
     using SlidingBodies = doorstep::SlidingBodies<TileT>;

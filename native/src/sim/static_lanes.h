@@ -1,4 +1,4 @@
-// Statics as lanes: bits of those that overlap a rectangle, a height, or a ray's height.
+// Statics as lanes: bits of those that overlap a rectangle, a height, or a ray's height. Numbers of bodies as lanes.
 #pragma once
 
 #include "math/lanes.h"
@@ -20,6 +20,20 @@ DS_INLINE StaticLanes<Float> load_statics(const W& world, int lane) {
     const Float z = Float::load(world.statics.z + lane), top = z + Float::load(world.statics.size_z + lane);
     // An unused slot has no height
     return {x - hx, x + hx, y - hy, y + hy, z, select(is_nonzero(Float(), world.statics.kind + lane), top, z)};
+}
+
+// One number for agents, another for cubes. Lanes run over bodies.
+template <class Float, class W>
+DS_INLINE Float for_bodies(int lane, float of_agents, float of_cubes) {
+    float numbers[Float::kLanes];
+    for (int k = 0; k < Float::kLanes; k++) numbers[k] = lane + k < W::kAgents ? of_agents : of_cubes;
+    return Float::load(numbers);
+}
+
+// Whether any of these statics exists. Worlds that play the reference's levels only use all vectors of them.
+template <class Float, class W>
+DS_INLINE bool has_statics(const W& world, int lane) {
+    return !W::kPlaysLevels || lane_bits(is_nonzero(Float(), world.statics.kind + lane)) != 0;
 }
 
 template <class W>
@@ -47,7 +61,7 @@ DS_INLINE uint32_t statics_in(const W& world, Rectangle area) {
     uint32_t bits = 0;
     DS_ROLLED
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes)
-        bits |= lane_bits(overlap(load_statics<Float>(world, lane), area)) << lane;
+        if (has_statics<Float>(world, lane)) bits |= lane_bits(overlap(load_statics<Float>(world, lane), area)) << lane;
     return bits;
 }
 

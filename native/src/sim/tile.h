@@ -147,10 +147,10 @@ struct CoupledWorld {
 };
 
 // Scratch of a tile's workers, too large for the stack of a CUDA thread.
-template <class W, FloatLanes Float, int Solvers, int Sliders>
+template <class W, FloatLanes Wide, int Solvers, int Sliders>
 struct Workspace {
     CoupledWorld<W> coupled[Solvers];
-    SlideBatch<Float> slides[Sliders];
+    SlideBatch<Wide> slides[Sliders];
 };
 
 // ---- The tile
@@ -165,11 +165,13 @@ struct WorldRequest {
     const EpisodeStart* starts;  // reset: one per world of the tile, or null for the next episodes
 };
 
-// A worker's view of a tile. Pitch: bytes from one world to the next.
-template <class World, FloatLanes Lanes, int Worlds, int Pitch, class WorkspaceT>
+// A worker's view of a tile. Wide: the lanes of agents that slide and of lidar lines. Pitch: bytes from one world to the
+// next.
+template <class World, FloatLanes Lanes, FloatLanes WideLanes, int Worlds, int Pitch, class WorkspaceT>
 struct Tile {
     using W = World;
     using Float = Lanes;
+    using Wide = WideLanes;
     using Records = TileRecords<W, Worlds>;
     static constexpr int kWorlds = Worlds;
 
@@ -181,10 +183,16 @@ struct Tile {
     int64_t first;  // slot of world 0 of the tile
     int count;      // worlds in this tile
     WorldRequest request{};
+    const char* next = nullptr;  // blocks of the tile that the worker takes next, where it prefetches them
 
     DS_METHOD W& world(int i) const {
         DS_ASSERT(i >= 0 && i < count);
         return *reinterpret_cast<W*>(blocks + i * Pitch);
+    }
+    DS_METHOD void prefetch_next(int i) const {
+        constexpr int kCacheLine = 64;
+        if (next)
+            for (int byte = 0; byte < Pitch; byte += kCacheLine) prefetch(next + i * Pitch + byte);
     }
 };
 
@@ -198,7 +206,7 @@ concept WorldTile = requires(const T& tile) {
 };
 
 // A tile of worlds at their place in memory, for the CPU.
-template <class W, FloatLanes Float>
-using TileInPlace = Tile<W, Float, kTileWorlds, kBlockBytes<W>, Workspace<W, Float, 1, 1>>;
+template <class W, FloatLanes Float, FloatLanes Wide = Float>
+using TileInPlace = Tile<W, Float, Wide, kTileWorlds, kBlockBytes<W>, Workspace<W, Wide, 1, 1>>;
 
 }  // namespace doorstep

@@ -67,9 +67,10 @@ struct Simulation {
 };
 
 // How a world begins an episode that does not follow its last one: as the first episode of a simulator of one world
-// with this seed. The world is as new, so nothing that it did before matters.
+// with this seed, or as a world that was saved, whose episode goes on. Nothing that the world did before matters.
 struct EpisodeStart {
     const ds_level* level;  // on the simulation's device; null: the simulation's own
+    const void* saved;      // a block, likewise, without edits; null: a new world. The rest is not used then
     uint32_t seed;
     int32_t max_steps;      // the episode ends after so many, or earlier; 0: no such limit
 };
@@ -95,6 +96,7 @@ struct WorldHealth {
 
 // What the agents of a world have reached in its episode; of those that exist.
 struct EpisodeProgress {
+    bool is_over;                  // the episode: further steps do not count
     float returns[DS_MAX_AGENTS];  // sum of rewards
     float max_y[DS_MAX_AGENTS];    // metres
 };
@@ -138,14 +140,15 @@ struct WorldModel {
     void (*read_health)(const void* block, WorldHealth* health);
     void (*read_progress)(const void* block, EpisodeProgress* progress);
     bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
+    void (*absorb_edits)(void* block);                            // as refresh, of a valid one
 
     // Number of leading blocks that are valid. Aligned as a simulation's.
     int64_t (*count_valid)(const void* blocks, int64_t count, int32_t episode_length);
 };
 
 #if !defined(__CUDACC__)
-// 1 .. DS_MAX_AGENTS agents. See exec/prepared_models.h.
-const WorldModel& find_world_model(WorldKind kind);
+// 1 .. DS_MAX_AGENTS agents. avx512: for processors that have it; the bits are the same. See exec/prepared_models.h.
+const WorldModel& find_world_model(WorldKind kind, bool avx512);
 
 // Names of the stages, kNumStages of them.
 extern const char* const kStageNames[kNumStages];

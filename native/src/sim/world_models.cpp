@@ -1,36 +1,35 @@
-// Returns the instance for a number of agents and a capacity. Baseline code: it runs before the processor has been checked.
+// Returns the instance for a number of agents and a capacity. Baseline code: it runs before the processor has been
+// checked.
 #include "sim/world_models.h"
 
-#include "math/base.h"
 #include "math/float_environment.h"
 
 namespace doorstep {
 namespace {
 
-template <int Agents, class Capacity>
-const WorldModel& prepare() {
-    const DefaultFloatEnvironment environment;
-    prepare_world_model<Agents, Capacity>();
-    return world_model<Agents, Capacity>();
+void fill_flight_table() {
+    static const bool filled = [] {
+        const DefaultFloatEnvironment environment;
+        make_flight_table(flight_table);
+        return true;
+    }();
+    DS_ASSERT(filled);
 }
 
-template <int Agents, class Capacity>
-const WorldModel& prepared() {
-    static const WorldModel& once = prepare<Agents, Capacity>();
-    return once;
-}
-
-using Picker = const WorldModel& (*)();
+using Picker = const WorldModel& (*)(bool avx512);
 template <class Capacity>
 constexpr Picker kPickers[DS_MAX_AGENTS] = {
-    prepared<1, Capacity>, prepared<2, Capacity>, prepared<3, Capacity>, prepared<4, Capacity>,
-    prepared<5, Capacity>, prepared<6, Capacity>, prepared<7, Capacity>, prepared<8, Capacity>};
+    world_model<1, Capacity>, world_model<2, Capacity>, world_model<3, Capacity>, world_model<4, Capacity>,
+    world_model<5, Capacity>, world_model<6, Capacity>, world_model<7, Capacity>, world_model<8, Capacity>};
 
 }  // namespace
 
-const WorldModel& find_world_model(WorldKind kind) {
+FlightTable flight_table;
+
+const WorldModel& find_world_model(WorldKind kind, bool avx512) {
     DS_ASSERT(kind.num_agents >= 1 && kind.num_agents <= DS_MAX_AGENTS);
-    return (kind.plays_levels ? kPickers<LevelCapacity> : kPickers<ReferenceCapacity>)[kind.num_agents - 1]();
+    fill_flight_table();
+    return (kind.plays_levels ? kPickers<LevelCapacity> : kPickers<ReferenceCapacity>)[kind.num_agents - 1](avx512);
 }
 
 const char* const kStageNames[kNumStages] = {

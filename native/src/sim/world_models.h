@@ -1,25 +1,24 @@
-// The instances of the simulation, one per number of agents and capacity; world_model.cpp defines them.
+// The instances of the simulation, one per number of agents and capacity; world_model.cpp and step_with_avx512.cpp define
+// them.
 #pragma once
 
-#include "sim/world_model.h"
+#include "sim/flight.h"
 
 namespace doorstep {
 
-struct ReferenceCapacity;
-struct LevelCapacity;
+// Filled before the first instance is used.
+extern FlightTable flight_table;
 
 template <int Agents, class Capacity>
-const WorldModel& world_model();
-
-// Fills the instance's tables. Called once, before the instance is first used.
+const WorldModel& world_model(bool avx512);
 template <int Agents, class Capacity>
-void prepare_world_model();
+uint32_t step_with_avx512(const Simulation& simulation, int64_t first, int64_t count, uint64_t* ticks);
 
-#define DS_DECLARE_WORLD_MODEL(agents, Capacity)        \
-    template <>                                         \
-    const WorldModel& world_model<agents, Capacity>();  \
-    template <>                                         \
-    void prepare_world_model<agents, Capacity>();
+#define DS_DECLARE_WORLD_MODEL(agents, Capacity)                   \
+    template <>                                                    \
+    const WorldModel& world_model<agents, Capacity>(bool avx512);  \
+    template <>                                                    \
+    uint32_t step_with_avx512<agents, Capacity>(const Simulation&, int64_t, int64_t, uint64_t*);
 #define DS_DECLARE_WORLD_MODELS(agents)               \
     DS_DECLARE_WORLD_MODEL(agents, ReferenceCapacity) \
     DS_DECLARE_WORLD_MODEL(agents, LevelCapacity)

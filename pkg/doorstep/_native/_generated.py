@@ -160,22 +160,31 @@ class LayerKind(IntEnum):
     RMS_NORM = 2
     LSTM = 3
     GRU = 4
-    RELU = 5
-    RELU6 = 6
-    LEAKY_RELU = 7
-    ELU = 8
-    CELU = 9
-    SELU = 10
-    SILU = 11
-    MISH = 12
-    SIGMOID = 13
-    HARDSIGMOID = 14
-    HARDSWISH = 15
-    TANH = 16
-    SOFTSIGN = 17
-    SOFTPLUS = 18
-    GELU = 19
-    GELU_TANH = 20
+    CONV = 5
+    MAX_POOL = 6
+    AVG_POOL = 7
+    ATTENTION = 8
+    KEEP = 9
+    TAKE = 10
+    ADD = 11
+    APPEND = 12
+    FUNCTION = 13
+    RELU = 14
+    RELU6 = 15
+    LEAKY_RELU = 16
+    ELU = 17
+    CELU = 18
+    SELU = 19
+    SILU = 20
+    MISH = 21
+    SIGMOID = 22
+    HARDSIGMOID = 23
+    HARDSWISH = 24
+    TANH = 25
+    SOFTSIGN = 26
+    SOFTPLUS = 27
+    GELU = 28
+    GELU_TANH = 29
 
 
 class WeightType(IntEnum):
@@ -1032,12 +1041,14 @@ class EpisodeStart(ctypes.Structure):
     seed: int
     max_steps: int
     level: int | None
+    state: int
 
     _fields_: ClassVar = (
         ("world", ctypes.c_int64),
         ("seed", ctypes.c_int64),
         ("max_steps", ctypes.c_int64),
         ("level", ctypes.c_void_p),
+        ("state", ctypes.c_uint64),
     )
 
 
@@ -1377,6 +1388,38 @@ class SamplingConfig(ctypes.Structure):
     )
 
 
+class LayerShape(ctypes.Structure):
+    """ds_layer_shape"""
+
+    num_tokens: int
+    num_attention_heads: int
+    channels: int
+    height: int
+    width: int
+    kernel_height: int
+    kernel_width: int
+    stride_height: int
+    stride_width: int
+    pad_height: int
+    pad_width: int
+    first: int
+
+    _fields_: ClassVar = (
+        ("num_tokens", ctypes.c_int32),
+        ("num_attention_heads", ctypes.c_int32),
+        ("channels", ctypes.c_int32),
+        ("height", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("kernel_height", ctypes.c_int32),
+        ("kernel_width", ctypes.c_int32),
+        ("stride_height", ctypes.c_int32),
+        ("stride_width", ctypes.c_int32),
+        ("pad_height", ctypes.c_int32),
+        ("pad_width", ctypes.c_int32),
+        ("first", ctypes.c_int32),
+    )
+
+
 class LayerConfig(ctypes.Structure):
     """ds_layer_config"""
 
@@ -1395,6 +1438,9 @@ class LayerConfig(ctypes.Structure):
     device_index: int
     device_kind: int
     padding: int
+    shape: LayerShape
+    function: int | None
+    function_context: int | None
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1412,6 +1458,9 @@ class LayerConfig(ctypes.Structure):
         ("device_index", ctypes.c_int64),
         ("device_kind", ctypes.c_int32),
         ("padding", ctypes.c_int32),
+        ("shape", LayerShape),
+        ("function", ctypes.c_void_p),
+        ("function_context", ctypes.c_void_p),
     )
 
 
@@ -1606,6 +1655,7 @@ class EpisodeRequest(ctypes.Structure):
     seed: int
     sampling_seed: int
     level: int
+    state: int
     max_steps: int
     priority: int
     deadline_ns: int
@@ -1613,13 +1663,14 @@ class EpisodeRequest(ctypes.Structure):
     record: int
     policies: ctypes.Array[ctypes.c_int32]
     replica: int
-    padding: int
+    continuation: int
 
     _fields_: ClassVar = (
         ("tag", ctypes.c_uint64),
         ("seed", ctypes.c_int64),
         ("sampling_seed", ctypes.c_int64),
         ("level", ctypes.c_uint64),
+        ("state", ctypes.c_uint64),
         ("max_steps", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("deadline_ns", ctypes.c_int64),
@@ -1627,7 +1678,7 @@ class EpisodeRequest(ctypes.Structure):
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),
         ("replica", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("continuation", ctypes.c_int32),
     )
 
 
@@ -1650,6 +1701,8 @@ class EpisodeOutput(ctypes.Structure):
     num_agents: int
     replica: int
     world: int
+    continuation: int
+    padding: int
     returns: ctypes.Array[ctypes.c_float]
     max_y: ctypes.Array[ctypes.c_float]
     record: int
@@ -1672,6 +1725,8 @@ class EpisodeOutput(ctypes.Structure):
         ("num_agents", ctypes.c_int32),
         ("replica", ctypes.c_int32),
         ("world", ctypes.c_int32),
+        ("continuation", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
         ("returns", ctypes.c_float * 8),
         ("max_y", ctypes.c_float * 8),
         ("record", ctypes.c_int32),
@@ -1685,15 +1740,15 @@ class SchedulerConfig(ctypes.Structure):
     struct_size: int
     type: int
     max_chunk: int
+    preempts: int
     begin_fraction: float
-    padding: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
         ("type", ctypes.c_int32),
         ("max_chunk", ctypes.c_int64),
+        ("preempts", ctypes.c_int32),
         ("begin_fraction", ctypes.c_float),
-        ("padding", ctypes.c_int32),
     )
 
 
@@ -2061,6 +2116,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_multi_discrete", MultiDiscrete),
     ("ds_sampling", Sampling),
     ("ds_sampling_config", SamplingConfig),
+    ("ds_layer_shape", LayerShape),
     ("ds_layer_config", LayerConfig),
     ("ds_policy_info", PolicyInfo),
     ("ds_sampling_key", SamplingKey),
@@ -2166,6 +2222,8 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
     ),
+    ("ds_saved_state_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_saved_state_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_hash", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_simulator_world_hashes", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_stage_name", ctypes.c_char_p, (ctypes.c_int32,)),
@@ -2425,6 +2483,8 @@ class Functions:
     ds_simulator_save_size: Any
     ds_simulator_save: Any
     ds_simulator_restore: Any
+    ds_saved_state_create: Any
+    ds_saved_state_release: Any
     ds_simulator_hash: Any
     ds_simulator_world_hashes: Any
     ds_stage_name: Any

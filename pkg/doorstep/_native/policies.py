@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind, PolicyCall, PolicyInfo, WeightType
+from doorstep._native._generated import (
+    DeviceKind,
+    LayerConfig,
+    LayerKind,
+    LayerShape,
+    PolicyCall,
+    PolicyInfo,
+    WeightType,
+)
 from doorstep._native.calls import check
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import PYTHON, load
@@ -74,9 +82,16 @@ class LayerHandle(Handle):
 
     @classmethod
     def create(
-        cls, kind: LayerKind, num_inputs: int, num_outputs: int, parameter: float, weights: LayerWeights
+        cls,
+        kind: LayerKind,
+        num_inputs: int,
+        num_outputs: int,
+        parameter: float,
+        shape: Mapping[str, int],
+        weights: LayerWeights,
     ) -> LayerHandle:
-        """A layer that reads these weights in place; a reference to their owner is released with it."""
+        """A layer that reads these weights in place; a reference to their owner is released with it. shape: the numbers
+        of its `LayerShape` that are not 0."""
         functions, made = load(), ctypes.c_uint64()
         config = LayerConfig(
             struct_size=ctypes.sizeof(LayerConfig),
@@ -91,6 +106,7 @@ class LayerHandle(Handle):
             hidden_biases=weights.hidden_biases,
             device_kind=weights.device_kind,
             device_index=weights.device_index,
+            shape=LayerShape(**shape),
             owner=id(weights.owner),
             release_owner=ctypes.cast(functions.ds_python_release, ctypes.c_void_p).value,
         )

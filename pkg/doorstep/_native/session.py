@@ -25,12 +25,19 @@ from doorstep._native._generated import (
     TensorInfo,
 )
 from doorstep._native.calls import check, fast_calls, wait
+from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import LIBRARY_PATH, PYTHON, load
 from doorstep._native.memory import Memory
 from doorstep._native.simulator_stream import SimulatorStream
 from doorstep.errors import ClosedError
 
 Slots: TypeAlias = NDArray[Any]  # int64, distinct
+
+
+def create_saved_state(saved: bytes) -> Handle:
+    """Raises StateError if it is not a save of one world, damaged, or if its episode is over."""
+    made = new_handle(load().ds_saved_state_create, saved, len(saved))
+    return Handle(made, load().ds_saved_state_release)
 
 
 class Place(NamedTuple):
@@ -232,6 +239,12 @@ class Session:
             start.world, start.seed, start.max_steps = world, seed, max_steps
         with self.turn:
             check(self.functions.ds_simulator_begin(self.handle, starts, len(starts)))
+
+    def resume(self, world: int, saved: bytes) -> None:
+        state = create_saved_state(saved)
+        start = EpisodeStart(world=world, state=state.value)
+        with self.turn:
+            check(self.functions.ds_simulator_begin(self.handle, ctypes.byref(start), 1))
 
     def refresh(self) -> None:
         with self.turn:

@@ -31,7 +31,7 @@ class EvaluationConfig(Config):
     ...     "scheduler": {"type": "fair_share"},
     ... })
     >>> config.scheduler
-    FairShareScheduler(max_chunk=None)
+    FairShareScheduler(max_chunk=None, preempts=False)
 
     Of the simulator `seed`, `world_offset`, `auto_reset` and `max_levels` are not used, and its `observations` only by
     policies that do not say what they read.

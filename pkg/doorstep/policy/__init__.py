@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from doorstep._optional import missing
@@ -10,16 +11,16 @@ from doorstep.policy.policy import Policy, PolicyLayer
 from doorstep.policy.sampling import SamplingParams
 
 if TYPE_CHECKING:
+    from doorstep.policy.branch import Branch
     from doorstep.policy.heads import Heads
 
-__all__ = ["Heads", "Policy", "PolicyLayer", "SamplingParams", "load_policy"]
+__all__ = ["Branch", "Heads", "Policy", "PolicyLayer", "SamplingParams", "load_policy"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Heads":  # it is a module of PyTorch, which nothing else here needs
+    if name in ("Branch", "Heads"):  # modules of PyTorch, which nothing else here needs
         try:
-            from doorstep.policy.heads import Heads
+            return getattr(import_module(f"doorstep.policy.{name.lower()}"), name)
         except ImportError as error:
-            raise missing("doorstep.policy.Heads needs PyTorch", "torch", error) from error
-        return Heads
+            raise missing(f"doorstep.policy.{name} needs PyTorch", "torch", error) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,7 +21,7 @@ from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams
-from doorstep.policy.shapes import array_shapes, is_optional
+from doorstep.policy.shapes import array_shapes, checked_shape, is_optional
 
 FORMAT = 1
 METADATA_KEY = "doorstep_policy"
@@ -32,19 +32,21 @@ _PARTS = PartsRule()
 @final
 @dataclass(frozen=True)
 class StoredLayer:
-    """A layer: its kind, its numbers, and its float32 arrays by the names that `LayerWeights` has for them."""
+    """A layer: its kind, its numbers, and its float32 arrays by the names that `LayerWeights` has for them. shape: as
+    `LayerHandle.create()` takes it."""
 
     kind: LayerKind
     num_inputs: int = 0
     num_outputs: int = 0
     parameter: float = 0.0
     arrays: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    shape: Mapping[str, int] = field(default_factory=dict)
 
     def create(self) -> LayerHandle:
         """The native layer, which keeps the arrays."""
         addresses: dict[str, Any] = {name: address_of(array) for name, array in self.arrays.items()}
         weights = LayerWeights(**addresses, owner=self.arrays)
-        return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, weights)
+        return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, self.shape, weights)
 
 
 @final
@@ -85,12 +87,18 @@ def description_of(policy: StoredPolicy) -> str:
     """The entry METADATA_KEY of a file's metadata."""
     described = {
         "format": FORMAT,
-        "layers": [[one.kind.name.lower(), one.num_inputs, one.num_outputs, one.parameter] for one in policy.layers],
+        "layers": [_numbers_of(layer) for layer in policy.layers],
         "observations": None if policy.observations is None else _PARTS.to_plain(policy.observations),
         "sampling": policy.sampling.to_dict(),
         "about": policy.about,
     }
     return json.dumps(described)
+
+
+def _numbers_of(layer: StoredLayer) -> list[Any]:
+    """With a shape where the layer has one."""
+    sizes = [layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter]
+    return [*sizes, dict(layer.shape)] if layer.shape else sizes
 
 
 def read_policy(path: str | os.PathLike[str], sampling: SamplingParams | None = None) -> Policy:
@@ -134,8 +142,8 @@ def _parse(data: bytes) -> StoredPolicy:
         _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
     arrays = read_arrays(header, stored)
     layers = [
-        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", arrays)
-        for index, (kind, *numbers) in enumerate(policy["layers"])
+        _layer(StoredLayer(LayerKind[kind.upper()], *sizes[:3], shape=checked_shape(*sizes[3:])), f"{index}.", arrays)
+        for index, (kind, *sizes) in enumerate(policy["layers"])
     ]
     given = policy.get("observations")
     observations = None if given is None else _PARTS.check("observations", given)
@@ -145,7 +153,7 @@ def _parse(data: bytes) -> StoredPolicy:
 def _layer(layer: StoredLayer, prefix: str, stored: Mapping[str, NDArray[Any]]) -> StoredLayer:
     """The layer with its arrays."""
     arrays = {}
-    for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs).items():
+    for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs, layer.shape).items():
         array = stored.get(prefix + name)
         if array is None and is_optional(layer.kind, name):
             continue

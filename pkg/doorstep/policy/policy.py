@@ -34,8 +34,9 @@ class PolicyLayer:
     """A layer of a policy. It keeps its weights alive, also after its policy has gone.
 
     Attributes:
-        kind: "linear", "layer_norm", "rms_norm", "lstm", "gru", or the name of an activation: "tanh", "gelu_tanh", ...
-        num_inputs, num_outputs: sizes of a row; both are None for activations, which take any size.
+        kind: "linear", "layer_norm", "rms_norm", "lstm", "gru", "conv", "max_pool", "avg_pool", "attention", the name
+            of an activation ("tanh", "gelu_tanh", ...), or, of a residual or a branch, "keep", "take", "add", "append".
+        num_inputs, num_outputs: sizes of a row, of all its tokens; both are None for activations, which take any size.
     """
 
     __slots__ = ("_handle", "kind", "num_inputs", "num_outputs")

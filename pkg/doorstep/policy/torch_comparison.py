@@ -17,15 +17,19 @@ from torch.nn import functional
 
 from doorstep._native._generated import LayerKind
 from doorstep.errors import ArgumentError
+from doorstep.policy.branch import Branch
 from doorstep.policy.heads import Heads
-from doorstep.policy.shapes import GATES
-from doorstep.policy.torch_modules import LayerSpec, children_of, device_of, has_value, named_modules, read_module
+from doorstep.policy.shapes import SIDES
+from doorstep.policy.torch_layers import LayerSpec
+from doorstep.policy.torch_modules import children_of, device_of, has_value, named_modules, read_module
 
 ROWS = 8
 RECURRENT = (nn.RNNBase, nn.RNNCellBase)
+TRANSFORMERS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+NOT_IN_SEQUENTIAL = (*RECURRENT, nn.MultiheadAttention)  # they return more, or take more, than one tensor
 
 # Both sides are computed by PyTorch from the same rows: most by the same kernel, so that they are equal. Recurrent
-# layers have several kernels, which add up in another order or round factors to TF32, whose unit roundoff is 2**-11.
+# layers and transformers have several, which add up in another order or round factors to TF32: 2**-11 is its roundoff.
 # Roundings of independent signs change a sum by about one unit roundoff of the size that such sums have: 16 of them
 # are allowed.
 UNITS = 16
@@ -51,13 +55,13 @@ def compare(module: object, layers: list[LayerSpec]) -> None:
 
 def _compare(path: str, module: nn.Module, values: torch.Tensor, *, is_part: bool = False) -> torch.Tensor:
     """What the module gives for these rows, which its layers give too. is_part: of one that is called with it."""
-    layers = list(read_module(path, module))
+    layers, shape = read_module(path, module, tuple(values.shape[1:]))
     dtypes = {tensor.dtype for layer in layers for tensor in layer.tensors.values()}
     if len(dtypes) == 1:
         values = values.to(*dtypes)
     if isinstance(module, nn.Sequential):
-        # PyTorch cannot call one of several dtypes, or with recurrent modules, which return more than one value
-        is_called = not is_part and len(dtypes) <= 1 and not any(layer.kind in GATES for layer in layers)
+        # PyTorch cannot call one of several dtypes either
+        is_called = not is_part and len(dtypes) <= 1 and _may_be_called(module)
         expected = values
         for at, child in children_of(path, module):
             expected = _compare(at, child, expected, is_part=is_part or is_called)
@@ -68,20 +72,29 @@ def _compare(path: str, module: nn.Module, values: torch.Tensor, *, is_part: boo
         if has_value(module):
             assert module.value is not None
             _compare(f"{path}.value", module.value, values)
+    elif isinstance(module, Branch):
+        is_called = len(dtypes) <= 1 and _may_be_called(module)
+        given = _compare(f"{path}.module", module.module, values[:, module.part], is_part=is_called)
+        expected = torch.cat([given, values], dim=-1)
     else:
-        is_called, expected = True, values
-        for layer in layers:
-            expected = FUNCTIONS[layer.kind](layer, expected)
+        is_called, expected = True, _evaluate(layers, values).reshape(len(values), *(shape or values.shape[1:]))
     if is_called:
         _check(path, module, values, expected)
     return expected
+
+
+def _may_be_called(module: nn.Sequential | Branch) -> bool:
+    return all(
+        _may_be_called(one) if isinstance(one, (nn.Sequential, Branch)) else not isinstance(one, NOT_IN_SEQUENTIAL)
+        for one in module._modules.values()
+    )
 
 
 def _check(path: str, module: nn.Module, values: torch.Tensor, expected: torch.Tensor) -> None:
     found = _call(path, module, values)
     if not isinstance(found, torch.Tensor) or found.shape != expected.shape:
         _refuse(path, module, f"it returns {_describe(found)} for {list(values.shape)}")
-    units = TF32_UNIT_ROUNDOFF if isinstance(module, RECURRENT) else 0
+    units = TF32_UNIT_ROUNDOFF if isinstance(module, RECURRENT + TRANSFORMERS) else 0
     limit = UNITS * max(units, UNIT_ROUNDOFF[expected.dtype]) * _size(expected)
     if not torch.allclose(found.float(), expected.float(), rtol=0, atol=limit, equal_nan=True):
         _refuse(path, module, f"its outputs differ by up to {float((found - expected).abs().amax()):.3g}")
@@ -103,6 +116,8 @@ def _call(path: str, module: nn.Module, values: torch.Tensor) -> Any:
             if isinstance(module, nn.RNNBase):
                 axis = 1 if module.batch_first else 0
                 return module._call_impl(values.unsqueeze(axis))[0].squeeze(axis)
+            if isinstance(module, nn.MultiheadAttention):
+                return module._call_impl(values, values, values, need_weights=False)[0]
             found = module._call_impl(values)  # with hooks, without what module.compile() has made for other sizes
             return found[0] if isinstance(module, nn.LSTMCell) else found
     except Exception as error:  # whatever a hook raises
@@ -111,7 +126,7 @@ def _call(path: str, module: nn.Module, values: torch.Tensor) -> Any:
 
 @contextmanager
 def _evaluating(module: nn.Module) -> Iterator[None]:
-    """In evaluation mode: recurrent modules may have dropout."""
+    """In evaluation mode: modules may have dropout."""
     was_training = [one for one in module.modules() if one.training]
     try:
         for one in was_training:
@@ -123,6 +138,45 @@ def _evaluating(module: nn.Module) -> Iterator[None]:
 
 
 # ---- What layers compute
+
+
+def _evaluate(layers: list[LayerSpec], values: torch.Tensor) -> torch.Tensor:
+    kept = []
+    for layer in layers:
+        if layer.kind == LayerKind.KEEP:
+            kept.append(values)
+        elif layer.kind == LayerKind.ADD:
+            values = kept.pop() + values
+        else:
+            values = FUNCTIONS[layer.kind](layer, values)
+    return values
+
+
+def _convolution(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
+    convolve = functional.conv1d if values.ndim == 3 else functional.conv2d
+    stride, padding = (_window(layer, name)[4 - values.ndim :] for name in ("stride", "pad"))
+    return convolve(values, layer.tensors["weights"], layer.tensors.get("biases"), stride, padding)
+
+
+def _pool(pool: Callable[..., torch.Tensor]) -> Callable[[LayerSpec, torch.Tensor], torch.Tensor]:
+    def evaluate(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
+        image = values if values.ndim == 4 else values.unsqueeze(2)
+        found = pool(image, *(_window(layer, name) for name in ("kernel", "stride", "pad")))
+        return found if values.ndim == 4 else found.squeeze(2)
+
+    return evaluate
+
+
+def _window(layer: LayerSpec, name: str) -> list[int]:
+    return [layer.shape.get(f"{name}_{side}", 0) for side in SIDES]
+
+
+def _attention(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
+    tensors = layer.tensors
+    projected = functional.linear(values, tensors["weights"], tensors.get("biases"))
+    heads = projected.unflatten(-1, (3, layer.shape["num_attention_heads"], -1)).permute(2, 0, 3, 1, 4)
+    attended = functional.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+    return functional.linear(attended, tensors["hidden_weights"], tensors.get("hidden_biases"))
 
 
 def _lstm(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
@@ -144,17 +198,21 @@ def _linear(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
 
 def _layer_norm(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
     weights, biases = layer.tensors.get("weights"), layer.tensors.get("biases")
-    return functional.layer_norm(values, (layer.num_inputs,), weights, biases, layer.parameter)
+    return functional.layer_norm(values, values.shape[-1:], weights, biases, layer.parameter)
 
 
 def _rms_norm(layer: LayerSpec, values: torch.Tensor) -> torch.Tensor:
-    return functional.rms_norm(values, (layer.num_inputs,), layer.tensors.get("weights"), layer.parameter)
+    return functional.rms_norm(values, values.shape[-1:], layer.tensors.get("weights"), layer.parameter)
 
 
 FUNCTIONS: dict[LayerKind, Callable[[LayerSpec, torch.Tensor], torch.Tensor]] = {
     LayerKind.LINEAR: _linear,
     LayerKind.LAYER_NORM: _layer_norm,
     LayerKind.RMS_NORM: _rms_norm,
+    LayerKind.CONV: _convolution,
+    LayerKind.MAX_POOL: _pool(functional.max_pool2d),
+    LayerKind.AVG_POOL: _pool(functional.avg_pool2d),
+    LayerKind.ATTENTION: _attention,
     LayerKind.LSTM: _lstm,
     LayerKind.GRU: _gru,
     LayerKind.RELU: lambda _, values: functional.relu(values),

@@ -1,4 +1,4 @@
-"""Policies of modules of PyTorch, whose weights they read in place."""
+"""Policies of modules of PyTorch, whose weights they read in place, and layers for files, with copies of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Any
 
 from doorstep._arguments import refuse
 from doorstep._native.policies import PolicyHandle
+from doorstep.policy.files import StoredLayer
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams
+from doorstep.policy.shapes import array_shapes
 from doorstep.policy.torch_comparison import compare
+from doorstep.policy.torch_layers import LayerSpec
 from doorstep.policy.torch_modules import device_of, read_layers
 from doorstep.policy.torch_weights import ModuleWeights
 
@@ -25,6 +28,22 @@ def policy_of(module: Any, sampling: SamplingParams) -> Policy:
     handle = PolicyHandle.create([layer.create(device) for layer in layers], sum(layer.is_head for layer in layers))
     compare(module, layers)
     return Policy(handle, sampling, weights=weights)
+
+
+def stored_layers(module: Any) -> list[StoredLayer]:
+    """The layers of a module, or of several, as a file holds them: with arrays of its float32 tensors on the CPU.
+
+    Raises:
+        ArgumentError: it cannot be read.
+    """
+    return [_stored(layer) for layer in read_layers(module)]
+
+
+def _stored(layer: LayerSpec) -> StoredLayer:
+    numbers = layer.kind, layer.num_inputs, layer.num_outputs
+    shapes = array_shapes(*numbers, layer.shape)
+    arrays = {name: tensor.detach().numpy().reshape(shapes[name]) for name, tensor in layer.tensors.items()}
+    return StoredLayer(*numbers, layer.parameter, arrays, layer.shape)
 
 
 def _parts_that_act(module: Any) -> Any:

@@ -16,7 +16,8 @@ from doorstep._native import fast_calls
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.shapes import ARRAYS
-from doorstep.policy.torch_modules import LayerSpec, device_of
+from doorstep.policy.torch_layers import LayerSpec
+from doorstep.policy.torch_modules import device_of
 
 _ADDRESS_OF = torch.Tensor.data_ptr
 
@@ -45,7 +46,9 @@ class ModuleWeights:
         self._holders = [place.holder for place in wide_first]
         self._keys = [place.key for place in wide_first]
         self._addresses = [place.address for place in wide_first]
-        self._numbers = [(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter) for layer in layers]
+        self._numbers = [
+            (layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, layer.shape) for layer in layers
+        ]
         self._types = [layer.weight_type for layer in layers]
         self._num_heads = sum(layer.is_head for layer in layers)
         self.device = device_of(layers).type
@@ -126,11 +129,12 @@ class WeightCopy:
 def _places(index: int, layer: LayerSpec) -> Iterator[_Place]:
     keys = dict(zip(ARRAYS, layer.names, strict=False))
     for array, tensor in layer.tensors.items():
-        key = keys[array]
-        holders = (vars(layer.module), layer.module._parameters, layer.module._buffers)
+        within, _, key = keys[array].rpartition(".")
+        module = layer.module.get_submodule(within)
+        holders = (vars(module), module._parameters, module._buffers)
         holder = next(holder for holder in holders if key in holder)
         path = layer.path.partition(" ")[0]  # without the number of a recurrent layer, which the key has
-        yield _Place(f"{path}.{key}", holder, key, index, array, tensor.data_ptr(), tensor.nbytes)
+        yield _Place(f"{path}.{keys[array]}", holder, key, index, array, tensor.data_ptr(), tensor.nbytes)
 
 
 def _is_there(place: _Place) -> bool:

@@ -17,8 +17,9 @@ from doorstep._arguments import refuse
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.ray.errors import ActorsLostError
 from doorstep.ray.policy import load_for_ray
+from doorstep.rollouts.batch import Episodes
 from doorstep.rollouts.changes import TimeLimit
-from doorstep.rollouts.checks import RequestChecks
+from doorstep.rollouts.checks import RequestChecks, check_single
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.failures import CLOSED_TEXT, error_of, has_failed
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
@@ -101,7 +102,8 @@ class Requests:
         if not requests:
             return []
         limit = TimeLimit(timeout)
-        submission = self._submissions.make(requests, ())
+        check_single(requests, "requests with other seeds of their sampling play other episodes")
+        submission = self._submissions.make(Episodes(requests), ())
         submission.progress = accepted = _Accepted()
         ids: list[int] = submission.library_tags().tolist()
         try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from doorstep._native.rollouts import OUTPUT_DTYPE, EngineHandle, TakeCall
 from doorstep.errors import ClosedError, OutOfMemoryError
-from doorstep.rollouts.batch import RequestBatch
+from doorstep.rollouts.batch import Episodes
 from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
@@ -71,10 +71,8 @@ class Answers:
 
     # ---- Submissions
 
-    def new_submission(
-        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Promise]
-    ) -> Submission:
-        return self._submissions.make(requests, futures)
+    def new_submission(self, episodes: Episodes, futures: Sequence[Promise]) -> Submission:
+        return self._submissions.make(episodes, futures)
 
     def open(self, submission: Submission) -> None:
         """To be called before the requests are submitted: their outputs may come at once."""

@@ -14,11 +14,12 @@ from doorstep._arguments import refuse
 from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
 from doorstep._native import rollouts as native
 from doorstep._native.handle import Handle
+from doorstep._native.session import create_saved_state
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native
 from doorstep.policy import Policy, SamplingParams
 from doorstep.rollouts.policies import BUILT_IN, PolicyTable
-from doorstep.rollouts.request import EpisodeRequest, chosen_sampling
+from doorstep.rollouts.request import MOST_AT_ONCE, EpisodeRequest, chosen_sampling
 from doorstep.rollouts.result import record_bits
 
 
@@ -50,17 +51,68 @@ class RequestBatch:
 def with_levels(
     requests: Sequence[EpisodeRequest] | RequestBatch, levels: Sequence[AnyLevel]
 ) -> Sequence[EpisodeRequest] | RequestBatch:
-    """The requests; those without a level get the one of number `seed % len(levels)`, if there are levels."""
+    """The requests; those without a level and a state get the level of number `seed % len(levels)`, if there are
+    levels."""
     if not levels:
         return requests
     if isinstance(requests, RequestBatch):
-        return requests if requests.template.level is not None else replace(requests, levels=levels)
+        return replace(requests, levels=levels) if _has_no_level(requests.template) else requests
     return [
         replace(one, level=levels[one.seed % len(levels)])
-        if isinstance(one, EpisodeRequest) and one.level is None
+        if isinstance(one, EpisodeRequest) and _has_no_level(one)
         else one
         for one in requests
     ]
+
+
+def _has_no_level(request: EpisodeRequest) -> bool:
+    return request.level is None and request.state is None
+
+
+@final
+class Episodes:
+    """The episodes of requests, `n` of each, in the order of the requests.
+
+    Raises:
+        ArgumentError: one of them is no request, or there are too many.
+    """
+
+    def __init__(self, requests: Sequence[EpisodeRequest] | RequestBatch) -> None:
+        self.requests = requests
+        self._places: NDArray[np.intp] | None = None  # those of their requests; None: each has one
+        if isinstance(requests, RequestBatch):
+            counts: Any = requests.template.n
+        else:
+            for request in requests:
+                if not isinstance(request, EpisodeRequest):
+                    refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", request)
+            counts = [request.n for request in requests]
+        total = int(np.sum(np.broadcast_to(counts, len(requests))))
+        if total > MOST_AT_ONCE:
+            refuse("requests", f"at most {MOST_AT_ONCE} episodes at a time", total)
+        if total > len(requests):
+            self._places = np.repeat(np.arange(len(requests)), counts)
+
+    def __len__(self) -> int:
+        return len(self.requests) if self._places is None else len(self._places)
+
+    def __getitem__(self, index: int) -> EpisodeRequest:
+        return self.requests[index if self._places is None else self._places[index]]
+
+    def tags(self, indices: NDArray[Any]) -> Any:
+        """Those that the caller gave the requests of these episodes."""
+        if isinstance(self.requests, RequestBatch):
+            return self.requests.template.tag
+        return [self[index].tag for index in indices.tolist()]
+
+    def spread(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Records of the requests as records of the episodes, with their numbers."""
+        if self._places is None:
+            return array
+        first = np.searchsorted(self._places, np.arange(len(array)))
+        spread = array[self._places]
+        spread["continuation"] = np.arange(len(spread)) - first[self._places]
+        return spread
 
 
 def make_batch(template: EpisodeRequest, seeds: Any, max_steps: Any) -> RequestBatch:
@@ -114,11 +166,13 @@ class RequestWriter:
         self._num_agents, self._policies, self._choose = num_agents, policies, choose
         self._levels: weakref.WeakKeyDictionary[AnyLevel, Handle] = weakref.WeakKeyDictionary()
 
-    def write(self, requests: Sequence[EpisodeRequest] | RequestBatch) -> WrittenRequests:
+    def write(self, episodes: Episodes) -> WrittenRequests:
+        requests = episodes.requests
         written = self._write_batch(requests) if isinstance(requests, RequestBatch) else self._write_all(requests)
+        array = episodes.spread(written.array)
         if self._choose is not None:
-            written.array["replica"] = [self._choose(requests[index]) for index in range(len(requests))]
-        return written
+            array["replica"] = [self._choose(episodes[index]) for index in range(len(episodes))]
+        return written._replace(array=array)
 
     def _write_batch(self, batch: RequestBatch) -> WrittenRequests:
         one = self._write_all([batch.template])
@@ -133,9 +187,6 @@ class RequestWriter:
         return WrittenRequests(array, one.policies, [*one.kept, *handles])
 
     def _write_all(self, requests: Sequence[EpisodeRequest]) -> WrittenRequests:
-        for request in requests:
-            if not isinstance(request, EpisodeRequest):
-                refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", request)
         array = np.zeros(len(requests), native.REQUEST_DTYPE)
         now = native.monotonic_ns()
         array["seed"] = [request.seed for request in requests]
@@ -148,7 +199,8 @@ class RequestWriter:
         policies = self._write_policies(array, requests)
         self._check_recorded(array, requests)
         self._write_sampling(array, requests)
-        return WrittenRequests(array, policies, self._write_levels(array, requests))
+        kept = [*self._write_levels(array, requests), *_write_states(array, requests)]
+        return WrittenRequests(array, policies, kept)
 
     def _write_policies(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> frozenset[int]:
         written = array["policies"][:, : self._num_agents]
@@ -208,6 +260,17 @@ class RequestWriter:
         if handle is None:
             handle = self._levels[level] = native.create_shared_level(to_native(level), self._num_agents)
         return handle
+
+
+def _write_states(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Handle]:
+    handles: dict[int, Handle] = {}
+    for index, state in enumerate(request.state for request in requests):
+        if state is None:
+            continue
+        if id(state) not in handles:
+            handles[id(state)] = create_saved_state(state)
+        array["state"][index] = handles[id(state)].value
+    return list(handles.values())
 
 
 def _tells_log_probs(policy: Any) -> bool:

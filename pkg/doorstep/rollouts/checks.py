@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from typing import Any, final
 
 from doorstep._arguments import refuse
 from doorstep._native import rollouts as native
-from doorstep.rollouts.batch import RequestWriter
+from doorstep.rollouts.batch import Episodes, RequestWriter
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.submissions import MOST_AT_ONCE
 
 
 def as_list(requests: Any) -> list[EpisodeRequest]:
@@ -24,9 +23,11 @@ def as_list(requests: Any) -> list[EpisodeRequest]:
         refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", requests)
 
 
-def check_count(requests: Sized) -> None:
-    if len(requests) > MOST_AT_ONCE:
-        refuse("requests", f"at most {MOST_AT_ONCE} at a time", len(requests))
+def check_single(requests: Sequence[EpisodeRequest], hint: str) -> None:
+    """Refuses those of several episodes."""
+    for request in requests:
+        if isinstance(request, EpisodeRequest) and request.n > 1:
+            refuse("n", "1 here", request.n, hint)
 
 
 def check_all_submitted(ids: Any, expected: int) -> None:
@@ -54,7 +55,6 @@ class RequestChecks:
         Raises:
             ArgumentError: one of them is refused.
         """
-        check_count(requests)
-        written = self._writer.write(requests)
+        written = self._writer.write(Episodes(requests))
         native.check_requests(self._config.native_handle, written.array)
         return written.policies

@@ -28,7 +28,16 @@ class SchedulerConfig(PolymorphicConfig, NativeConfig):
         Integer(1, 1073741824),
         "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",
     ] = None
+    preempts: Annotated[
+        bool,
+        "A request takes the world of an episode that is played later, which goes on when its turn comes again.",
+    ] = False
     # end
+
+    def _check(self) -> None:
+        if self.preempts and self.type in ("fixed_chunk", "dynamic_chunk", "fair_share"):
+            hint = "use a scheduler that orders requests by what they say"
+            refuse("preempts", "False where requests are played as they come", self.preempts, hint)
 
 
 @registered
@@ -149,7 +158,7 @@ class RolloutConfig(NativeConfig):
     >>> import doorstep
     >>> config = doorstep.RolloutConfig(doorstep.SimulatorConfig(256), devices=("cpu", "cpu"))
     >>> config.scheduler
-    DynamicChunkScheduler(max_chunk=None, begin_fraction=1.0)
+    DynamicChunkScheduler(max_chunk=None, preempts=False, begin_fraction=1.0)
 
     Of the simulator `seed`, `world_offset` and `auto_reset` are not used, and it has no `cameras`. With
     `observations="by_name"` it has the default ones. In `devices` "cpu" may be there more than once.

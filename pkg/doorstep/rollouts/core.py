@@ -23,10 +23,10 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native_rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.answers import Answers
-from doorstep.rollouts.batch import RequestBatch, RequestWriter, with_levels
+from doorstep.rollouts.batch import Episodes, RequestBatch, RequestWriter, with_levels
 from doorstep.rollouts.callers import Callers
 from doorstep.rollouts.changes import TimeLimit
-from doorstep.rollouts.checks import check_count
+from doorstep.rollouts.checks import check_single
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.controllers import make_controller
 from doorstep.rollouts.failures import FailureTexts, describe
@@ -89,17 +89,16 @@ class Core:
         timeout: float | None,
         futures: Sequence[Promise] = (),
     ) -> NDArray[np.uint64]:
-        """The ids of those that found room in time, which are the first ones."""
+        """The ids of the episodes that found room in time, which are the first ones."""
         if not len(requests):
             return np.empty(0, np.uint64)
-        check_count(requests)
         self._check_open([])
         self._warn_of_ends()
-        requests = with_levels(requests, self._levels)
-        submission = self.answers.new_submission(requests, futures)
+        episodes = Episodes(with_levels(requests, self._levels))
+        submission = self.answers.new_submission(episodes, futures)
         try:
             with self._lock:
-                written = self._writer.write(requests)
+                written = self._writer.write(episodes)
                 policies = {number: self._policies[number] for number in written.policies}
                 self._native.renew(policies)
                 if any(map(is_callable, policies.values())):
@@ -108,7 +107,7 @@ class Core:
                 self.answers.open(submission)
             written.array["tag"] = submission.library_tags()
             submission.progress = call = native.SubmitCall(self.handle, written.array)
-            self._run(call, len(requests), timeout)
+            self._run(call, len(episodes), timeout)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
             self.answers.settle()
@@ -148,7 +147,7 @@ class Core:
     def run(self, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests, and cancels them if one fails or Ctrl-C comes."""
         _check_have_no_steps(requests)
-        awaited = [AwaitedResult() for _ in requests]
+        awaited = [AwaitedResult() for request in requests for _ in range(request.n)]
         ids: list[int] = []
         try:
             ids = self.submit(requests, None, awaited).tolist()
@@ -161,6 +160,7 @@ class Core:
     def submit_futures(self, requests: Sequence[EpisodeRequest], timeout: float | None) -> list[Future[EpisodeResult]]:
         """The futures of the requests that found room in time, which are the first ones."""
         _check_have_no_steps(requests)
+        check_single(requests, "a future has one result; run() returns all")
         futures = [_EpisodeFuture(self.handle, self.threads) for _ in requests]
         ids = self.submit(requests, timeout, futures).tolist()
         for future, request_id in zip(futures, ids, strict=False):
@@ -249,6 +249,7 @@ class AwaitedEpisode:
 
     def __init__(self, core: Core, request: EpisodeRequest) -> None:
         core.threads.check_wait(None)
+        check_single([request], "each episode is awaited alone")
         self._core, self._awaited = core, AwaitedResult()
         (self._id,) = core.submit([request], None, [self._awaited]).tolist()
 

@@ -21,7 +21,7 @@ from doorstep.levels.native import check_spawns
 from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.batch import make_batch
-from doorstep.rollouts.checks import as_list, check_all_submitted
+from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, watch_process
 from doorstep.rollouts.request import EpisodeRequest
@@ -149,10 +149,11 @@ class RolloutEngine:
     def submit(
         self, request: EpisodeRequest | Sequence[EpisodeRequest], *, timeout: float | None = None
     ) -> int | list[int]:
-        """Submits a request, or several at once, and returns their ids. Waits while the queue is full.
+        """Submits a request, or several at once, and returns the ids of their episodes: of a sequence with a larger `n`
+        so many for each, in order. Waits while the queue is full.
 
         Args:
-            request: one, or a sequence of them.
+            request: one, with `n` 1, or a sequence of them.
             timeout: seconds to wait for room; None: without limit.
 
         Raises:
@@ -164,8 +165,10 @@ class RolloutEngine:
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
         requests = as_list(request)
+        if isinstance(request, EpisodeRequest):
+            check_single(requests, "submit([request]) returns the ids of all")
         ids: list[int] = self._core.submit(requests, check_timeout(timeout)).tolist()
-        check_all_submitted(ids, len(requests))
+        check_all_submitted(ids, sum(one.n for one in requests))
         return ids[0] if isinstance(request, EpisodeRequest) else ids
 
     def submit_batch(
@@ -185,7 +188,7 @@ class RolloutEngine:
             fields: others of `EpisodeRequest`, for all, but no `seed`.
 
         Returns:
-            uint64 [n], their ids.
+            uint64 [n], the ids of the episodes; with a larger `EpisodeRequest.n` so many for each seed.
 
         Raises:
             ArgumentError, StateError, ClosedError, TimeoutError: as `submit()`.
@@ -194,7 +197,7 @@ class RolloutEngine:
             refuse("seed", "left out: `seeds` has that of each request", fields["seed"])
         batch = make_batch(EpisodeRequest(**fields), seeds, max_steps)
         ids = self._core.submit(batch, check_timeout(timeout))
-        check_all_submitted(ids, len(batch))
+        check_all_submitted(ids, len(batch) * batch.template.n)
         return ids
 
     def cancel(self, request_id: int) -> bool:
@@ -257,7 +260,8 @@ class RolloutEngine:
         return future
 
     def run(self, requests: Iterable[EpisodeRequest]) -> list[EpisodeResult]:
-        """Plays requests and waits for them; the results are in their order. What else was submitted does not matter.
+        """Plays requests and waits for them; the results are in their order, `n` for each. What else was submitted does
+        not matter.
 
         >>> import doorstep
         >>> with doorstep.RolloutEngine(num_worlds=16) as engine:

@@ -36,20 +36,23 @@ def record_episode(
 
 
 def _new_world(request: EpisodeRequest, played: RolloutConfig) -> Simulator:
-    """A world at the beginning of the episode."""
+    """A world at the beginning of what was played."""
     config = played.simulator
+    limit = None if request.state is not None else request.max_steps  # of the level
     sim = Simulator(
         1,
         seed=request.seed,
         num_agents=config.num_agents,
-        episode_length=min(request.max_steps or config.episode_length, config.episode_length),
+        episode_length=min(limit or config.episode_length, config.episode_length),
         auto_reset=False,
         action_check=config.action_check,
         num_threads=1,
         reward=played.reward,
         max_levels=min(config.max_levels, 1),  # hashes are those of worlds that can play levels, or not
     )
-    if request.level is not None:
+    if request.state is not None:
+        sim._resume(0, request.state)
+    elif request.level is not None:
         sim.set_levels([request.level])
         sim._begin(np.array([0]), np.array([request.seed]), request.max_steps or 0)
     return sim

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias, final
 
-from doorstep._arguments import check_integer, is_number, refuse
+from doorstep._arguments import check_bytes, check_integer, is_number, refuse
 from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.generated import GeneratedLevel
@@ -18,6 +18,8 @@ from doorstep.policy.sampling import SamplingParams, check_sampling
 
 Recorded: TypeAlias = Literal["actions", "observations", "log_probs", "values", "states", "stream", "trace"]
 RECORDED: tuple[Recorded, ...] = ("actions", "observations", "log_probs", "values", "states", "stream", "trace")
+
+MOST_AT_ONCE = 2**24  # episodes of one call
 
 _MAX_PRIORITY = 2**62
 _LONGEST_DEADLINE = 1e9  # seconds, three decades, which int64 holds as nanoseconds
@@ -31,21 +33,28 @@ class EpisodeRequest:
 
     The result depends on these fields alone: not on the worlds, threads and replicas of the engine, nor on what else it
     plays. It is the first episode of `Simulator(1, seed=seed)`, or, with a level, of such a simulator that has only
-    this level.
+    this level; or, with a state, the rest of the episode that a simulator was in when it was saved.
 
     >>> import doorstep
     >>> doorstep.EpisodeRequest(seed=7, policy="random", max_steps=50).max_steps
     50
 
     Attributes:
-        seed: of the level's random choices, 0 to 2**32 - 1.
+        seed: of the level's random choices, 0 to 2**32 - 1; with a state, of the policies' alone.
         level: a level to play; None: one of the engine's `levels`, and without these the reference's.
+        state: where the episode goes on, in place of the beginning of a level: a save of one world,
+            `sim.save([world])`, of a simulator with the `num_agents` and `episode_length` of the engine's, and with
+            levels if it has levels; its device, `auto_reset` and observations may be others. Pending resets and actions
+            are no part of it. Policies with a memory begin with an empty one.
+        n: how many episodes to play that differ in the random numbers of their policies only, each with a result, an id
+            and a number of its own, `EpisodeResult.continuation`. The first of them is that of n = 1.
         policy: chooses the actions: what `load_policy()` takes, if it observes "flat"; or a tuple of that, one for each
             agent. Each engine loads an object once while requests have it, and a text once. The scripted policy plans
             on the state of a simulator, which engines do not give: `doorstep.evaluate()` plays it.
         sampling: how each `doorstep.Policy` chooses; None: as its own `sampling` says, which must then be the same for
             all of a tuple. Without a seed there, random numbers follow from that of the episode.
-        max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length.
+        max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length. With a
+            state: steps from there on, and policies see the time that its episode has left.
         priority: for the priority scheduler; larger ones are played earlier.
         deadline: seconds from the submission, at most 1e9, after which the episode is not played, or is ended; None:
             none.
@@ -63,6 +72,8 @@ class EpisodeRequest:
     _: KW_ONLY
     seed: int = 0
     level: AnyLevel | None = None
+    state: bytes | None = field(default=None, repr=False)
+    n: int = 1
     policy: AnyPolicy | tuple[AnyPolicy, ...] = "random"
     sampling: SamplingParams | None = None
     max_steps: int | None = None
@@ -75,6 +86,11 @@ class EpisodeRequest:
         check_integer("seed", self.seed, 0, MAX_SEED)
         if self.level is not None and not isinstance(self.level, (Level, GeneratedLevel)):
             refuse("level", "a doorstep.Level, a GeneratedLevel or None", self.level)
+        if self.state is not None:
+            object.__setattr__(self, "state", check_bytes("state", self.state).tobytes())
+            if self.level is not None:
+                refuse("level", "None where a state is given, which has its own", self.level)
+        check_integer("n", self.n, 1, MOST_AT_ONCE)
         check_sampling(self.sampling)
         for policy in self.policy if isinstance(self.policy, tuple) else (self.policy,):
             if policy is not None:  # which is that of results from files, where it is not known

@@ -14,6 +14,7 @@ from doorstep._native import ACTIONS
 from doorstep._native._generated import EpisodeReason, EpisodeRecord, OutputKind
 from doorstep._native.rollouts import output_data
 from doorstep.config import SimulatorConfig
+from doorstep.errors import StateError
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.recording import Recording
 from doorstep.rollouts.config import RolloutConfig
@@ -32,14 +33,16 @@ class EpisodeResult:
     Attributes:
         id: what `submit()` returned.
         request: the request.
+        continuation: which of the request's `n` episodes this is, from 0.
         reason: why the episode ended: "goal", "time" (its length, or max_steps), "cancelled", "expired" (its deadline
             passed) or "failed" (its policy raised: see `error`; or the engine was closed).
-        returns: float32 [A], the sum of each agent's rewards.
-        length: steps that were played.
+        returns: float32 [A], the sum of each agent's rewards in the episode, with those that it had got before a state
+            from which it went on.
+        length: steps that were played, from the state on if there is one.
         max_y: float32 [A], the largest y of each agent, metres.
         state_hash: of the world at the end, as `Simulator.world_hashes()`; 0 if no step was played.
         actions: int32 [length, A, 4] if the request records "actions" or any of what follows, else None; also None if
-            no step was played.
+            no step was played, or if the episode was interrupted (see `PriorityScheduler`) when it was cancelled.
         observations: float32 [length, A, F], those before each step, if it records "observations", else None.
         rewards: float32 [length, A], likewise.
         last_observations: float32 [A, F], those after the last step, likewise.
@@ -63,6 +66,7 @@ class EpisodeResult:
 
     id: int
     request: EpisodeRequest
+    continuation: int
     reason: Reason
     returns: NDArray[np.float32]
     length: int
@@ -92,7 +96,14 @@ class EpisodeResult:
 
     @property
     def passed_rooms(self) -> NDArray[np.bool_]:
-        """bool [R, A]: whether each agent was beyond the end of each of the level's R rooms at any time."""
+        """bool [R, A]: whether each agent was beyond the end of each of the level's R rooms at any time.
+
+        Raises:
+            StateError: the episode went on from a state, whose level is not known.
+        """
+        if self.request.state is not None:
+            hint = "compare max_y with the level's room_ends"
+            raise StateError("the level of a saved state is not known", argument="passed_rooms", hint=hint)
         level = self.request.level
         ends = np.array(ROOM_ENDS if level is None else level.room_ends)
         return self.max_y > ends[:, None]
@@ -101,8 +112,8 @@ class EpisodeResult:
         """Writes the episode as a recording of one world, and opens it.
 
         The episode is stepped again with its actions, and must come out the same. A recording of an episode without a
-        level has no saved world, and can be replayed by later versions; one with a level begins with a saved world,
-        which only the same version of doorstep can replay.
+        level has no saved world, and can be replayed by later versions; one with a level or a state begins with a saved
+        world, which only the same version of doorstep can replay.
 
         >>> import doorstep, os, tempfile
         >>> config, path = doorstep.SimulatorConfig(8), os.path.join(tempfile.mkdtemp(), "episode.rec")
@@ -131,7 +142,7 @@ class EpisodeStep:
     """A step of an episode whose request records "stream". It pickles as an `EpisodeResult` does.
 
     Attributes:
-        id, request: as in `EpisodeResult`.
+        id, request, continuation: as in `EpisodeResult`.
         step: 1 for the first.
         actions: int32 [A, 4].
         observations: float32 [A, F] before the step, if the request records "observations", else None.
@@ -141,6 +152,7 @@ class EpisodeStep:
 
     id: int
     request: EpisodeRequest
+    continuation: int
     step: int
     actions: NDArray[np.int32]
     observations: NDArray[np.float32] | None
@@ -220,6 +232,7 @@ def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) ->
     return EpisodeResult(
         id=int(output["id"]),
         request=request,
+        continuation=int(output["continuation"]),
         reason=REASONS[int(output["reason"])],
         returns=output["returns"][:agents].copy(),
         length=int(output["length"]),
@@ -240,6 +253,7 @@ def make_unplayed(
     return EpisodeResult(
         id=request_id,
         request=request,
+        continuation=0,
         reason=reason,
         returns=np.zeros(num_agents, np.float32),
         length=0,
@@ -255,7 +269,13 @@ def make_unplayed(
 
 def make_step(output: Any, request: EpisodeRequest, rows: Rows) -> EpisodeStep:
     assert rows.actions is not None
-    return EpisodeStep(id=int(output["id"]), request=request, step=int(output["length"]), **rows.of_step())
+    return EpisodeStep(
+        id=int(output["id"]),
+        request=request,
+        continuation=int(output["continuation"]),
+        step=int(output["length"]),
+        **rows.of_step(),
+    )
 
 
 def record_bits(request: EpisodeRequest) -> int:

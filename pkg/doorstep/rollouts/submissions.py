@@ -9,14 +9,13 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep.rollouts.batch import RequestBatch
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.batch import Episodes
+from doorstep.rollouts.request import MOST_AT_ONCE, EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
 # Requests are found by the tags that the library gives back with their outputs: the number of their submission, and
-# their index in it. So nothing is kept for each of many requests.
-INDEX_BITS = 24
-MOST_AT_ONCE = 1 << INDEX_BITS
+# the index of their episode in it. So nothing is kept for each of many requests.
+INDEX_BITS = MOST_AT_ONCE.bit_length() - 1
 
 
 def number_of(tag: int) -> int:
@@ -90,7 +89,8 @@ class AwaitedResult:
 
 @final
 class Submission:
-    """Requests that were submitted together, and who gets their results: futures, one for each, or none.
+    """Episodes that were submitted together, each a request of the library, and who gets their results: futures, one
+    for each, or none.
 
     Attributes:
         policies: the numbers of their policies.
@@ -103,17 +103,17 @@ class Submission:
     def __init__(
         self,
         number: int,
-        requests: Sequence[EpisodeRequest] | RequestBatch,
+        episodes: Episodes,
         futures: Sequence[Promise],
     ) -> None:
-        self.number, self._requests, self._futures = number, requests, futures
+        self.number, self._episodes, self._futures = number, episodes, futures
         self.policies: frozenset[int] = frozenset()
         self.progress: Progress | None = None
         self.is_over = False
-        self.expected, self.answered = len(requests), 0
+        self.expected, self.answered = len(episodes), 0
 
     def request(self, index: int) -> EpisodeRequest:
-        return self._requests[index]
+        return self._episodes[index]
 
     @property
     def has_futures(self) -> bool:
@@ -125,13 +125,11 @@ class Submission:
     def library_tags(self) -> NDArray[np.uint64]:
         """The tags of its requests for the library."""
         first = self.number << INDEX_BITS
-        return np.arange(first, first + len(self._requests), dtype=np.uint64)
+        return np.arange(first, first + len(self._episodes), dtype=np.uint64)
 
     def tags(self, indices: NDArray[Any]) -> Any:
         """Those that the caller gave the requests."""
-        if isinstance(self._requests, RequestBatch):
-            return self._requests.template.tag
-        return [self._requests[index].tag for index in indices.tolist()]
+        return self._episodes.tags(indices)
 
 
 @final
@@ -150,12 +148,10 @@ class Submissions:
         self._settling: list[Submission] = []  # of which it is not known how many requests were accepted
         self.tally, self.tally_of_futures = Tally(), Tally()
 
-    def make(
-        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Promise]
-    ) -> Submission:
+    def make(self, episodes: Episodes, futures: Sequence[Promise]) -> Submission:
         """A submission that is not open yet. The caller sets its `is_over`, also after an exception, when no further
         request will be accepted."""
-        return Submission(next(self._numbers), requests, futures)
+        return Submission(next(self._numbers), episodes, futures)
 
     def open(self, submission: Submission) -> None:
         """Its outputs may come from now on."""

@@ -10,8 +10,8 @@ from torch import nn
 
 from doorstep._observations import or_default
 from doorstep.policy import SamplingParams
-from doorstep.policy.files import StoredLayer, StoredPolicy, read_stored, write_policy
-from doorstep.policy.torch_modules import LayerSpec, read_layers
+from doorstep.policy.files import StoredPolicy, read_stored, write_policy
+from doorstep.policy.torch_policy import stored_layers
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import make_observation_moments
 
@@ -48,14 +48,9 @@ def export_policy(
 
 def stored_policy(checkpoint: Checkpoint) -> StoredPolicy:
     """The policy of a checkpoint of flat observations, which takes them as the simulator makes them."""
-    layers = [_stored(layer) for layer in read_layers(restored_network(checkpoint).actor_modules())]
+    layers = stored_layers(restored_network(checkpoint).actor_modules())
     about = {"world_steps": checkpoint.world_steps, "config": checkpoint.config.to_dict()}
     return StoredPolicy(layers, SamplingParams(), or_default(checkpoint.config.simulator.observations), about)
-
-
-def _stored(layer: LayerSpec) -> StoredLayer:
-    arrays = {name: tensor.detach().numpy() for name, tensor in layer.tensors.items()}
-    return StoredLayer(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, arrays)
 
 
 def restored_network(checkpoint: Checkpoint) -> ActorCritic:

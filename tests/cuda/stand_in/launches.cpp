@@ -55,15 +55,20 @@ void add_tensors(const doorstep::Simulation& simulation, int64_t num_worlds, int
 #undef STAND_IN_TENSOR
 }
 
-// The levels of given episodes, whose addresses are on the device: they are known when the kernel runs.
-std::vector<Access> given_levels(const Launch& launch, const doorstep::KernelArguments& arguments) {
+// The levels and saved worlds of given episodes, whose addresses are on the device: they are known when the kernel runs.
+std::vector<Access> given_beginnings(const Launch& launch, const doorstep::KernelArguments& arguments) {
+    const int64_t bytes_of_saved = bytes_of_world(doorstep::kind_of_number(launch.kind_of_worlds));
     std::vector<Access> accesses;
-    for (int64_t world = 0; arguments.starts && world < arguments.num_worlds; ++world) {
-        const ds_level* level = arguments.mask[world] ? arguments.starts[world].level : nullptr;
-        if (!level) continue;
-        const uint64_t address = reinterpret_cast<uint64_t>(level);
-        Access access = access_to(launch.kernel + ": a given level", address, sizeof *level, false, launch.device);
+    const auto add = [&](const char* what, const void* given, int64_t bytes) {
+        if (!given) return;
+        const uint64_t address = reinterpret_cast<uint64_t>(given);
+        Access access = access_to(launch.kernel + what, address, bytes, false, launch.device);
         if (access.allocation) accesses.push_back(std::move(access));
+    };
+    for (int64_t world = 0; arguments.starts && world < arguments.num_worlds; ++world) {
+        if (!arguments.mask[world]) continue;
+        add(": a given level", arguments.starts[world].level, sizeof(ds_level));
+        add(": a saved world", arguments.starts[world].saved, bytes_of_saved);
     }
     return accesses;
 }
@@ -92,7 +97,7 @@ int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arg
     accesses.add_given("seed_and_offset", arguments.seed_and_offset, 8, false);
     task->run = [=] {
         const doorstep::DefaultFloatEnvironment device;  // independent of the host's
-        const OpenMemory given(given_levels(launch, arguments));
+        const OpenMemory given(given_beginnings(launch, arguments));
         kernel(arguments, launch.grid, launch.threads, next_thread_order());
     };
     return accesses.code;

@@ -12,6 +12,7 @@ namespace {
 
 class EmulatedCrew {
 public:
+    static constexpr bool kCallsHost = false;
     template <class Value>
     struct PerThread {
         explicit PerThread(const EmulatedCrew&) : values(kActThreads) {}

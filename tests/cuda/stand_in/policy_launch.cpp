@@ -36,13 +36,12 @@ private:
 void add_weights(const doorstep::Network& network, FoundAccesses& accesses) {
     for (int64_t i = 0; i < network.num_layers; ++i) {
         const ds_layer_config& layer = network.layers[i];
-        const bool is_norm = doorstep::is_norm(layer.kind);
         const int64_t element = layer.weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
-        const int64_t outputs = is_norm ? layer.num_inputs : doorstep::num_gates(layer.kind) * layer.num_outputs;
-        accesses.add("weights", layer.weights, element * outputs * (is_norm ? 1 : layer.num_inputs), false);
-        accesses.add("biases", layer.biases, element * outputs, false);
-        accesses.add("hidden_weights", layer.hidden_weights, element * outputs * layer.num_outputs, false);
-        accesses.add("hidden_biases", layer.hidden_biases, element * outputs, false);
+        const doorstep::ArrayCounts counts = doorstep::array_counts(layer);
+        accesses.add("weights", layer.weights, element * counts.weights, false);
+        accesses.add("biases", layer.biases, element * counts.biases, false);
+        accesses.add("hidden_weights", layer.hidden_weights, element * counts.hidden_weights, false);
+        accesses.add("hidden_biases", layer.hidden_biases, element * counts.hidden_biases, false);
     }
 }
 

@@ -89,7 +89,7 @@ def no_parameter(*shape: int) -> nn.Parameter:
 LAST = nn.Linear(8, NUM_LOGITS)
 IS = "a tensor of module is"
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "convolution": (lambda: nn.Sequential(mlp(8), nn.Conv1d(1, 1, 1)), r"module\.1 is a Conv1d; .*: Sequential, H"),
+    "convolution": (lambda: nn.Sequential(mlp(8), nn.Conv3d(1, 1, 1)), r"module\.1 is a Conv3d; .*: Sequential, H"),
     "nested": (lambda: nn.Sequential(nn.Sequential(nn.Softmax(-1)), LAST), r"module\.0\.0 is a Softmax"),
     "list": (lambda: nn.ModuleList([nn.Linear(NUM_INPUTS, 8), nn.PReLU(), LAST]), r"module\[1\] is a PReLU"),
     "flattened rows": (lambda: nn.Sequential(nn.Flatten(0), mlp()), r"module\.0 computes something else than a Fl"),

@@ -177,7 +177,7 @@ def test_configs_say_what_they_are() -> None:
     assert config.scheduler.type == "priority"
     assert config.replica_devices == ("cpu", "cpu")
     assert RolloutConfig(SIMULATOR).replica_devices == (SIMULATOR.device,)
-    assert "PriorityScheduler(max_chunk=3)" in repr(config)
+    assert "PriorityScheduler(max_chunk=3, preempts=False)" in repr(config)
     with RolloutEngine(config) as engine:
         assert engine.config is config
     with RolloutEngine(SIMULATOR) as engine:

@@ -22,6 +22,7 @@ SCHEDULERS = (
     rollouts.DynamicChunkScheduler(),
     rollouts.DynamicChunkScheduler(begin_fraction=0.01),
     rollouts.PriorityScheduler(),
+    rollouts.PriorityScheduler(preempts=True),
     rollouts.EarliestDeadlineScheduler(),
     rollouts.LeastRemainingStepsScheduler(max_chunk=5),
     rollouts.FairShareScheduler(),
@@ -104,7 +105,7 @@ def expected() -> list[doorstep.EpisodeResult]:
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda controller: controller.type)
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda scheduler: scheduler.type)
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda one: one.type + "-preempts" * one.preempts)
 @pytest.mark.parametrize(("num_replicas", "num_worlds", "num_threads"), [(1, 7, 2), (3, 16, 1)])
 def test_results_do_not_depend_on_the_engine(
     scheduler: Any,

@@ -30,7 +30,7 @@ template <class W>
 using BlockWorkspace = Workspace<W, NarrowFloat, ThreadShare::solvers, kSliders<W>>;
 
 template <class W>
-using SharedTile = Tile<W, NarrowFloat, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W>>;
+using SharedTile = Tile<W, NarrowFloat, NarrowFloat, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W>>;
 
 template <class W>
 struct BlockMemory {

@@ -195,17 +195,17 @@ CudaSimulator::~CudaSimulator() {
     if (finished) {
         // The stream that it was created on may no longer exist
         if (scratch_) scratch_->set_stream(order_->stream());
-        if (given_levels_) given_levels_->set_stream(order_->stream());
+        if (given_) given_->set_stream(order_->stream());
     } else {
         if (scratch_) scratch_->abandon();
-        if (given_levels_) given_levels_->abandon();
+        if (given_) given_->abandon();
         if (pinned_) pinned_->abandon();
     }
 }
 
 int64_t CudaSimulator::own_bytes() const {
-    const uint64_t levels = given_level_bytes_.load(std::memory_order_relaxed);
-    return memory()->bytes() + static_cast<int64_t>(scratch_->bytes() + pinned_->bytes() + levels) + mask_.bytes() +
+    const uint64_t given = given_bytes_.load(std::memory_order_relaxed);
+    return memory()->bytes() + static_cast<int64_t>(scratch_->bytes() + pinned_->bytes() + given) + mask_.bytes() +
            static_cast<int64_t>(sizeof(CudaSimulator) + sizeof(CudaMemory) + sizeof(WorkOrder));
 }
 
@@ -294,24 +294,28 @@ ds_status CudaSimulator::upload_starts(const uint8_t* mask, const EpisodeStart* 
     for (int64_t world = 0; world < config_.num_worlds; ++world) {
         if (!mask[world]) continue;
         starts_staging_[world] = starts[world];
-        if (!starts[world].level) continue;
-        if (const ds_status status = upload_level(world, &starts_staging_[world])) return status;
+        EpisodeStart& staged = starts_staging_[world];
+        ds_status status = DS_STATUS_OK;
+        if (staged.saved) status = upload_given(world, &staged.saved, static_cast<int64_t>(model_->world_bytes));
+        else if (staged.level) status = upload_given(world, &staged.level, sizeof(ds_level));
+        if (status) return status;
     }
     const size_t bytes = static_cast<size_t>(config_.num_worlds) * sizeof(EpisodeStart);
     return order_->stream()->copy(reinterpret_cast<uint64_t>(device_starts_),
                                   reinterpret_cast<uint64_t>(starts_staging_), bytes);
 }
 
-// Gives the start the level's address on the device.
-ds_status CudaSimulator::upload_level(int64_t world, EpisodeStart* start) {
-    const uint64_t all = static_cast<uint64_t>(config_.num_worlds) * sizeof(ds_level);
-    if (!given_levels_) given_levels_ = DeviceMemory::create_on(order_->stream(), all);
-    if (!given_levels_) return last_status();
-    given_level_bytes_.store(given_levels_->bytes(), std::memory_order_relaxed);
-    const uint64_t place = given_levels_->address() + static_cast<uint64_t>(world) * sizeof(ds_level);
-    const uint64_t from = reinterpret_cast<uint64_t>(start->level);
-    start->level = reinterpret_cast<const ds_level*>(place);
-    return order_->copy(place, from, sizeof(ds_level), "a copy of a level");
+// Gives the start the address on the device.
+template <class Given>
+ds_status CudaSimulator::upload_given(int64_t world, const Given** given, int64_t bytes) {
+    const uint64_t room = std::max(sizeof(ds_level), model_->world_bytes);
+    if (!given_) given_ = DeviceMemory::create_on(order_->stream(), static_cast<uint64_t>(config_.num_worlds) * room);
+    if (!given_) return last_status();
+    given_bytes_.store(given_->bytes(), std::memory_order_relaxed);
+    const uint64_t place = given_->address() + static_cast<uint64_t>(world) * room;
+    const uint64_t from = reinterpret_cast<uint64_t>(*given);
+    *given = reinterpret_cast<const Given*>(place);
+    return order_->copy(place, from, bytes, "a copy of the beginning of an episode");
 }
 
 ds_status CudaSimulator::refresh(const uint8_t* mask) { return launch_masked(kKernel_refresh, mask); }

@@ -98,7 +98,8 @@ private:
     ds_status launch_masked(KernelId id, const uint8_t* mask);
     ds_status upload_mask(const uint8_t* mask);
     ds_status upload_starts(const uint8_t* mask, const EpisodeStart* starts);
-    ds_status upload_level(int64_t world, EpisodeStart* start);
+    template <class Given>
+    ds_status upload_given(int64_t world, const Given** given, int64_t bytes);
     WorldStaging stage(int first_part, int end_part);
     using Simulator::visit_blocks;
     ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;
@@ -114,8 +115,8 @@ private:
     Ref<DeviceMemory> scratch_;  // the kernels' workspace, flight table, mask and starts
     uint8_t* device_mask_ = nullptr;
     EpisodeStart* device_starts_ = nullptr;
-    Ref<DeviceMemory> given_levels_;  // one per world, of the episodes of begin(); null before the first
-    std::atomic<uint64_t> given_level_bytes_{0};  // read without the turn
+    Ref<DeviceMemory> given_;  // a level or a saved world per world, of begin(); null before the first
+    std::atomic<uint64_t> given_bytes_{0};  // read without the turn
     Ref<PinnedMemory> pinned_;   // contains the following
     uint32_t* trouble_ = nullptr;
     uint8_t* mask_staging_ = nullptr;

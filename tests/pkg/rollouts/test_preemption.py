@@ -1,0 +1,126 @@
+"""Episodes that give their worlds to earlier ones, and go on where they were."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.pkg.rollouts.playing import assert_equal_results, results_of, steps_of, walk
+
+import doorstep
+from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.policy import SamplingParams
+from doorstep.rollouts import (
+    DynamicChunkScheduler,
+    EarliestDeadlineScheduler,
+    FairShareScheduler,
+    FixedChunkScheduler,
+    PriorityScheduler,
+    RoundRobinController,
+)
+
+
+def config_of(scheduler: Any, num_worlds: int, **fields: Any) -> RolloutConfig:
+    return RolloutConfig(SimulatorConfig(num_worlds, num_threads=1), scheduler=scheduler, **fields)
+
+
+def make_steps(engine: RolloutEngine, steps: int) -> None:
+    before = steps_of(engine)
+    while steps_of(engine) < before + steps:
+        time.sleep(0.0005)
+
+
+def test_a_request_of_higher_priority_takes_the_world_of_a_lower_one() -> None:
+    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 256)) as engine:
+        engine.submit_batch(range(256))
+        make_steps(engine, 1)
+        urgent = engine.submit(EpisodeRequest(priority=1, max_steps=5))
+        results = list(engine)
+    assert results[0].id == urgent
+    assert results[-1].request.seed == 255  # that came last
+    assert [result.length for result in results] == [5] + [200] * 256
+
+
+def recurrent() -> Any:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(1)
+    return doorstep.load_policy([torch.nn.GRU(94, 8), torch.nn.Linear(8, 19)])
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        config_of(PriorityScheduler(preempts=True), 2),
+        config_of(PriorityScheduler(preempts=True, max_chunk=1), 3),
+        config_of(PriorityScheduler(preempts=True), 1, devices=("cpu", "cpu")),
+        config_of(
+            PriorityScheduler(preempts=True), 1, devices=("cpu", "cpu"), controller=RoundRobinController(depth=9)
+        ),
+        config_of(EarliestDeadlineScheduler(preempts=True), 2),
+    ],
+)
+def test_interrupted_episodes_have_the_results_of_others(config: RolloutConfig) -> None:
+    policies = ("random", recurrent(), ("idle", walk), "idle")
+    state = doorstep.Simulator(1, seed=4, num_threads=1).save()
+    requests = [
+        EpisodeRequest(
+            seed=index,
+            state=None if index % 3 else state,
+            policy=policies[index % 4],
+            sampling=SamplingParams(temperature=0.5),
+            max_steps=100 + index % 10,
+            priority=index,
+            deadline=1000.0 - index,
+            record="observations" if index % 2 else (),
+        )
+        for index in range(40)
+    ]
+    with RolloutEngine(SimulatorConfig(40, num_threads=1)) as engine:
+        expected = results_of(engine, requests)
+    with RolloutEngine(config) as engine:
+        ids = [one for request in requests for one in engine.submit([request])]  # each is the most urgent one
+        results = {result.id: result for result in engine}
+    assert list(results) != ids
+    for result, other in zip([results[one] for one in ids], expected, strict=True):
+        assert_equal_results([result], [other])
+        for name in ("actions", "observations", "rewards", "last_observations"):
+            assert np.array_equal(getattr(result, name), getattr(other, name))
+
+
+def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was() -> None:
+    low = [EpisodeRequest(seed=seed, record=("stream", "actions") if seed < 8 else ()) for seed in range(256)]
+    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 256)) as engine:
+        ids = engine.submit(low)
+        make_steps(engine, 20)
+        others = engine.submit_batch(range(1000), priority=1)
+        make_steps(engine, 20)
+        for one in [*ids, *others.tolist()]:
+            engine.cancel(one)
+        outputs = []
+        while some := engine.get_outputs():
+            outputs += some
+    results = [one for one in outputs if isinstance(one, EpisodeResult) and one.id in ids[:8]]
+    for result in results:
+        steps = [one.step for one in outputs if not isinstance(one, EpisodeResult) and one.id == result.id]
+        assert (result.reason, result.actions) == ("cancelled", None)
+        assert 20 <= result.length < 200
+        assert result.state_hash != 0
+        assert steps == list(range(1, result.length + 1))
+    assert len(results) == 8
+
+
+def test_a_closed_engine_answers_interrupted_episodes() -> None:
+    engine = RolloutEngine(config_of(PriorityScheduler(preempts=True), 40), on_error="return")
+    engine.submit_batch(range(20), n=5)
+    make_steps(engine, 1)
+    engine.submit_batch(range(2000), priority=1)
+    engine.close()
+    assert len(list(engine)) == 2100
+
+
+@pytest.mark.parametrize("scheduler", [FixedChunkScheduler, DynamicChunkScheduler, FairShareScheduler])
+def test_schedulers_without_an_order_refuse_to_preempt(scheduler: Any) -> None:
+    with pytest.raises(doorstep.ArgumentError, match="preempts is True"):
+        scheduler(preempts=True)
