@@ -141,8 +141,8 @@
     X(ds_status, engine_submit, (ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t \
       timeout_ns, uint64_t* ids, uint64_t* accepted)) \
     X(ds_status, engine_cancel, (ds_engine engine, uint64_t request_id, int32_t* found)) \
-    X(ds_status, engine_take, (ds_engine engine, uint64_t most, int64_t timeout_ns, ds_episode_output* outputs, \
-      uint64_t* taken)) \
+    X(ds_status, engine_take, (ds_engine engine, int32_t reader, uint64_t most, int64_t timeout_ns, ds_episode_output* \
+      outputs, uint64_t* taken)) \
     X(ds_status, engine_drain, (ds_engine engine, int64_t timeout_ns)) \
     X(ds_status, engine_take_rows, (ds_engine engine, int64_t timeout_ns, ds_rows* rows)) \
     X(ds_status, engine_return_rows, (ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause)) \

@@ -53,6 +53,7 @@ struct EngineOptions {
     int64_t max_levels = 0, num_policies = 4;
     int32_t preempts = 0;
     ds_metrics metrics = 0;
+    int64_t output_capacity = 0, output_bytes = 0;  // 0: the default
 };
 
 inline ds_config make_rollout_config(const EngineOptions& options) {
@@ -72,6 +73,8 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     rules.controller = parts[2];
     rules.metrics = parts[3];
     rules.max_policies = options.num_policies;
+    if (options.output_capacity) rules.output_capacity = options.output_capacity;
+    if (options.output_bytes) rules.output_bytes = options.output_bytes;
     rules.num_devices = static_cast<int32_t>(options.num_replicas);
     for (int32_t i = 0; i < rules.num_devices; ++i) rules.devices[i].kind = DS_DEVICE_CPU;
     ds_config config;
@@ -124,7 +127,7 @@ struct PlayingEngine {
         std::vector<ds_episode_output> all;
         ds_episode_output some[50];
         uint64_t taken;
-        while (ds_engine_take(handle, 50, 0, some, &taken) == DS_STATUS_OK) {
+        while (ds_engine_take(handle, 0, 50, 0, some, &taken) == DS_STATUS_OK) {
             all.insert(all.end(), some, some + taken);
         }
         return all;

@@ -16,6 +16,7 @@ using namespace doorstep;
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
+constexpr OutputLimits kManyOutputs = {1 << 20, 1 << 20};
 
 QueueRules rules(int32_t scheduler, int64_t capacity, bool requests_choose) {
     QueueRules rules = {};
@@ -38,6 +39,17 @@ struct Queue {
     Queue(const Queue& source, int64_t capacity)
         : queue(Ref<RequestQueue>::adopt(new RequestQueue(source.queue, capacity))) {}
     RequestQueue* operator->() const { return queue.get(); }
+    void answer(const PlayedRequest& played) const {
+        queue->begin_answers(&played, 1);
+        queue->finish(&played, 1);
+    }
+    void answer_over(Request* first) const {
+        for (Request* over = first; over; over = over->next) {
+            const PlayedRequest played = {over, 0};
+            queue->begin_answers(&played, 1);
+        }
+        queue->finish_over(first);
+    }
     RequestQueue& operator*() const { return *queue; }
 
     uint64_t submit(const ds_episode_request& request) const {
@@ -57,7 +69,7 @@ struct Queue {
                 Request* next = to_play->next;
                 tags.push_back(to_play->asked.tag);
                 const PlayedRequest played = {to_play, to_play->asked.max_steps};
-                queue->finish(&played, 1);
+                answer(played);
                 to_play = next;
             }
         }
@@ -76,7 +88,7 @@ struct Queue {
         for (Request* request = over; request; request = request->next) {
             ended.push_back({request->asked.tag, request->reason});
         }
-        queue->finish_over(over);
+        answer_over(over);
         return ended;
     }
 };
@@ -173,7 +185,7 @@ void orders_hold_while_requests_come_and_go() {
                     model.insert(waiting);
                 } else {
                     const PlayedRequest played = {taken, 1};
-                    queue->finish(&played, 1);
+                    queue.answer(played);
                 }
                 break;
             }
@@ -206,7 +218,7 @@ void shares_are_fair_by_steps() {
         steps[taken->asked.policies[0]] += taken->asked.max_steps;
         CHECK(i == 0 || std::abs(steps[1] - steps[2]) <= 30);
         const PlayedRequest played = {taken, taken->asked.max_steps};
-        queue->finish(&played, 1);
+        queue.answer(played);
     }
     // A policy that comes now gets no more than its share from now on
     for (uint64_t i = 0; i < 100; ++i) {
@@ -253,7 +265,7 @@ void shares_count_what_was_played() {
     queue.take_over();
     const PlayedRequest played = {take_one(queue), 1};  // of policy 1: 1 step instead of 100
     CHECK_EQUAL(played.request->asked.policies[0], 1);
-    queue->finish(&played, 1);
+    queue.answer(played);
     CHECK_EQUAL(take_one(queue)->asked.policies[0], 2);
     CHECK_EQUAL(take_one(queue)->asked.policies[0], 1);
     CHECK_EQUAL(take_one(queue)->asked.policies[0], 2);
@@ -376,7 +388,7 @@ void expired_requests_are_never_played() {
             CHECK(request->asked.tag % 2 == 1 && request->reason == DS_EPISODE_EXPIRED);
         }
         CHECK_EQUAL(num_over, 50);
-        queue->finish_over(over);
+        queue.answer_over(over);
         for (Request* request = to_play; request; request = request->next) CHECK(request->asked.tag % 2 == 0);
     }
 }
@@ -400,7 +412,7 @@ void deadlines_cost_nothing_while_they_are_not_reached() {
             int32_t expired = 0;
             for (Request* one = over; one; one = one->next) ++expired;
             CHECK_EQUAL(expired, 10);
-            queue->finish_over(over);
+            queue.answer_over(over);
         }
         CHECK(monotonic_ns() - submitted < 2 * (submitted - start));
         CHECK_EQUAL(queue.info().waiting, count - 10 * looks);
@@ -409,13 +421,13 @@ void deadlines_cost_nothing_while_they_are_not_reached() {
 
 void a_request_that_is_answered_cannot_be_cancelled() {
     const Queue queue(DS_SCHEDULER_FIXED_CHUNK);
-    OutputQueue outputs;
+    OutputQueue outputs(kManyOutputs);
     const uint64_t id = queue.submit(request(0));
-    CHECK(outputs.reserve(1));
     const PlayedRequest played = {take_one(queue), 10};
     queue->begin_answers(&played, 1);
     CHECK(!queue->cancel(id));
     Output output = make_output(*played.request, DS_OUTPUT_RESULT, 2);
+    CHECK(outputs.reserve(output) == Room::kSome);
     outputs.push_reserved(&output, 1);
     CHECK(!queue->cancel(id));  // the result may have been taken
     queue->finish(&played, 1);
@@ -459,7 +471,7 @@ void draining_waits_for_all_results() {
         Request* taken = take_one(queue);
         usleep(10'000);
         const PlayedRequest played = {taken, 1};
-        queue->finish(&played, 1);
+        queue.answer(played);
     });
     CHECK_EQUAL(queue->drain(-1), DS_STATUS_OK);
     player.join();
@@ -558,26 +570,134 @@ ds_status receive(void* context, const Output& output) {
 }
 
 void outputs_come_in_order() {
-    OutputQueue queue;
+    OutputQueue queue(kManyOutputs);
     Received received;
-    CHECK_EQUAL(queue.take(10, 0, receive, &received), DS_STATUS_PENDING);
+    CHECK_EQUAL(queue.take(0, 10, 0, receive, &received), DS_STATUS_PENDING);
     uint64_t next = 0;
     Draws draw(3);
     while (next < 10'000) {
         Output outputs[100];
         const int64_t count = draw.integer(0, 100);
-        for (int64_t i = 0; i < count; ++i) outputs[i].told.id = next++;
-        CHECK(queue.push(outputs, count));
-        if (queue.size() > 0) CHECK_EQUAL(queue.take(draw.integer(1, 90), 0, receive, &received), DS_STATUS_OK);
+        for (int64_t i = 0; i < count; ++i) {
+            outputs[i] = {};
+            outputs[i].told.id = ++next;
+            CHECK(queue.reserve(outputs[i]) == Room::kSome);
+        }
+        queue.push_reserved(outputs, count);
+        if (queue.size(0) > 0) CHECK_EQUAL(queue.take(0, draw.integer(1, 90), 0, receive, &received), DS_STATUS_OK);
     }
     received.most = received.ids.size() + 1;
-    CHECK_EQUAL(queue.take(1000, 0, receive, &received), DS_STATUS_OUT_OF_MEMORY);  // one that fails stays
+    CHECK_EQUAL(queue.take(0, 1000, 0, receive, &received), DS_STATUS_OUT_OF_MEMORY);  // one that fails stays
     received.most = SIZE_MAX;
     queue.close();
-    while (queue.size() > 0) CHECK_EQUAL(queue.take(1000, -1, receive, &received), DS_STATUS_OK);
-    CHECK_EQUAL(queue.take(1, -1, receive, &received), DS_STATUS_CLOSED);
+    while (queue.size(0) > 0) CHECK_EQUAL(queue.take(0, 1000, -1, receive, &received), DS_STATUS_OK);
+    CHECK_EQUAL(queue.take(0, 1, -1, receive, &received), DS_STATUS_CLOSED);
     CHECK_EQUAL(received.ids.size(), next);
-    for (uint64_t i = 0; i < next; ++i) CHECK_EQUAL(received.ids[i], i);
+    for (uint64_t i = 0; i < next; ++i) CHECK_EQUAL(received.ids[i], i + 1);
+}
+
+Output output_of(int32_t reader, uint64_t data_bytes) {
+    Output output = {};
+    output.reader = reader;
+    output.told.id = 1;
+    output.told.data_bytes = data_bytes;
+    return output;
+}
+
+bool push(OutputQueue& queue, int32_t reader, int64_t bytes) {
+    Output output = output_of(reader, static_cast<uint64_t>(bytes));
+    if (queue.reserve(output) != Room::kSome) return false;
+    queue.push_reserved(&output, 1);
+    return true;
+}
+
+void take_some(OutputQueue& queue, int32_t reader, int64_t most) {
+    Received received;
+    CHECK_EQUAL(queue.take(reader, most, 0, receive, &received), DS_STATUS_OK);
+    CHECK_EQUAL(received.ids.size(), static_cast<size_t>(most));
+}
+
+void each_reader_has_limits_of_its_own() {
+    const struct {
+        OutputLimits limits;
+        int64_t bytes, room;  // outputs of so many bytes, for which there is room
+    } cases[] = {
+        {{3, 1000}, 0, 3}, {{3, 1000}, 100, 3}, {{30, 1000}, 100, 10}, {{30, 1000}, 300, 3}, {{30, 1000}, 600, 1},
+        {{30, 1000}, 1001, 1},  // one that is too large waits alone
+    };
+    for (const auto& one : cases) {
+        OutputQueue queue(one.limits);
+        for (int32_t reader = 0; reader < DS_NUM_READERS; ++reader) {
+            for (int64_t i = 0; i < one.room; ++i) CHECK(push(queue, reader, one.bytes));
+            CHECK(!queue.is_full(reader));  // nothing waits for room
+            CHECK(!push(queue, reader, one.bytes));
+            CHECK(queue.is_full(reader));
+        }
+        take_some(queue, 1, 1);
+        CHECK(!queue.is_full(1) && queue.is_full(0));
+        CHECK(push(queue, 1, one.bytes) && !push(queue, 1, one.bytes) && !push(queue, 0, one.bytes));
+        queue.lift_limits();
+        CHECK(!queue.is_full(0));
+        for (int64_t i = 0; i < 2 * one.room; ++i) CHECK(push(queue, 0, one.bytes));
+        CHECK_EQUAL(queue.size(0), 3 * one.room);
+    }
+}
+
+// Also if their outputs are not pushed yet.
+void reserved_room_counts() {
+    OutputQueue queue({2, 1000});
+    Output outputs[2] = {output_of(0, 400), output_of(0, 400)};
+    for (Output& output : outputs) CHECK(queue.reserve(output) == Room::kSome);
+    CHECK(!push(queue, 0, 0));
+    queue.push_reserved(outputs, 2);
+    CHECK(!push(queue, 0, 0));
+    take_some(queue, 0, 2);
+    CHECK(push(queue, 0, 1000));
+}
+
+// Two writers and a reader, who wait for each other: each output is read once, and the limit holds.
+void writers_wait_for_room() {
+    constexpr int64_t kEach = 5000;
+    OutputQueue queue({7, 100});
+    std::vector<std::thread> writers;
+    for (int w = 0; w < 2; ++w) {
+        writers.emplace_back([&] {
+            for (int64_t i = 0; i < kEach;) {
+                const uint32_t before = queue.room().now();
+                if (push(queue, 0, 20)) ++i;
+                else queue.room().wait(before, -1);
+            }
+        });
+    }
+    Received received;
+    while (received.ids.size() < 2 * kEach) {
+        CHECK(queue.size(0) <= 5);
+        CHECK_EQUAL(queue.take(0, 3, -1, receive, &received), DS_STATUS_OK);
+    }
+    for (std::thread& writer : writers) writer.join();
+    CHECK_EQUAL(queue.size(0), 0);
+}
+
+// Requests that are over find no room for their results: they stay where they are.
+void requests_that_are_over_wait_for_room() {
+    const Queue queue(DS_SCHEDULER_FIXED_CHUNK);
+    OutputQueue outputs({3, 1});
+    for (uint64_t tag = 0; tag < 8; ++tag) queue->cancel(queue.submit(request(tag)));
+    std::vector<int> answers(8);
+    struct Counted {
+        static ds_status count(void* context, const Output& output) {
+            ++(*static_cast<std::vector<int>*>(context))[output.told.tag];
+            return DS_STATUS_OK;
+        }
+    };
+    for (const ds_status expected : {DS_STATUS_PENDING, DS_STATUS_PENDING, DS_STATUS_OK}) {
+        Request *to_play, *over;
+        queue->take(1, monotonic_ns(), &to_play, &over);
+        CHECK_EQUAL(answer_over(*queue, outputs, over), expected);
+        CHECK_EQUAL(outputs.take(0, 10, 0, Counted::count, &answers), DS_STATUS_OK);
+    }
+    for (const int count : answers) CHECK_EQUAL(count, 1);
+    CHECK_EQUAL(queue->drain(0), DS_STATUS_OK);
 }
 
 // ---- Threads
@@ -588,7 +708,7 @@ void every_request_is_answered_once() {
     constexpr uint64_t kEach = 4000;
     const Queue source(DS_SCHEDULER_PRIORITY, 64);
     const Queue targets[2] = {{source, 16}, {source, 16}};
-    OutputQueue outputs;
+    OutputQueue outputs(kManyOutputs);
     std::atomic<uint64_t> latest{0};
     std::atomic<bool> stop{false};
 
@@ -635,9 +755,10 @@ void every_request_is_answered_once() {
                         queue->take_back(to_play);
                     } else {
                         Output output = make_output(*to_play, DS_OUTPUT_RESULT, 2);
-                        CHECK(outputs.push(&output, 1));
+                        CHECK(outputs.reserve(output) == Room::kSome);
+                        outputs.push_reserved(&output, 1);
                         const PlayedRequest played = {to_play, 3};
-                        queue->finish(&played, 1);
+                        queue.answer(played);
                     }
                     to_play = next;
                 }
@@ -656,7 +777,7 @@ void every_request_is_answered_once() {
             return DS_STATUS_OK;
         }
     };
-    while (outputs.size() > 0) CHECK_EQUAL(outputs.take(1000, 0, Counted::count, &answers), DS_STATUS_OK);
+    while (outputs.size(0) > 0) CHECK_EQUAL(outputs.take(0, 1000, 0, Counted::count, &answers), DS_STATUS_OK);
     for (const int count : answers) CHECK_EQUAL(count, 1);
 }
 
@@ -666,7 +787,7 @@ void nothing_is_lost_when_queues_close() {
     for (int round = 0; round < 50; ++round) {
         const Queue source(DS_SCHEDULER_FIXED_CHUNK), target(source, 10);
         std::atomic<bool> stop{false};
-        OutputQueue outputs;
+        OutputQueue outputs(kManyOutputs);
         std::atomic<uint64_t> accepted_in_all{0};
         std::thread producer([&] {
             for (;;) {
@@ -697,7 +818,7 @@ void nothing_is_lost_when_queues_close() {
         producer.join();
         player.join();
         CHECK_EQUAL(answer_all(*source, outputs, DS_EPISODE_FAILED, 7), DS_STATUS_OK);
-        CHECK_EQUAL(outputs.size(), accepted_in_all.load());
+        CHECK_EQUAL(outputs.size(0), accepted_in_all.load());
         CHECK_EQUAL(source->drain(0), DS_STATUS_OK);
     }
 }
@@ -727,6 +848,10 @@ int main() {
     RUN(closed_branches_give_back);
     RUN(submission_waits_for_room_in_branches);
     RUN(outputs_come_in_order);
+    RUN(each_reader_has_limits_of_its_own);
+    RUN(reserved_room_counts);
+    RUN(writers_wait_for_room);
+    RUN(requests_that_are_over_wait_for_room);
     RUN(every_request_is_answered_once);
     RUN(nothing_is_lost_when_queues_close);
     CHECK_EQUAL(live_counts.rollouts.load(), 0);

@@ -472,11 +472,11 @@ void native_policies_act() {
     const auto outputs = engine.play(asked);
     for (const ds_episode_output& told : outputs) {
         const ds_episode_request& request = asked[told.tag];
-        const int64_t row_bytes = 2 * (16 + 94 * 4 + 4);
-        CHECK_EQUAL(told.data_bytes, told.length * row_bytes + 2 * 94 * 4);
+        CHECK_EQUAL(told.data_bytes, told.length * 2 * (16 + 94 * 4 + 4) + 2 * 94 * 4);
+        const int32_t* actions_played = static_cast<const int32_t*>(told.data_start);  // [T, 2, 4]
+        const float* observations = reinterpret_cast<const float*>(actions_played + told.length * 8);  // [T + 1, 2, 94]
         const RandomKey key = base_key(static_cast<uint32_t>(request.sampling_seed));
         for (uint32_t step = 0; step < static_cast<uint32_t>(told.length); ++step) {
-            const char* row = static_cast<const char*>(told.data_start) + step * row_bytes;
             ds_sampling sampling[2];
             ds_sampling_key keys[2];
             for (uint32_t agent = 0; agent < 2; ++agent) {
@@ -487,13 +487,13 @@ void native_policies_act() {
             ds_policy_call call = {};
             call.struct_size = sizeof call;
             call.num_rows = 2;
-            call.observations = reinterpret_cast<const float*>(row + 32);
+            call.observations = observations + step * 2 * 94;
             call.observation_stride = 94;
             call.sampling = sampling;
             call.keys = keys;
             call.actions = actions;
             CHECK_EQUAL(ds_policy_act(policy, &call), DS_STATUS_OK);
-            CHECK(memcmp(actions, row, sizeof actions) == 0);
+            CHECK(memcmp(actions, actions_played + step * 8, sizeof actions) == 0);
         }
     }
     release_data(outputs);
@@ -708,7 +708,7 @@ void a_closed_engine_answers_everything() {
         }
         ds_episode_output output;
         uint64_t taken, id;
-        CHECK_EQUAL(ds_engine_take(engine.handle, 1, -1, &output, &taken), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_engine_take(engine.handle, 0, 1, -1, &output, &taken), DS_STATUS_CLOSED);
         CHECK_EQUAL(ds_engine_submit(engine.handle, asked.data(), 1, -1, &id, &taken), DS_STATUS_CLOSED);
         if (!is_asked) continue;
         CHECK(rows.observations[0] == rows.observations[0]);  // they are there still
@@ -754,6 +754,90 @@ void an_engine_ends_with_its_last_replica() {
     CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, -1, &id, &accepted), DS_STATUS_CLOSED);
 }
 
+// ---- Outputs without room
+
+void wait_until_full(const PlayingEngine& engine) {
+    while (engine.info().full_readers == 0) usleep(100);
+}
+
+// Outputs that are taken a few at a time, until all requests have a result.
+std::vector<ds_episode_output> take_slowly(const PlayingEngine& engine, size_t requests) {
+    std::vector<ds_episode_output> all;
+    for (size_t results = 0; results < requests;) {
+        ds_episode_output some[3];
+        uint64_t taken;
+        CHECK_EQUAL(ds_engine_take(engine.handle, 0, 3, -1, some, &taken), DS_STATUS_OK);
+        for (uint64_t i = 0; i < taken; ++i) {
+            results += some[i].kind == DS_OUTPUT_RESULT;
+            if (some[i].data) CHECK_EQUAL(ds_memory_release(some[i].data), DS_STATUS_OK);
+            all.push_back(some[i]);
+        }
+    }
+    return all;
+}
+
+void outputs_without_room_wait() {
+    const auto asked = some_requests(100, DS_RECORD_ACTIONS | DS_RECORD_STREAM);
+    const PlayingEngine unlimited({.num_worlds = 7});
+    const auto expected = by_tag(unlimited.play(asked));
+    for (const ds_episode_output& output : unlimited.take_all()) ds_memory_release(output.data);
+    const EngineOptions cases[] = {
+        {.num_worlds = 7, .num_replicas = 2, .output_capacity = 1},
+        {.num_worlds = 7, .num_replicas = 2, .output_capacity = 20},
+        {.num_worlds = 7, .output_bytes = 1},
+        {.num_worlds = 7, .num_replicas = 2, .output_bytes = 400},
+    };
+    for (const EngineOptions& options : cases) {
+        const PlayingEngine engine(options);
+        engine.submit(asked);
+        wait_until_full(engine);
+        CHECK(options.output_capacity == 0 || engine.info().outputs[0] <= options.output_capacity);
+        const int64_t steps = engine.replica(0).steps;
+        usleep(5000);
+        CHECK_EQUAL(engine.replica(0).steps, steps);
+        std::map<uint64_t, int> streamed;
+        const auto outputs = take_slowly(engine, asked.size());
+        for (const ds_episode_output& told : outputs) {
+            if (told.kind == DS_OUTPUT_STEP) CHECK_EQUAL(told.length, ++streamed[told.tag]);
+        }
+        for (const auto& [tag, told] : by_tag(outputs)) {
+            CHECK_EQUAL(told.state_hash, expected.at(tag).state_hash);
+            CHECK_EQUAL(told.length, streamed[tag]);
+        }
+        CHECK_EQUAL(engine.info().full_readers, 0);
+    }
+}
+
+void requests_are_cancelled_while_outputs_wait() {
+    const PlayingEngine engine({.num_worlds = 7, .output_capacity = 2});
+    const auto ids = engine.submit(some_requests(100));
+    wait_until_full(engine);
+    for (const uint64_t id : ids) {
+        int32_t found;
+        CHECK_EQUAL(ds_engine_cancel(engine.handle, id, &found), DS_STATUS_OK);
+    }
+    int cancelled = 0;
+    for (const auto& [tag, told] : by_tag(take_slowly(engine, 100))) cancelled += told.reason == DS_EPISODE_CANCELLED;
+    CHECK(cancelled >= 100 - 7 - 2);
+}
+
+// What its replica had is answered, by itself or another one.
+void engines_end_while_outputs_wait() {
+    for (const bool is_one_ended : {false, true}) {
+        const PlayingEngine engine({.num_worlds = 7, .num_replicas = 2, .output_capacity = 3});
+        engine.submit(some_requests(100));
+        wait_until_full(engine);
+        if (is_one_ended) {
+            CHECK_EQUAL(ds_engine_end_replica(engine.handle, 0), DS_STATUS_OK);
+            for (const auto& [tag, told] : by_tag(take_slowly(engine, 100))) CHECK_EQUAL(told.reason, DS_EPISODE_TIME);
+        } else {
+            engine.end();
+            CHECK_EQUAL(engine.info().unanswered, 0);
+            CHECK_EQUAL(by_tag(engine.take_all()).size(), 100);
+        }
+    }
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need terabytes of address space
 // Leaves this process so much more address space, bytes.
 void limit_memory(uint64_t bytes) {
@@ -786,10 +870,10 @@ void a_replica_that_fails_says_why() {
         CHECK_EQUAL(ds_engine_get_replica(engine.handle, 0, &info), DS_STATUS_OUT_OF_MEMORY);
         CHECK(last_message_has("rows that await actions"));
         CHECK_EQUAL(engine.info().unanswered, 0);
-        CHECK_EQUAL(engine.info().outputs, 4000);
+        CHECK_EQUAL(engine.info().outputs[0], 4000);
         ds_episode_output told;
         uint64_t taken;
-        CHECK_EQUAL(ds_engine_take(engine.handle, 1, 0, &told, &taken), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_take(engine.handle, 0, 1, 0, &told, &taken), DS_STATUS_OK);
         CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
         return 0;
     });
@@ -986,6 +1070,9 @@ int main() {
     RUN(a_closed_engine_answers_everything);
     RUN(other_replicas_play_what_an_ended_one_had);
     RUN(an_engine_ends_with_its_last_replica);
+    RUN(outputs_without_room_wait);
+    RUN(requests_are_cancelled_while_outputs_wait);
+    RUN(engines_end_while_outputs_wait);
     RUN(a_replica_that_fails_says_why);
     RUN(threads_may_end_engines_at_any_moment);
     RUN(forked_children_have_copies);

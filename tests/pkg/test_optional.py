@@ -28,7 +28,6 @@ PLACES = {
     "import doorstep.torch": "torch",
     "import doorstep.jax": "jax",
     "doorstep.rollouts.TrajectoryDataset": "torch",
-    "doorstep.rollouts.pad_trajectories": "torch",
     "doorstep.policy.Branch": "torch",
     "doorstep.policy.Heads": "torch",
     "doorstep.Simulator(1).rewards.to_torch()": "torch",

@@ -72,7 +72,7 @@ def test_trajectories_have_what_requests_record_of_acting(engine: doorstep.Rollo
     batch = pad_trajectories(list(TrajectoryDataset(engine, requests)))
     assert "values" not in batch
     assert batch["versions"].dtype == torch.int32
-    expected = torch.where(batch["mask"], -np.log(320), 0.0)[..., None].expand(3, 5, 2)
+    expected = torch.where(batch["mask"], -np.log(320), 0.0)[..., None].expand(5, 3, 2)
     torch.testing.assert_close(batch["log_probs"].double(), expected.double(), rtol=0, atol=1e-6)
 
 
@@ -81,8 +81,11 @@ def test_a_loader_makes_padded_batches(engine: doorstep.RolloutEngine) -> None:
     alone = list(dataset)
     batches = list(DataLoader(dataset, batch_size=5, collate_fn=pad_trajectories))
     assert [len(batch["seed"]) for batch in batches] == [5, 5, 2]
+    timed = ("observations", "actions", "rewards", "mask")
     rows = [
-        {name: value[row] for name, value in batch.items()} for batch in batches for row in range(len(batch["seed"]))
+        {name: value[:, row] if name in timed else value[row] for name, value in batch.items()}
+        for batch in batches
+        for row in range(len(batch["seed"]))
     ]
     for trajectory, row, length in zip(alone, rows, LENGTHS, strict=True):
         assert int(row["lengths"]) == length == int(row["mask"].sum())

@@ -43,6 +43,8 @@ class Round:
             scheduler=draw.choice(SCHEDULERS),
             controller=draw.choice(CONTROLLERS),
             queue_capacity=draw.choice((SMALLEST_QUEUE, 50, 1000)),
+            output_capacity=draw.choice((3, 1000)),
+            output_bytes=draw.choice((10_000, 10_000_000)),
         )  # fmt: skip
         self.end = ENDS[number % len(ENDS)]
         self.seconds = draw.uniform(0.1, most_seconds)

@@ -40,7 +40,8 @@ class Users:
         self._recent: list[int] = []  # ids, some of which are cancelled
         draw = random.Random(seed)
         behaviours: list[Callable[[random.Random], None]] = [
-            *(self._submit_lists, self._submit_batches, self._submit_one_by_one, self._cancel, self._take),
+            self._take,  # before requests are submitted, which wait for a thread that reads
+            *(self._submit_lists, self._submit_batches, self._submit_one_by_one, self._cancel),
             *((self._make_futures, self._run_tasks) if futures else (self._take_records,)),
         ]
         self._threads = [

@@ -447,6 +447,7 @@ enum {
     DS_MAX_POLICIES = 1024,           /* of an engine */
     DS_MAX_REPLICAS = 256,
     DS_MAX_QUEUE_CAPACITY = 16777216, /* 2**24 */
+    DS_NUM_READERS = 2,               /* of an engine's outputs */
 };
 
 /* How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in order of
@@ -513,6 +514,8 @@ typedef struct ds_episode_request {
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
     int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
     int32_t continuation;    /* at least 0: of episodes that are equal otherwise, each with random numbers of its own */
+    int32_t reader;          /* that takes its outputs: below DS_NUM_READERS */
+    int32_t padding;
 } ds_episode_request;
 
 typedef enum ds_output_kind {
@@ -546,14 +549,16 @@ typedef struct ds_episode_output {
     int32_t state_size;   /* S: the most floats of a recurrent state that a policy of the episode had at its beginning */
 } ds_episode_output;
 
-/* data of a result is a row per step, and of a step one row. A row is, in this order:
-     int32 actions [A, 4];
-     with DS_RECORD_LOG_PROBS float32 log_probs [A], as in ds_policy_call: also of random and idle actions, NaN of a
-       caller's; then int32 versions [A] of the policies that chose, see ds_engine_set_policy();
-     with DS_RECORD_VALUES float32 values [A], as in ds_policy_call, NaN of policies that are not native;
-     with DS_RECORD_STATES float32 states [A, S] from before the action; shorter ones have zeros at the end;
-     with DS_RECORD_OBSERVATIONS float32 observations [A, F] from before the step, then float32 rewards [A].
-   Behind the rows of a result are the states [A, S] and the observations [A, F] after its last step, if it has them. */
+/* data of a result of T steps has, in this order:
+     int32 actions [T, A, 4];
+     with DS_RECORD_LOG_PROBS float32 log_probs [T, A], as in ds_policy_call: also of random and idle actions, NaN of a
+       caller's; then int32 versions [T, A] of the policies that chose, see ds_engine_set_policy();
+     with DS_RECORD_VALUES float32 values [T, A], as in ds_policy_call, NaN of policies that are not native;
+     with DS_RECORD_STATES float32 states [T + 1, A, S] from before each action and after the last; shorter ones end with
+       zeros;
+     with DS_RECORD_OBSERVATIONS float32 observations [T + 1, A, F] from before each step and after the last, then
+       float32 rewards [T, A].
+   data of a step: the same with T = 1, and states and observations from before it alone. */
 
 #define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
     X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_FAIR_SHARE, ALL, "",          \
@@ -612,6 +617,10 @@ DS_API ds_status ds_controller_config_get(ds_config config, ds_controller_config
     X(PART, metrics, 0, DS_CONFIG_METRICS, DS_CONFIG_METRICS, ALL, "", "What the engine measures.", "")            \
     X(INTEGER, queue_capacity, 1048576, 1, DS_MAX_QUEUE_CAPACITY, ALL, "requests",                                 \
       "Requests that wait at most.", "")                                                                           \
+    X(INTEGER, output_capacity, 1048576, 1, DS_MAX_QUEUE_CAPACITY, ALL, "outputs",                                 \
+      "Outputs that wait to be read at most; replicas wait for room.", "")                                         \
+    X(INTEGER, output_bytes, 268435456, 1, 1099511627776, ALL, "bytes",                                            \
+      "Bytes at most of what these outputs record; a larger one waits alone.", "")                                 \
     X(INTEGER, max_policies, 64, 1, DS_MAX_POLICIES, ALL, "policies",                                              \
       "Different policies that unanswered requests may have.", "")
 
@@ -665,11 +674,11 @@ typedef struct ds_engine_info {
     uint32_t struct_size;
     int32_t num_replicas;
     int32_t num_playing;      /* replicas that have not ended */
-    int32_t padding;
+    int32_t full_readers;     /* bits, 1 << reader: its outputs have no room for more, and a replica waits for it */
     int64_t submitted;
     int64_t waiting;          /* not taken by a replica */
     int64_t unanswered;       /* without a result */
-    int64_t outputs;          /* that can be taken */
+    int64_t outputs[2];       /* DS_NUM_READERS; that can be taken */
     int64_t unasked_rows;     /* that wait until a caller returns other rows of their replica and policy */
 } ds_engine_info;
 
@@ -716,10 +725,14 @@ DS_API ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* re
    has ended, or never existed. INVALID_ARGUMENT if another engine gave the id: its upper 12 bits are the number of the
    engine, which differs in 4,095 successive ones. */
 DS_API ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found);
-/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). PENDING if no
-   output came in this time. CLOSED if the engine has ended and all outputs have been taken. */
-DS_API ds_status ds_engine_take(ds_engine engine, uint64_t most, int64_t timeout_ns, ds_episode_output* outputs,
-                                uint64_t* taken);
+/* Takes up to most outputs of a reader, in order; waits for the first at most timeout_ns (negative: without limit).
+   PENDING if no output came in this time. CLOSED if the engine has ended and all its outputs have been taken.
+
+   Each reader has as many outputs, and bytes of data, as the configuration allows. A replica whose outputs find no room
+   keeps its worlds as they are until some are taken: a thread that submits or drains without limit, and is to read
+   afterwards, waits for ever; see full_readers of ds_engine_info. An engine that is closed has room for all. */
+DS_API ds_status ds_engine_take(ds_engine engine, int32_t reader, uint64_t most, int64_t timeout_ns,
+                                ds_episode_output* outputs, uint64_t* taken);
 /* Waits until no request is unanswered, at most timeout_ns (negative: without limit). PENDING if some are. */
 DS_API ds_status ds_engine_drain(ds_engine engine, int64_t timeout_ns);
 

@@ -79,6 +79,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     if (const ds_status status = check_range("replica", "-1 is any", request.replica, -1, DS_MAX_REPLICAS - 1)) {
         return status;
     }
+    if (const ds_status status = check_range("reader", "", request.reader, 0, DS_NUM_READERS - 1)) return status;
     if (const ds_status status = check_range("continuation", "", request.continuation, 0, INT32_MAX)) return status;
     for (int64_t agent = 0; agent < rules.worlds.num_agents; ++agent) {
         if (const ds_status status = check_range("policies", "pass the index of a policy", request.policies[agent], 0,
@@ -212,11 +213,12 @@ ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found
     return DS_STATUS_OK;
 }
 
-ds_status ds_engine_take(ds_engine engine, uint64_t most, int64_t timeout_ns, ds_episode_output* outputs,
-                         uint64_t* taken) {
+ds_status ds_engine_take(ds_engine engine, int32_t reader, uint64_t most, int64_t timeout_ns,
+                         ds_episode_output* outputs, uint64_t* taken) {
     if (!taken) return fail_null("taken");
     *taken = 0;
     if (!outputs) return fail_null("outputs");
+    if (const ds_status status = check_range("reader", "", reader, 0, DS_NUM_READERS - 1)) return status;
     if (const ds_status status = check_range("most", "", static_cast<int64_t>(most), 1, DS_MAX_QUEUE_CAPACITY)) return status;
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
@@ -234,7 +236,7 @@ ds_status ds_engine_take(ds_engine engine, uint64_t most, int64_t timeout_ns, ds
         ++to.count;
         return DS_STATUS_OK;
     };
-    const ds_status status = found->outputs().take(static_cast<int64_t>(most), timeout_ns, receive, &receiver);
+    const ds_status status = found->outputs().take(reader, static_cast<int64_t>(most), timeout_ns, receive, &receiver);
     *taken = receiver.count;
     return receiver.count > 0 ? DS_STATUS_OK : status;
 }

@@ -8,51 +8,63 @@ namespace {
 
 constexpr int64_t kAtOnce = 256;  // outputs pushed with one lock
 
-ds_status fail_outputs() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "take outputs, or raise the memory limit",
-                "no memory is left for results that wait");
-}
+// Outputs of the first requests of a list for which there is room.
+class Answers {
+public:
+    Answers(RequestQueue& requests, OutputQueue& outputs) : requests_(requests), outputs_(outputs) {}
 
-// Outputs of a list of requests, as they are given to a queue.
-struct Answers {
-    Output outputs[kAtOnce];
-    PlayedRequest requests[kAtOnce];
-    Request* rest;
-
-    // The first ones of a list.
-    int64_t make(Request* first, int64_t num_agents) {
-        int64_t count = 0;
-        for (rest = first; rest && count < kAtOnce; rest = rest->next) {
-            DS_ASSERT(rest->in_use && !rest->queue && !rest->answered);
-            requests[count] = {rest, 0};
-            Output& output = outputs[count++] = make_output(*rest, DS_OUTPUT_RESULT, num_agents);
-            if (rest->interrupted) rest->interrupted->tell(&output.told);
+    // Returns the first request that is not among them.
+    Request* prepare(Request* first) {
+        Room room = Room::kSome;
+        for (count = 0; first && count < kAtOnce; ++count, first = first->next) {
+            DS_ASSERT(first->in_use && !first->queue && !first->answered);
+            played[count] = {first, 0};
+            told[count] = make_output(*first, DS_OUTPUT_RESULT, requests_.rules().worlds.num_agents);
+            if (first->interrupted) first->interrupted->tell(&told[count].told);
+            room = outputs_.reserve(told[count]);
+            if (room != Room::kSome) break;
         }
-        return count;
+        refusal = room == Room::kNoMemory ? fail_outputs() : room == Room::kNone ? DS_STATUS_PENDING : DS_STATUS_OK;
+        return first;
     }
+    void push() {
+        requests_.record_answers(played, told, count);
+        outputs_.push_reserved(told, count);
+    }
+
+    Output told[kAtOnce];
+    PlayedRequest played[kAtOnce];
+    int64_t count;
+    ds_status refusal;  // of the first that found no room
+
+private:
+    static ds_status fail_outputs() {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "take outputs, or raise the memory limit",
+                    "no memory is left for results that wait");
+    }
+
+    RequestQueue& requests_;
+    OutputQueue& outputs_;
 };
 
 // Requests that were taken to be played.
 ds_status answer_taken(RequestQueue& requests, OutputQueue& outputs, Request* first, ds_episode_reason reason,
                        int64_t cause) {
-    Answers answers;
+    Answers answers(requests, outputs);
     while (first) {
-        const int64_t count = answers.make(first, requests.rules().worlds.num_agents);
-        for (int64_t i = 0; i < count; ++i) {
-            answers.outputs[i].told.reason = reason;
-            answers.outputs[i].told.cause = cause;
+        first = answers.prepare(first);
+        for (int64_t i = 0; i < answers.count; ++i) {
+            answers.told[i].told.reason = reason;
+            answers.told[i].told.cause = cause;
         }
-        if (!outputs.reserve(count)) {
-            for (Request* next; first; first = next) {
-                next = first->next;
-                requests.take_back(first);
-            }
-            return fail_outputs();
+        answers.push();
+        requests.finish(answers.played, answers.count);
+        if (answers.count > 0) continue;
+        for (Request* next; first; first = next) {
+            next = first->next;
+            requests.take_back(first);
         }
-        first = answers.rest;
-        requests.record_answers(answers.requests, answers.outputs, count);
-        outputs.push_reserved(answers.outputs, count);
-        requests.finish(answers.requests, count);
+        return answers.refusal;
     }
     return DS_STATUS_OK;
 }
@@ -73,28 +85,27 @@ Output make_output(const Request& request, ds_output_kind kind, int64_t num_agen
     output.told.record = request.asked.record;
     output.told.replica = -1;
     output.told.world = -1;
+    output.reader = request.asked.reader;
     return output;
 }
 
 ds_status answer_over(RequestQueue& requests, OutputQueue& outputs, Request* first) {
     if (!first) return DS_STATUS_OK;
-    Answers answers;
+    Answers answers(requests, outputs);
     while (first) {
-        const int64_t count = answers.make(first, requests.rules().worlds.num_agents);
-        for (int64_t i = 0; i < count; ++i) {
-            answers.outputs[i].told.reason = answers.requests[i].request->reason;
-            if (answers.outputs[i].told.reason == DS_EPISODE_FAILED) answers.outputs[i].told.cause = DS_CAUSE_MEMORY;
-        }
-        if (!outputs.reserve(count)) {
+        Request* rest = answers.prepare(first);
+        if (answers.count == 0) {
             requests.take_back_over(first);
-            return fail_outputs();
+            return answers.refusal;
         }
-        requests.record_answers(answers.requests, answers.outputs, count);
-        outputs.push_reserved(answers.outputs, count);
-        Request* last = answers.requests[count - 1].request;
-        last->next = nullptr;
+        for (int64_t i = 0; i < answers.count; ++i) {
+            answers.told[i].told.reason = answers.played[i].request->reason;
+            if (answers.told[i].told.reason == DS_EPISODE_FAILED) answers.told[i].told.cause = DS_CAUSE_MEMORY;
+        }
+        answers.push();
+        answers.played[answers.count - 1].request->next = nullptr;
         requests.finish_over(first);
-        first = answers.rest;
+        first = rest;
     }
     return DS_STATUS_OK;
 }

@@ -9,10 +9,11 @@ namespace doorstep {
 // An output of a request, to be completed by a replica that plays it.
 Output make_output(const Request& request, ds_output_kind kind, int64_t num_agents);
 
-// Answers a list of requests of the queue that are over. OUT_OF_MEMORY: the rest stays in the queue.
+// Answers a list of requests of the queue that are over. PENDING: the rest finds no room and stays in the queue.
+// OUT_OF_MEMORY: likewise.
 ds_status answer_over(RequestQueue& requests, OutputQueue& outputs, Request* first);
 
-// Answers all requests that wait in a queue. OUT_OF_MEMORY: likewise.
+// Answers all requests that wait in a queue, once limits are lifted. OUT_OF_MEMORY: likewise.
 ds_status answer_all(RequestQueue& requests, OutputQueue& outputs, ds_episode_reason reason, int64_t cause);
 
 }  // namespace doorstep

@@ -71,7 +71,9 @@ ds_status Engine::create(const Ref<Config>& config, const Ref<MetricsStore>& met
 ds_status Engine::take_memory(int64_t num_replicas) {
     const QueueRules rules = rules_of(*config_);
     if (const ds_status status = make_queue(rules, metrics_, &requests_)) return status;
-    outputs_ = Ref<OutputQueue>::adopt(new (std::nothrow) OutputQueue);
+    const ds_rollout_config& config = config_->rollout();
+    const OutputLimits limits = {config.output_capacity, config.output_bytes};
+    outputs_ = Ref<OutputQueue>::adopt(new (std::nothrow) OutputQueue(limits));
     policies_ = PolicyTable::create(rules.num_policies);
     desk_ = Ref<RowDesk>::adopt(new (std::nothrow) RowDesk);
     players_.reset(new (std::nothrow) Player[static_cast<size_t>(num_replicas)]);
@@ -126,7 +128,11 @@ void Engine::read(ds_engine_info* info) const {
     info->submitted = counts.submitted;
     info->waiting = counts.waiting;
     info->unanswered = counts.unanswered;
-    info->outputs = outputs_->size();
+    info->full_readers = 0;
+    for (int32_t reader = 0; reader < DS_NUM_READERS; ++reader) {
+        info->outputs[reader] = outputs_->size(reader);
+        info->full_readers |= outputs_->is_full(reader) << reader;
+    }
     info->unasked_rows = 0;
     for (int64_t i = 0; i < num_replicas_; ++i) info->unasked_rows += replica(i).num_unasked();
 }
@@ -140,6 +146,7 @@ ds_status Engine::read_replica(int64_t number, ds_replica_info* info) const {
 
 void Engine::close() {
     closed_ = true;
+    outputs_->lift_limits();
     for (int64_t i = 0; i < num_replicas_; ++i) replica(i).close();
 }
 
@@ -196,6 +203,7 @@ void Engine::answer_the_rest(ds_failure_cause cause) {
     for (int64_t i = 0; i < num_replicas_; ++i) replica(i).requests().close();
     requests_->close();
     DS_ASSERT(num_playing_ == 0 && !has_ended_);
+    outputs_->lift_limits();
     answer_all(*requests_, *outputs_, DS_EPISODE_FAILED, cause);
     outputs_->close();
     desk_->close();

@@ -16,11 +16,10 @@ ds_status fail_results() {
 
 }  // namespace
 
-Output& EpisodeOutputs::add(int64_t world, ds_output_kind kind, Ref<OutputMemory> data) {
+Output EpisodeOutputs::make(int64_t world, ds_output_kind kind, Ref<OutputMemory> data) const {
     const PlayedEpisode& episode = episodes_[world];
-    DS_ASSERT(episode.request && size_ < outputs_.size());
-    played_[size_] = {episode.request, episode.length};
-    Output& output = outputs_[size_++] = make_output(*episode.request, kind, episodes_.num_agents());
+    DS_ASSERT(episode.request);
+    Output output = make_output(*episode.request, kind, episodes_.num_agents());
     output.told.length = episode.length;
     output.told.started_ns = episode.started_ns;
     output.told.replica = replica_;
@@ -31,37 +30,59 @@ Output& EpisodeOutputs::add(int64_t world, ds_output_kind kind, Ref<OutputMemory
     return output;
 }
 
-void EpisodeOutputs::drop() {
-    for (int64_t i = 0; i < size_; ++i) outputs_[i].data = {};
+ds_status EpisodeOutputs::add(int64_t world, Output output) {
+    const ds_status status = has_stopped_ ? DS_STATUS_OK : keep_room(output);
+    if (status || has_stopped_) return status;
+    DS_ASSERT(size_ < outputs_.size() && (size_ == 0 || outputs_[0].told.kind == output.told.kind));
+    played_[size_] = {episodes_[world].request, episodes_[world].length};
+    outputs_[size_++] = std::move(output);
+    return DS_STATUS_OK;
+}
+
+// Until there is room, or the replica is closed. An engine that is closed has room before its replicas are closed.
+ds_status EpisodeOutputs::keep_room(const Output& output) {
+    for (;;) {
+        const uint32_t before = queue_->room().now();
+        const bool is_closed = pause_.is_closed();
+        const Room room = queue_->reserve(output);
+        if (room == Room::kSome) return DS_STATUS_OK;
+        push();
+        if (room == Room::kNoMemory) return fail_results();
+        has_stopped_ = is_closed;
+        if (has_stopped_) return DS_STATUS_OK;
+        pause_.sleep(queue_->room(), before);
+    }
+}
+
+void EpisodeOutputs::push() {
+    if (size_ == 0) return;
+    if (outputs_[0].told.kind == DS_OUTPUT_STEP) push_steps();
+    else push_results();
     size_ = 0;
 }
 
 // ---- Steps ----
 
-void EpisodeOutputs::add_step(int64_t world) {
+ds_status EpisodeOutputs::add_step(int64_t world) {
     const PlayedEpisode& episode = episodes_[world];
-    if (!episode.records(DS_RECORD_STREAM) || episode.length <= episode.request->streamed) return;
+    if (!episode.records(DS_RECORD_STREAM) || episode.length <= episode.request->streamed) return DS_STATUS_OK;
     Ref<OutputMemory> memory = recordings_.copy_step(world);
-    if (memory) add(world, DS_OUTPUT_STEP, std::move(memory));
-    else episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+    if (memory) return add(world, make(world, DS_OUTPUT_STEP, std::move(memory)));
+    episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+    return DS_STATUS_OK;
 }
 
-ds_status EpisodeOutputs::push_steps() {
-    if (size_ == 0) return DS_STATUS_OK;
-    const int64_t pushed = size_;
-    const bool has_room = queue_->push(outputs_.data(), size_);
-    drop();
-    if (!has_room) return fail_results();
-    for (int64_t i = 0; i < pushed; ++i) {
+void EpisodeOutputs::push_steps() {
+    queue_->push_reserved(outputs_.data(), size_);
+    for (int64_t i = 0; i < size_; ++i) {
         DS_ASSERT(played_[i].request->streamed < played_[i].steps);
         played_[i].request->streamed = played_[i].steps;
     }
-    return DS_STATUS_OK;
 }
 
 // ---- Results ----
 
-void EpisodeOutputs::add_result(int64_t world, const EpisodeSummary& summary, bool is_strict) {
+ds_status EpisodeOutputs::add_result(int64_t world, const EpisodeSummary& summary, bool is_strict) {
     DS_ASSERT(episodes_.has_ended(world) && !episodes_[world].request->answered);
     if (is_strict && summary.met_trouble && episodes_.reason(world) != DS_EPISODE_FAILED) {
         episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_SIMULATION);
@@ -72,36 +93,28 @@ void EpisodeOutputs::add_result(int64_t world, const EpisodeSummary& summary, bo
         if (!recorded) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     }
     const PlayedEpisode& episode = episodes_[world];
-    ds_episode_output& told = add(world, DS_OUTPUT_RESULT, std::move(recorded)).told;
-    told.reason = episodes_.reason(world);
-    told.cause = episode.cause;
-    told.state_hash = episode.length > 0 ? summary.hash : 0;
+    Output output = make(world, DS_OUTPUT_RESULT, std::move(recorded));
+    output.told.reason = episodes_.reason(world);
+    output.told.cause = episode.cause;
+    output.told.state_hash = episode.length > 0 ? summary.hash : 0;
     const size_t bytes = static_cast<size_t>(episodes_.num_agents()) * sizeof(float);
-    memcpy(told.returns, summary.progress.returns, bytes);
-    memcpy(told.max_y, summary.progress.max_y, bytes);
+    memcpy(output.told.returns, summary.progress.returns, bytes);
+    memcpy(output.told.max_y, summary.progress.max_y, bytes);
+    return add(world, std::move(output));
 }
 
-ds_status EpisodeOutputs::push_results(int64_t start_ns) {
-    const int64_t results = size_;
-    if (!queue_->reserve(results)) {
-        drop();
-        return fail_results();
-    }
-    record_results(start_ns);
-    requests_.begin_answers(played_.data(), results);
-    queue_->push_reserved(outputs_.data(), results);
-    drop();
-    requests_.finish(played_.data(), results);
-    return DS_STATUS_OK;
-}
-
-// Before they are pushed: a result that a caller has is in the metrics.
-void EpisodeOutputs::record_results(int64_t start_ns) {
-    if (!recorder_) return;
+// Recorded before they are pushed: a result that a caller has is in the metrics.
+void EpisodeOutputs::push_results() {
     for (int64_t i = 0; i < size_; ++i) {
-        recorder_->answered(outputs_[i].told, played_[i].request->asked.record & DS_RECORD_TRACE);
+        const ds_episode_output& told = outputs_[i].told;
+        if (recorder_) recorder_->answered(told, played_[i].request->asked.record & DS_RECORD_TRACE);
+        callers_.forget(told.world);
+        episodes_.free(told.world);
     }
-    recorder_->ended(start_ns, size_);
+    if (recorder_) recorder_->ended(start_ns_, size_);
+    requests_.begin_answers(played_.data(), size_);
+    queue_->push_reserved(outputs_.data(), size_);
+    requests_.finish(played_.data(), size_);
 }
 
 }  // namespace doorstep

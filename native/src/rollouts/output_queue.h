@@ -36,36 +36,61 @@ private:
 struct Output {
     ds_episode_output told;  // its `data` is 0 until it is taken
     Ref<Memory> data;
+    int32_t reader;
 };
 
+// What each reader may leave unread.
+struct OutputLimits {
+    int64_t outputs, bytes;
+};
+
+enum class Room { kSome, kNone, kNoMemory };
+
+// Each reader has outputs and limits of its own. An output that is larger than the limit finds room where no other waits.
 class OutputQueue : public RefCounted {
 public:
-    OutputQueue();
+    explicit OutputQueue(const OutputLimits& limits);
     ~OutputQueue();
 
-    // Keeps room for outputs that will be pushed. False if memory ran out.
-    bool reserve(int64_t count);
+    // Keeps room for an output that will be pushed. NONE: until its reader takes.
+    Room reserve(const Output& output);
     // Moves outputs into the queue, for which there is room.
     void push_reserved(Output* outputs, int64_t count);
-    // Both. False if memory ran out: then none were moved.
-    bool push(Output* outputs, int64_t count);
     // Calls receive(context, output) for up to most outputs; one for which it fails stays in the queue, and ends the
     // call. Waits for the first at most timeout_ns. PENDING and CLOSED as ds_engine_take().
     using Receive = ds_status (*)(void* context, const Output& output);
-    ds_status take(int64_t most, int64_t timeout_ns, Receive receive, void* context);
-    int64_t size();
+    ds_status take(int32_t reader, int64_t most, int64_t timeout_ns, Receive receive, void* context);
+    int64_t size(int32_t reader);
+    // Room was refused, and its reader has taken nothing since.
+    bool is_full(int32_t reader);
+    // Outputs may have been taken since room was refused, or limits hold no longer. Those who wait look at other things, too:
+    // they tell it.
+    Signal& room() { return room_; }
+    // For the outputs that are left at the end of an engine. Takes no lock.
+    void lift_limits();
     void close();
 
 private:
-    bool grow(int64_t capacity);
-    Output& at(int64_t place) { return ring_[(first_ + place) & (capacity_ - 1)]; }
+    struct Box {
+        ~Box() { delete[] ring; }
+        bool grow(int64_t capacity);
+        Output& at(int64_t place) { return ring[(first + place) & (capacity - 1)]; }
 
-    ForkMutex mutex_;         // guards everything below
-    Output* ring_ = nullptr;  // of capacity_, a power of two
-    int64_t capacity_ = 0, first_ = 0, size_ = 0;
-    int64_t reserved_ = 0;    // outputs that will be pushed
+        Output* ring = nullptr;  // of capacity, a power of two
+        int64_t capacity = 0, first = 0, size = 0;
+        int64_t reserved = 0;    // outputs that will be pushed
+        int64_t bytes = 0;       // of data of all of them
+        bool is_full = false;
+        Signal arrivals;
+    };
+    bool has_room(const Box& box, int64_t bytes) const;
+
+    const OutputLimits limits_;
+    std::atomic<bool> is_limited_{true};
+    Signal room_;
+    ForkMutex mutex_;  // guards everything below
+    Box boxes_[DS_NUM_READERS];
     bool closed_ = false;
-    Signal changes_;
 };
 
 }  // namespace doorstep

@@ -11,7 +11,7 @@ public:
     // arrivals: ends a sleep, so that its end may be looked for.
     Pause(TurnLock& turn, Signal& arrivals) : turn_(turn), arrivals_(arrivals) {}
 
-    // Sleeps end as soon as arrivals are told.
+    // Sleeps end as soon as their signals are told.
     void close() { closed_.store(true); }
     bool is_closed() const { return closed_.load(); }
 
@@ -19,9 +19,12 @@ public:
     template <class IsDone>
     void until(const IsDone& is_done) {
         const uint32_t before = arrivals_.now();
-        if (is_closed() || is_done()) return;
+        if (!is_closed() && !is_done()) sleep(arrivals_, before);
+    }
+    // Until another signal has been told since `before`, or the longest sleep is over.
+    void sleep(Signal& signal, uint32_t before) {
         turn_.unlock();
-        arrivals_.wait(before, kLongestSleep);
+        signal.wait(before, kLongestSleep);
         turn_.lock();
     }
     // For a fork, which waits for the turn.

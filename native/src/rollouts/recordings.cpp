@@ -29,17 +29,29 @@ char* StepRecord::add_row(int64_t bytes) {
 
 // ---- Layout ----
 
-int64_t Recordings::row_bytes(int64_t world) const {
+Recordings::Parts Recordings::parts_of(int64_t world) const {
     const PlayedEpisode& episode = episodes_[world];
-    int64_t values = kActionComponents;
-    if (episode.records(DS_RECORD_LOG_PROBS)) values += 2;  // and a version
-    if (episode.records(DS_RECORD_VALUES)) values += 1;
-    if (observes(episode)) values += 1;  // the reward
-    return bytes_of(values) + end_bytes(world);
+    const int64_t one = bytes_of(1);
+    const bool tells_log_probs = episode.records(DS_RECORD_LOG_PROBS), tells_values = episode.records(DS_RECORD_VALUES);
+    return {{{bytes_of(kActionComponents), false},
+             {tells_log_probs ? one : 0, false},
+             {tells_log_probs ? one : 0, false},  // versions
+             {tells_values ? one : 0, false},
+             {bytes_of(state_size(world)), true},
+             {observes(episode) ? bytes_of(tensors_.num_inputs) : 0, true},
+             {observes(episode) ? one : 0, false}}};  // rewards
+}
+
+int64_t Recordings::row_bytes(int64_t world) const {
+    int64_t bytes = 0;
+    for (const Part& one : parts_of(world).parts) bytes += one.bytes;
+    return bytes;
 }
 
 int64_t Recordings::end_bytes(int64_t world) const {
-    return bytes_of(state_size(world) + (observes(episodes_[world]) ? tensors_.num_inputs : 0));
+    int64_t bytes = 0;
+    for (const Part& one : parts_of(world).parts) bytes += one.has_end ? one.bytes : 0;
+    return bytes;
 }
 
 // What the rows have: after an interruption their states may be shorter.
@@ -117,7 +129,20 @@ bool Recordings::has_rows(int64_t world) const {
 Ref<OutputMemory> Recordings::copy_all(int64_t world) const {
     const StepRecord& record = records_[world];
     DS_ASSERT(record.bytes() == episodes_[world].length * row_bytes(world) + end_bytes(world));
-    return OutputMemory::copy(record.data(), record.bytes());
+    Ref<OutputMemory> made = OutputMemory::make(record.bytes());
+    if (!made) return {};
+    const int64_t stride = row_bytes(world), length = episodes_[world].length;
+    const char *part = record.data(), *end = record.data() + length * stride;
+    char* to = made->data();
+    for (const Part& one : parts_of(world).parts) {
+        for (int64_t step = 0; step < length; ++step) to = put(to, part + step * stride, one.bytes);
+        part += one.bytes;
+        if (!one.has_end) continue;
+        to = put(to, end, one.bytes);
+        end += one.bytes;
+    }
+    DS_ASSERT(to == made->data() + made->bytes() && part == record.data() + stride);
+    return made;
 }
 
 }  // namespace doorstep

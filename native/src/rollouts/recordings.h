@@ -1,4 +1,5 @@
-// What is recorded of episodes while they are played: rows of steps, as ds_episode_output has them.
+// What is recorded of episodes while they are played: rows of steps, of which results have copies part by part, as
+// ds_episode_output has them.
 //
 // A row has, of all agents: actions; then what is recorded of log-probabilities and versions, values, states, observations
 // and rewards. Rewards are known after the step, the others before it. States and observations after the last step are
@@ -74,10 +75,20 @@ public:
     Ref<OutputMemory> copy_step(int64_t world);
     // Whether there is something to copy for a result.
     bool has_rows(int64_t world) const;
-    // Null if memory ran out.
+    // Of the rows and what is behind them, part by part. Null if memory ran out.
     Ref<OutputMemory> copy_all(int64_t world) const;
 
 private:
+    // Of a row, in this order; has_end: there is one behind the rows too.
+    struct Part {
+        int64_t bytes;
+        bool has_end;
+    };
+    struct Parts {
+        Part parts[7];
+    };
+
+    Parts parts_of(int64_t world) const;
     int64_t row_bytes(int64_t world) const;
     int64_t end_bytes(int64_t world) const;
     char* put_states(char* to, int64_t world) const;

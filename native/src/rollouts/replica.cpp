@@ -45,7 +45,7 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
       episodes_(simulator->config().num_worlds, simulator->config().num_agents),
       callers_(&episodes_, &tensors_, parts.requests, parts.desk, number, recorder_.get()),
       recordings_(&episodes_, &tensors_, &acted_),
-      outputs_(&episodes_, &recordings_, parts.requests, parts.outputs, number, recorder_.get()),
+      outputs_(&episodes_, &callers_, &recordings_, &pause_, parts.requests, parts.outputs, number, recorder_.get()),
       interruptions_(*simulator, &episodes_, &recordings_, *parts.requests) {
     DS_ASSERT(!simulator->config().auto_reset);
     live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
@@ -86,6 +86,7 @@ Replica::~Replica() {
 void Replica::close() {
     pause_.close();
     requests_->wake();
+    outputs_.queue().room().tell();
 }
 
 void Replica::end() {
@@ -124,8 +125,8 @@ ds_status Replica::play_on() {
     if (const ds_status status = simulator_->prepare()) return status;
     while (!pause_.is_closed()) {
         callers_.take_answers();
-        if (const ds_status status = step()) return status;
-        if (const ds_status status = begin()) return status;
+        if (const ds_status status = step(); status || outputs_.has_stopped()) return status;
+        if (const ds_status status = begin(); status || outputs_.has_stopped()) return status;
         if (episodes_.num_active() == 0) {
             await_requests();
             continue;
@@ -160,10 +161,9 @@ ds_status Replica::step() {
     if (episodes_.num_ended() > 0) {  // their policies failed: they do not take part
         if (const ds_status status = end_marked()) return status;
     }
-    if (episodes_.num_ready() == 0) return DS_STATUS_OK;
+    if (episodes_.num_ready() == 0 || outputs_.has_stopped()) return DS_STATUS_OK;
     if (const ds_status status = step_worlds()) return status;
-    finish_steps();
-    if (const ds_status status = outputs_.push_steps()) return status;
+    if (const ds_status status = finish_steps()) return status;
     return episodes_.num_ended() > 0 ? end_marked() : DS_STATUS_OK;
 }
 
@@ -185,7 +185,7 @@ ds_status Replica::step_worlds() {
     return DS_STATUS_OK;
 }
 
-void Replica::finish_steps() {
+ds_status Replica::finish_steps() {
     const bool some_wait = episodes_.num_ready() < episodes_.num_active();
     const bool awaits_first = recorder_ && recorder_->awaits_first_steps();
     const int64_t now = awaits_first ? monotonic_ns() : 0;
@@ -193,7 +193,7 @@ void Replica::finish_steps() {
     for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
         const PlayedEpisode& episode = episodes_[world];
         if (episode.state == SlotState::kReady) {
-            finish_step(world);
+            if (const ds_status status = finish_step(world)) return status;
             if (awaits_first && episode.length == 1) recorder_->made_first_step(*episode.request, now);
         } else {
             others_await_first |= episode.state != SlotState::kFree && episode.length == 0;
@@ -201,9 +201,11 @@ void Replica::finish_steps() {
     }
     actors_->forget_nonfinite(some_wait);
     if (awaits_first && !others_await_first) recorder_->made_first_steps();
+    outputs_.push();
+    return DS_STATUS_OK;
 }
 
-void Replica::finish_step(int64_t world) {
+ds_status Replica::finish_step(int64_t world) {
     episodes_.stepped(world);
     const bool recorded = episodes_[world].recorded != 0;
     if (recorded) recordings_.record_after_step(world);
@@ -213,7 +215,7 @@ void Replica::finish_step(int64_t world) {
         episodes_.mark(world, DS_EPISODE_TIME);
     }
     if (actors_->has_nonfinite()) mark_nonfinite(world);
-    if (recorded) outputs_.add_step(world);
+    return recorded ? outputs_.add_step(world) : DS_STATUS_OK;
 }
 
 // An episode that has made the step with a neutral action that no policy has chosen. On CUDA it is known only now: one
@@ -232,9 +234,10 @@ void Replica::mark_nonfinite(int64_t world) {
 
 ds_status Replica::begin() {
     const int64_t now = monotonic_ns();
+    const uint32_t room_before = outputs_.queue().room().now();
     mark_over(now);
     if (episodes_.num_ended() > 0) {
-        if (const ds_status status = end_marked()) return status;
+        if (const ds_status status = end_marked(); status || outputs_.has_stopped()) return status;
     }
     Request *to_play, *over;
     const int64_t taken = requests_->take(most_to_begin(), now, &to_play, &over);
@@ -244,7 +247,9 @@ ds_status Replica::begin() {
     // First of all the episodes get worlds: from there they are taken back if anything fails
     const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
     if (recorder_) recorder_->passed(requests_->waiting(), episodes_.num_active());
-    if (const ds_status status = answer_over(*requests_, outputs_.queue(), over)) return status;
+    const ds_status of_over = answer_over(*requests_, outputs_.queue(), over);
+    if (of_over == DS_STATUS_PENDING) pause_.sleep(outputs_.queue().room(), room_before);
+    else if (of_over) return of_over;
     return of_start || !interruptions_.may_be_wanted() ? of_start : begin_instead();
 }
 
@@ -356,14 +361,13 @@ ds_status Replica::end_marked() {
     if (const ds_status status = simulator_->summarise(episodes_.ended(), summaries_.data())) return status;
     if (const ds_status status = record_ends()) return status;
     const bool is_strict = simulator_->config().strict;
+    outputs_.begin_results(start);
     for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        if (episodes_.has_ended(world)) outputs_.add_result(world, summaries_[world], is_strict);
+        if (!episodes_.has_ended(world)) continue;
+        if (const ds_status status = outputs_.add_result(world, summaries_[world], is_strict)) return status;
     }
-    if (const ds_status status = outputs_.push_results(start)) return status;
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        if (episodes_.has_ended(world)) free(world);
-    }
-    DS_ASSERT(episodes_.num_ended() == 0 && episodes_.num_active() < episodes_.num_worlds());
+    outputs_.push();
+    DS_ASSERT(outputs_.has_stopped() || episodes_.num_ended() == 0);
     return DS_STATUS_OK;
 }
 

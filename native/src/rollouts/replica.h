@@ -55,8 +55,8 @@ private:
     // ---- Step
     void record_steps();
     ds_status step_worlds();
-    void finish_steps();
-    void finish_step(int64_t world);
+    ds_status finish_steps();
+    ds_status finish_step(int64_t world);
     void mark_nonfinite(int64_t world);
 
     // ---- Begin

@@ -84,7 +84,8 @@ DS_INLINE uint32_t moved_or_moving(const W& world) {
         const Float w = load(bodies.rotation_w), z = load(bodies.rotation_z), rx = load(bodies.rotation_x),
                     ry = load(bodies.rotation_y);
         const Float cosine = Float(1.f) - Float(2.f) * z * z, sine = Float(2.f) * w * z;
-        const Float reach = for_bodies<Float, W>(lane, kAgentHalfExtent, kCubeHalfExtent) * (absolute(cosine) + absolute(sine));
+        const Float half = for_bodies<Float, W>(lane, kAgentHalfExtent, kCubeHalfExtent);
+        const Float reach = half * (absolute(cosine) + absolute(sine));
         const Float px = load(bodies.x + W::kButtonLanes), py = load(bodies.y + W::kButtonLanes);
         const Float bottom = load(bodies.z + W::kButtonLanes) - for_bodies<Float, W>(lane, 0.f, kCubeHalfExtent);
         const auto in_place = equal(px - reach, load(bodies.min_x)) & equal(px + reach, load(bodies.max_x)) &

@@ -1,12 +1,13 @@
 // Lidar: 30 horizontal rays per agent against all solid entities of its world.
 //
 // Rays i and i + 15 point in opposite directions, so 15 lines serve 30 rays. A box intersects a line in an interval
-// [enter, leave]: the forward ray hits it at enter if that is positive, the backward ray at -leave if leave is negative.
-// Per line and direction the nearest hit is stored as one integer: the bit pattern of enter or leave with its three
-// lowest bits replaced by the entity kind (which changes the distance by less than one part in a million). Bit patterns
-// of nonnegative floats order as the floats do; as unsigned integers those of negative floats are larger, and so is the
-// all-ones pattern of an empty interval. The nearest hit ahead is therefore an unsigned minimum. As signed integers
-// patterns of negative floats order by distance, below all-ones and those of positive floats: behind, it is a signed one.
+// [enter, leave]: the forward ray hits it at enter if that is positive, the backward ray at -leave if leave is
+// negative. Per line and direction the nearest hit is stored as one integer: the bit pattern of enter or leave with its
+// three lowest bits replaced by the entity kind (which changes the distance by less than one part in a million). Bit
+// patterns of nonnegative floats order as the floats do; as unsigned integers those of negative floats are larger, and
+// so is the all-ones pattern of an empty interval. The nearest hit ahead is therefore an unsigned minimum. As signed
+// integers patterns of negative floats order by distance, below all-ones and those of positive floats: the nearest hit
+// behind is a signed minimum.
 //
 // Entities are skipped if no ray can reach their y-range, given the hits found so far. Statics near the agent are
 // tested first, because they limit the reach most. The order does not change the result.
@@ -185,7 +186,8 @@ struct LoadedStatics {
 };
 
 template <class Lines, class Statics, class W>
-DS_INLINE void cast_at_statics(UpwardLines<Lines>& lines, const W& world, const Statics& statics, uint32_t bits, Span span) {
+DS_INLINE void cast_at_statics(UpwardLines<Lines>& lines, const W& world, const Statics& statics, uint32_t bits,
+                               Span span) {
     DS_ROLLED
     while (bits) {
         const int i = take_lowest_bit(bits);

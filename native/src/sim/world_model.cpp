@@ -62,7 +62,7 @@ bool is_valid_block(const void* block, int32_t episode_length) {
     return is_valid(world, episode_length);
 }
 
-void absorb_block_edits(void* block) { absorb_world_edits<Float>(*static_cast<W*>(block)); }
+void absorb_block_edits(void* block) { absorb_world_edits<WideFloat>(*static_cast<W*>(block)); }
 
 int64_t count_valid(const void* blocks, int64_t count, int32_t episode_length) {
     const char* block = static_cast<const char*>(blocks);

@@ -42,6 +42,7 @@ SKETCH_WINDOW_SECONDS = 60
 MAX_POLICIES = 1024
 MAX_REPLICAS = 256
 MAX_QUEUE_CAPACITY = 16777216
+NUM_READERS = 2
 PYTHON_SIGNATURE_BYTES = 512
 
 
@@ -1664,6 +1665,8 @@ class EpisodeRequest(ctypes.Structure):
     policies: ctypes.Array[ctypes.c_int32]
     replica: int
     continuation: int
+    reader: int
+    padding: int
 
     _fields_: ClassVar = (
         ("tag", ctypes.c_uint64),
@@ -1679,6 +1682,8 @@ class EpisodeRequest(ctypes.Structure):
         ("policies", ctypes.c_int32 * 8),
         ("replica", ctypes.c_int32),
         ("continuation", ctypes.c_int32),
+        ("reader", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
     )
 
 
@@ -1777,6 +1782,8 @@ class RolloutConfig(ctypes.Structure):
     controller: int
     metrics: int
     queue_capacity: int
+    output_capacity: int
+    output_bytes: int
     max_policies: int
 
     _fields_: ClassVar = (
@@ -1788,6 +1795,8 @@ class RolloutConfig(ctypes.Structure):
         ("controller", ctypes.c_uint64),
         ("metrics", ctypes.c_uint64),
         ("queue_capacity", ctypes.c_int64),
+        ("output_capacity", ctypes.c_int64),
+        ("output_bytes", ctypes.c_int64),
         ("max_policies", ctypes.c_int64),
     )
 
@@ -1836,22 +1845,22 @@ class EngineInfo(ctypes.Structure):
     struct_size: int
     num_replicas: int
     num_playing: int
-    padding: int
+    full_readers: int
     submitted: int
     waiting: int
     unanswered: int
-    outputs: int
+    outputs: ctypes.Array[ctypes.c_int64]
     unasked_rows: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
         ("num_replicas", ctypes.c_int32),
         ("num_playing", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("full_readers", ctypes.c_int32),
         ("submitted", ctypes.c_int64),
         ("waiting", ctypes.c_int64),
         ("unanswered", ctypes.c_int64),
-        ("outputs", ctypes.c_int64),
+        ("outputs", ctypes.c_int64 * 2),
         ("unasked_rows", ctypes.c_int64),
     )
 
@@ -2326,7 +2335,14 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     (
         "ds_engine_take",
         ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64, ctypes.POINTER(EpisodeOutput), ctypes.c_void_p),
+        (
+            ctypes.c_void_p,
+            ctypes.c_int32,
+            ctypes.c_uint64,
+            ctypes.c_int64,
+            ctypes.POINTER(EpisodeOutput),
+            ctypes.c_void_p,
+        ),
     ),
     ("ds_engine_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_take_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Rows))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -74,8 +75,12 @@ class SubmitCall:
         before, latest = self._progress
         return before + latest.value
 
-    def run(self, timeout: float | None) -> None:
-        """Waits for room, at most `timeout` seconds."""
+    def run(self, timeout: float | None, check_wait: Callable[[], None]) -> None:
+        """Waits for room, at most `timeout` seconds.
+
+        Args:
+            check_wait: called when no request has found room for a while, without limit; raises if none will.
+        """
         function = load().ds_engine_submit
         remaining = None if timeout is None else int(timeout * 1e9)
         while (done := self.num_accepted) < len(self._requests):
@@ -96,18 +101,22 @@ class SubmitCall:
                 remaining -= nanoseconds
                 if remaining <= 0:
                     break
+            elif not accepted.value:
+                check_wait()
 
 
 # ---- Outputs ----
 
 
 class TakeCall:
-    """One call that takes up to `most` outputs. It has them also if Ctrl-C ends it, and owns what goes with them."""
+    """One call that takes up to `most` outputs of a reader. It has them also if Ctrl-C ends it, and owns the memory
+    that goes with them until `give_data()`."""
 
-    def __init__(self, engine: EngineHandle, most: int) -> None:
-        self._engine = engine
+    def __init__(self, engine: EngineHandle, reader: int, most: int) -> None:
+        self._engine, self._reader = engine, reader
         self._outputs, self._taken = np.empty(most, OUTPUT_DTYPE), ctypes.c_uint64()
-        self._finalizer = weakref.finalize(self, _release_all_data, self._outputs, self._taken)
+        self._is_given = [False]
+        self._finalizer = weakref.finalize(self, _release_all_data, self._outputs, self._taken, self._is_given)
         self._finalizer.atexit = False
 
     @property
@@ -115,8 +124,16 @@ class TakeCall:
         """Those that were taken, of OUTPUT_DTYPE."""
         return self._outputs[: self._taken.value]
 
-    def give_up_data(self) -> None:
-        """All that goes with the outputs has been released; and the room for others is given up if it is most of it."""
+    def data(self, place: int) -> NDArray[np.uint8]:
+        """The bytes that go with an output, in place."""
+        output = self._outputs[place]
+        owner = _OutputData(int(output["data"]), self._is_given)
+        return _array(int(output["data_start"]), np.uint8, (int(output["data_bytes"]),), owner)
+
+    def give_data(self) -> None:
+        """The memory lives as long as what was made of `data()`, for all outputs that have some. The room for other
+        outputs is given up if it is most of it."""
+        self._is_given[0] = True  # at once for all: Ctrl-C may come before and after
         self._finalizer.detach()
         if 2 * len(self.outputs) < len(self._outputs):
             self._outputs = self.outputs.copy()
@@ -127,23 +144,31 @@ class TakeCall:
             return
         function, taken = load().ds_engine_take, ctypes.byref(self._taken)
         most, records, engine = len(self._outputs), _records(self._outputs, native.EpisodeOutput), self._engine.value
-        wait(lambda handle, nanoseconds: int(function(handle, most, nanoseconds, records, taken)), engine, timeout)
+        wait(
+            lambda handle, nanoseconds: int(function(handle, self._reader, most, nanoseconds, records, taken)),
+            engine,
+            timeout,
+        )
 
 
-def output_data(output: Any) -> NDArray[np.uint8]:
-    """The bytes that go with an output, in place."""
-    return _array(int(output["data_start"]), np.uint8, (int(output["data_bytes"]),))
+class _OutputData:
+    """The memory of an output. It is its owner's once the call that took it has given it."""
+
+    _is_given: Sequence[bool] = (False,)  # where Ctrl-C ends __init__()
+
+    def __init__(self, handle: int, is_given: Sequence[bool]) -> None:
+        self._handle, self._release, self._is_given = handle, load().ds_memory_release, is_given
+
+    def __del__(self) -> None:
+        if self._is_given[0]:
+            self._release(self._handle)
 
 
-def release_output_data(output: Any) -> None:
-    """Ends these bytes; once they have ended it does nothing."""
-    load().ds_memory_release(int(output["data"]))
-
-
-def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64) -> None:
-    some = outputs[: taken.value]
-    for output in some[some["data"] != 0]:
-        release_output_data(output)
+def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64, is_given: list[bool]) -> None:
+    if not is_given[0]:
+        for handle in outputs["data"][: taken.value].tolist():
+            if handle:
+                load().ds_memory_release(handle)
 
 
 # ---- Engines ----
@@ -239,9 +264,9 @@ class EngineHandle:
         check(load().ds_engine_cancel(self.value, request_id, ctypes.byref(found)))
         return bool(found.value)
 
-    def drain(self, timeout: float | None) -> bool:
-        """Waits until no request is unanswered; False after the timeout."""
-        return wait(load().ds_engine_drain, self.value, timeout)
+    def drain(self, timeout: float | None, check_wait: Callable[[], None]) -> bool:
+        """Waits until no request is unanswered; False after the timeout. `check_wait` as of `wait()`."""
+        return wait(load().ds_engine_drain, self.value, timeout, check_wait)
 
     def take_rows(self) -> RowsToAct:
         """Waits for rows, not in the main thread. ClosedError if there will be none."""

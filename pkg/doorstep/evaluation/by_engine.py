@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._native._generated import MAX_QUEUE_CAPACITY
 from doorstep._observations import Parts
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
@@ -77,7 +78,8 @@ def _rules(rollout: RolloutConfig, matches: Sequence[Match], requests: int) -> R
     num_policies = len({id(match.contestant.policy) for match in matches}) + 2
     num_worlds = min(rollout.simulator.num_worlds, requests)
     simulator = rollout.simulator.replace(num_worlds=num_worlds, world_offset=0, max_levels=int(has_levels))
-    return rollout.replace(simulator=simulator, max_policies=num_policies)
+    outputs = max(rollout.output_capacity, min(requests, MAX_QUEUE_CAPACITY))  # read once all are submitted
+    return rollout.replace(simulator=simulator, max_policies=num_policies, output_capacity=outputs)
 
 
 def _submit(

@@ -141,17 +141,18 @@ def _parse(data: bytes) -> StoredPolicy:
     if policy["format"] != FORMAT:
         _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
     arrays = read_arrays(header, stored)
-    layers = [
-        _layer(StoredLayer(LayerKind[kind.upper()], *sizes[:3], shape=checked_shape(*sizes[3:])), f"{index}.", arrays)
-        for index, (kind, *sizes) in enumerate(policy["layers"])
-    ]
+    layers = [_layer(f"{index}.", arrays, *numbers) for index, numbers in enumerate(policy["layers"])]
     given = policy.get("observations")
     observations = None if given is None else _PARTS.check("observations", given)
     return StoredPolicy(layers, SamplingParams.from_dict(policy["sampling"]), observations, policy["about"])
 
 
-def _layer(layer: StoredLayer, prefix: str, stored: Mapping[str, NDArray[Any]]) -> StoredLayer:
-    """The layer with its arrays."""
+def _layer(
+    prefix: str, stored: Mapping[str, NDArray[Any]], kind: str, num_inputs: int, num_outputs: int, *further: Any
+) -> StoredLayer:
+    """The layer with its arrays. further: its parameter, and its shape if it has one."""
+    parameter, shape = further if len(further) == 2 else (*further, {})
+    layer = StoredLayer(LayerKind[kind.upper()], num_inputs, num_outputs, parameter, shape=checked_shape(shape))
     arrays = {}
     for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs, layer.shape).items():
         array = stored.get(prefix + name)

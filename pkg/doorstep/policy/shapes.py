@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from doorstep._arguments import is_integer
 from doorstep._native._generated import MAX_LAYER_WIDTH, LayerKind, LayerShape
 
 # In the order in which modules of PyTorch give them: weight, bias; weight_ih, bias_ih, weight_hh, bias_hh.
@@ -17,7 +16,7 @@ SIDES = ("height", "width")
 _NUMBERS = tuple(name for name in LayerShape.__annotations__ if not name.startswith("_"))
 
 
-def checked_shape(shape: Any = ()) -> dict[str, int]:
+def checked_shape(shape: Any) -> dict[str, int]:
     """The shape of a layer in a file, which has integers that a LayerShape can hold.
 
     Raises:
@@ -25,7 +24,7 @@ def checked_shape(shape: Any = ()) -> dict[str, int]:
     """
     given = dict(shape)
     for name, number in given.items():
-        if name not in _NUMBERS or not is_integer(number) or not 0 <= number <= MAX_LAYER_WIDTH:
+        if name not in _NUMBERS or not isinstance(number, int) or not 0 <= number <= MAX_LAYER_WIDTH:
             raise ValueError(f"a layer has {name!r}: {number!r} in its shape")
     return given
 

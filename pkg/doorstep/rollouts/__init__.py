@@ -27,11 +27,12 @@ from doorstep.rollouts.config import (
 from doorstep.rollouts.controllers import register_controller
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.minari import write_minari
+from doorstep.rollouts.padding import pad_trajectories
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
 if TYPE_CHECKING:
-    from doorstep.rollouts.dataset import TrajectoryDataset, pad_trajectories
+    from doorstep.rollouts.dataset import TrajectoryDataset
 
 __all__ = [
     "AsyncEpisodes",
@@ -54,14 +55,12 @@ __all__ = [
     "write_minari",
 ]
 
-_NEED_TORCH = ("TrajectoryDataset", "pad_trajectories")
-
 
 def __getattr__(name: str) -> object:
-    if name in _NEED_TORCH:
+    if name == "TrajectoryDataset":
         try:
-            from doorstep.rollouts import dataset
+            from doorstep.rollouts.dataset import TrajectoryDataset
         except ImportError as error:
             raise missing(f"doorstep.rollouts.{name} needs PyTorch", "torch", error) from error
-        return getattr(dataset, name)
+        return TrajectoryDataset
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

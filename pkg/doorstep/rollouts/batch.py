@@ -19,7 +19,7 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native
 from doorstep.policy import Policy, SamplingParams
 from doorstep.rollouts.policies import BUILT_IN, PolicyTable
-from doorstep.rollouts.request import MOST_AT_ONCE, EpisodeRequest, chosen_sampling
+from doorstep.rollouts.request import MOST_AT_ONCE, EpisodeRequest, chosen_sampling, made_of
 from doorstep.rollouts.result import record_bits
 
 
@@ -45,7 +45,8 @@ class RequestBatch:
     def __getitem__(self, index: int) -> EpisodeRequest:
         seed, steps = int(self.seeds[index]), int(self.max_steps[index])
         level = self.levels[seed % len(self.levels)] if self.levels else self.template.level
-        return replace(self.template, seed=seed, level=level, max_steps=steps or None)
+        own = {"seed": seed, "level": level, "max_steps": steps or None}
+        return made_of(EpisodeRequest, {**vars(self.template), **own})
 
 
 def with_levels(

@@ -180,6 +180,16 @@ class RolloutConfig(NativeConfig):
     controller: Annotated[ControllerConfig, "How requests reach replicas."] = field(default_factory=PullController)
     metrics: Annotated[MetricsConfig, "What the engine measures."] = field(default_factory=MetricsConfig)
     queue_capacity: Annotated[int, Integer(1, 16777216), "Requests that wait at most."] = 1048576
+    output_capacity: Annotated[
+        int,
+        Integer(1, 16777216),
+        "Outputs that wait to be read at most; replicas wait for room.",
+    ] = 1048576
+    output_bytes: Annotated[
+        int,
+        Integer(1, 1099511627776),
+        "Bytes at most of what these outputs record; a larger one waits alone.",
+    ] = 268435456
     max_policies: Annotated[int, Integer(1, 1024), "Different policies that unanswered requests may have."] = 64
     # end
     reward: Annotated[

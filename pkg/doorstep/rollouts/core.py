@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import threading
@@ -10,7 +11,8 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeoutError  # another one before Python 3.11
 from typing import Any, final
 
 import numpy as np
@@ -18,14 +20,14 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
 from doorstep._native import rollouts as native
-from doorstep.errors import ClosedError, DoorstepError
+from doorstep.errors import ClosedError, DoorstepError, StateError
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native_rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.answers import Answers
 from doorstep.rollouts.batch import Episodes, RequestBatch, RequestWriter, with_levels
 from doorstep.rollouts.callers import Callers
-from doorstep.rollouts.changes import TimeLimit
+from doorstep.rollouts.changes import SLICE_SECONDS, TimeLimit
 from doorstep.rollouts.checks import check_single
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.controllers import make_controller
@@ -33,6 +35,8 @@ from doorstep.rollouts.failures import FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
 from doorstep.rollouts.policies import PolicyTable, is_callable
+from doorstep.rollouts.promises import Promises
+from doorstep.rollouts.readers import PROMISES, Readers
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.row_states import RowStates
@@ -70,7 +74,9 @@ class Core:
         )
         tend = functools.partial(_tend, self._lock, submissions, self._native, self._policies)
         common = self.handle, self._failures, self.threads, tend
-        self.answers = Answers(*common, self._lock, submissions, raises=raises)
+        self._submissions, self._readers = submissions, Readers(self.handle, self.threads)
+        self.answers = Answers(*common, self._lock, submissions, self._readers, raises=raises)
+        self.promises = Promises(*common, self._lock, submissions, self._readers, raises=raises)
         self._callers = Callers(*common, config.simulator, self._policies.__getitem__, states)
         self._writer = RequestWriter(config.simulator.num_agents, self._policies, choose)
         self._told_ends = 0  # of replicas, by warnings
@@ -79,7 +85,7 @@ class Core:
 
     def start(self) -> None:
         """The caller ends the parts if it raises."""
-        self.answers.start()
+        self.promises.start()
 
     # ---- Requests ----
 
@@ -95,7 +101,7 @@ class Core:
         self._check_open([])
         self._warn_of_ends()
         episodes = Episodes(with_levels(requests, self._levels))
-        submission = self.answers.new_submission(episodes, futures)
+        submission = self._submissions.make(episodes, futures)
         try:
             with self._lock:
                 written = self._writer.write(episodes)
@@ -104,29 +110,44 @@ class Core:
                 if any(map(is_callable, policies.values())):
                     self._callers.start()
                 submission.policies = written.policies
-                self.answers.open(submission)
+                self._submissions.open(submission)  # before they are submitted: outputs may come at once
             written.array["tag"] = submission.library_tags()
+            if futures:
+                written.array["reader"] = PROMISES
+                self.promises.begin()
             submission.progress = call = native.SubmitCall(self.handle, written.array)
             self._run(call, len(episodes), timeout)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
-            self.answers.settle()
+            self._settle()
         return call.ids
 
     def _run(self, call: native.SubmitCall, num_requests: int, timeout: float | None) -> None:
         calls = self.threads.calls
         cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
         try:
-            call.run(0.0 if cannot_wait else timeout)
-        except ClosedError as error:
+            call.run(0.0 if cannot_wait else timeout, self._readers.check_wait)
+        except (ClosedError, StateError) as error:
             ids: list[int] = call.ids.tolist()
-            self._check_open(ids)
-            error.ids = ids  # type: ignore[attr-defined]
+            if isinstance(error, ClosedError):
+                self._check_open(ids)
+            error.ids = ids  # type: ignore[union-attr]
             raise
         if cannot_wait and call.num_accepted < num_requests:
             refusal = waits_for_itself(calls)
             refusal.ids = call.ids.tolist()  # type: ignore[attr-defined]
             raise refusal
+
+    def _settle(self) -> None:
+        with self._lock:
+            self._submissions.settle()
+        self.answers.changes.tell()
+
+    def request_of(self, tag: int) -> EpisodeRequest:
+        """The request that is not answered and has this tag in the library."""
+        with self._lock:
+            submission, index = self._submissions.find(tag)
+            return submission.request(index)
 
     def _check_open(self, ids: list[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""
@@ -151,17 +172,20 @@ class Core:
         ids: list[int] = []
         try:
             ids = self.submit(requests, None, awaited).tolist()
-            return self.answers.wait_for(awaited)
+            return self.promises.wait_for(awaited)
         except BaseException:
             for request_id in ids:
                 self.handle.cancel(request_id)
             raise
 
-    def submit_futures(self, requests: Sequence[EpisodeRequest], timeout: float | None) -> list[Future[EpisodeResult]]:
+    def submit_futures(
+        self, requests: Sequence[EpisodeRequest] | RequestBatch, timeout: float | None
+    ) -> list[Future[EpisodeResult]]:
         """The futures of the requests that found room in time, which are the first ones."""
-        _check_have_no_steps(requests)
-        check_single(requests, "a future has one result; run() returns all")
-        futures = [_EpisodeFuture(self.handle, self.threads) for _ in requests]
+        single = [requests.template] if isinstance(requests, RequestBatch) else requests
+        _check_have_no_steps(single)
+        check_single(single, "a future has one result; run() returns all")
+        futures = [_EpisodeFuture(self.handle, self.threads, self._readers) for _ in range(len(requests))]
         ids = self.submit(requests, timeout, futures).tolist()
         for future, request_id in zip(futures, ids, strict=False):
             future.request_id = request_id
@@ -182,7 +206,7 @@ class Core:
     def drain(self, timeout: float | None) -> bool:
         limit = TimeLimit(timeout)
         self.threads.check_wait(timeout)
-        return self.handle.drain(timeout) and self.answers.drain(limit)
+        return self.handle.drain(timeout, self._readers.check_wait) and self.promises.drain(limit)
 
     # ---- The end ----
 
@@ -190,16 +214,16 @@ class Core:
         """Ends soon. Takes no lock and does not wait: the garbage collector may call it anywhere."""
         self.ending = True
         self.handle.close()
-        self.answers.end()
+        self.promises.end()
 
     def join(self, timeout: float | None = None) -> None:
         """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
         if self.threads.calls:
             return
         self.handle.join(timeout)
-        self.answers.end()  # which can see now that all have been answered
+        self.promises.end()  # which can see now that all have been answered
         self._callers.join(timeout)
-        self.answers.join(timeout)
+        self.promises.join(timeout)
 
 
 # Functions of some parts, which no part refers to: the parts are no cycle, and go when the engine does.
@@ -256,7 +280,7 @@ class AwaitedEpisode:
     def result(self) -> EpisodeResult:
         """Waits for it; raises where the episode failed."""
         self._core.threads.check_wait(None)
-        return self._core.answers.wait_for([self._awaited])[0]
+        return self._core.promises.wait_for([self._awaited])[0]
 
     def cancel(self) -> None:
         self._core.handle.cancel(self._id)
@@ -269,18 +293,29 @@ class _EpisodeFuture(Future[EpisodeResult]):
     request_id: int | None = None
 
     # A future that is kept must not keep the engine's parts
-    def __init__(self, engine: native.EngineHandle, threads: OwnThreads) -> None:
+    def __init__(self, engine: native.EngineHandle, threads: OwnThreads, readers: Readers) -> None:
         super().__init__()
-        self._engine, self._threads = engine, threads
+        self._engine, self._threads, self._readers = engine, threads, readers
         self._waiters = _Waiters(self)
 
     def result(self, timeout: float | None = None) -> EpisodeResult:
-        self.check_wait(timeout)
-        return super().result(timeout)
+        self._await(timeout)
+        return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._await(timeout)
+        return super().exception(0)
+
+    def _await(self, timeout: float | None) -> None:
+        """Waits, unless it is done, in slices: Python waits without looking at the engine."""
         self.check_wait(timeout)
-        return super().exception(timeout)
+        limit = TimeLimit(timeout)
+        while not self.done() and (left := limit.left(SLICE_SECONDS)):
+            with contextlib.suppress(FutureTimeoutError, CancelledError):
+                super().exception(left)
+                return
+            if timeout is None:
+                self._readers.check_wait()
 
     def check_wait(self, timeout: float | None) -> None:
         if self._threads.calls and not self.done():

@@ -18,6 +18,7 @@ from doorstep.errors import StateError
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.core import AwaitedEpisode
 from doorstep.rollouts.engine import RolloutEngine
+from doorstep.rollouts.padding import STEPS, trajectory_of
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
@@ -25,8 +26,6 @@ from doorstep.rollouts.result import EpisodeResult
 Trajectory: TypeAlias = "dict[str, torch.Tensor]"
 
 _MOST_AHEAD = 1 << 20
-_STEPS = ("observations", "actions", "rewards", "log_probs", "versions", "values", "states")  # have a row per step
-_ARRAYS = (*_STEPS, "last_observations", "last_states")
 
 
 @final
@@ -53,7 +52,7 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     >>> with doorstep.RolloutEngine(doorstep.SimulatorConfig(8)) as engine:
     ...     loader = DataLoader(TrajectoryDataset(engine, requests), batch_size=4, collate_fn=pad_trajectories)
     ...     [batch["observations"].shape for batch in loader]
-    [torch.Size([4, 23, 2, 94]), torch.Size([4, 27, 2, 94])]
+    [torch.Size([23, 4, 2, 94]), torch.Size([27, 4, 2, 94])]
 
     Args:
         engine: plays; a thread of it takes all its results from then on, as with `engine.future()`. Or the config of
@@ -136,7 +135,7 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
 def _recorded(request: Any) -> EpisodeRequest:
     if not isinstance(request, EpisodeRequest):
         refuse("requests", "an iterable of doorstep.EpisodeRequest", request)
-    also: Any = (name for name in request.record if name in _STEPS)
+    also: Any = (name for name in request.record if name in STEPS)
     return replace(request, record=("observations", *also))
 
 
@@ -144,30 +143,6 @@ def _trajectory(result: EpisodeResult) -> Trajectory:
     if not result.finished:
         reason = f"{result.reason}: {result.error}" if result.error else result.reason
         raise StateError(f"the episode of seed {result.request.seed} was not played to its end: {reason}")
-    return {
-        **{name: torch.from_numpy(array.copy()) for name in _ARRAYS if (array := getattr(result, name)) is not None},
-        "reached_goal": torch.tensor(result.reason == "goal"),
-        "seed": torch.tensor(result.request.seed),
-        "tag": torch.tensor(result.request.tag),
-    }
-
-
-def pad_trajectories(trajectories: Sequence[Trajectory]) -> Trajectory:
-    """A batch of B trajectories of different lengths, the `collate_fn` of a DataLoader.
-
-    Args:
-        trajectories: as a `TrajectoryDataset` yields them.
-
-    Returns:
-        The same names, with a dimension B before all others; steps behind an episode's last are 0. In addition `mask`,
-        bool [B, T], which is true for steps that were played, and `lengths`, int64 [B].
-    """
-    lengths = torch.tensor([len(trajectory["rewards"]) for trajectory in trajectories])
-    batch: dict[str, Any] = {}
-    for name in trajectories[0]:
-        values = [trajectory[name] for trajectory in trajectories]
-        is_padded = name in _STEPS
-        batch[name] = torch.nn.utils.rnn.pad_sequence(values, batch_first=True) if is_padded else torch.stack(values)
-    batch["lengths"] = lengths
-    batch["mask"] = torch.arange(int(lengths.max()))[None, :] < lengths[:, None]
-    return batch
+    found = trajectory_of(result)
+    found["tag"] = found["tag"].astype(np.int64)  # PyTorch computes with these
+    return {name: torch.from_numpy(np.asarray(value)) for name, value in found.items()}

@@ -20,7 +20,7 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns
 from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
-from doorstep.rollouts.batch import make_batch
+from doorstep.rollouts.batch import RequestBatch, make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, watch_process
@@ -160,7 +160,8 @@ class RolloutEngine:
             ArgumentError: a request has more policies than the engine can take, or a level that does not suit it; then
                 none was submitted.
             StateError: the module of a policy has other tensors, or its memory was moved or freed; likewise. Or the
-                queue is full and a policy calls; `ids` as below.
+                queue is full, and there will be no room: a policy calls, or outputs have no room and no other thread
+                reads them; `ids` as below.
             ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
@@ -193,9 +194,7 @@ class RolloutEngine:
         Raises:
             ArgumentError, StateError, ClosedError, TimeoutError: as `submit()`.
         """
-        if "seed" in fields:
-            refuse("seed", "left out: `seeds` has that of each request", fields["seed"])
-        batch = make_batch(EpisodeRequest(**fields), seeds, max_steps)
+        batch = _batch_of(seeds, max_steps, fields)
         ids = self._core.submit(batch, check_timeout(timeout))
         check_all_submitted(ids, len(batch) * batch.template.n)
         return ids
@@ -247,17 +246,40 @@ class RolloutEngine:
             if self._parts.is_copy:
                 raise
 
-    def future(self, request: EpisodeRequest) -> Future[EpisodeResult]:
-        """Submits a request; its result goes to the future instead of `get_outputs()`. Waits while the queue is full.
-        Cancelling the future cancels the request. Callbacks of futures run in one thread, and cannot wait for other
-        futures. In them and in policies `concurrent.futures.wait()` is refused, whatever its timeout, unless all have
-        ended.
+    @overload
+    def future(self, request: EpisodeRequest) -> Future[EpisodeResult]: ...
+    @overload
+    def future(self, request: Sequence[EpisodeRequest]) -> list[Future[EpisodeResult]]: ...
+    def future(
+        self, request: EpisodeRequest | Sequence[EpisodeRequest]
+    ) -> Future[EpisodeResult] | list[Future[EpisodeResult]]:
+        """Submits a request, or several at once, whose results go to futures instead of `get_outputs()`. Waits while
+        the queue is full. Cancelling a future cancels its request. Callbacks of futures run in one thread, and cannot
+        wait for other futures. In them and in policies `concurrent.futures.wait()` is refused, whatever its timeout,
+        unless all have ended.
 
         Raises:
             ArgumentError, StateError, ClosedError: as `submit()`; steps of futures cannot be streamed.
         """
-        (future,) = self._core.submit_futures([request], None)
-        return future
+        futures = self._core.submit_futures(as_list(request), None)
+        return futures[0] if isinstance(request, EpisodeRequest) else futures
+
+    def future_batch(
+        self,
+        seeds: Sequence[int] | NDArray[Any],
+        *,
+        max_steps: int | Sequence[int] | NDArray[Any] | None = None,
+        **fields: Any,
+    ) -> list[Future[EpisodeResult]]:
+        """A future for each seed; as `future()` of the requests of `submit_batch()`.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=64) as engine:
+        ...     futures = engine.future_batch(range(100), max_steps=5)
+        ...     sum(future.result().length for future in futures)
+        500
+        """
+        return self._core.submit_futures(_batch_of(seeds, max_steps, fields), None)
 
     def run(self, requests: Iterable[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests and waits for them; the results are in their order, `n` for each. What else was submitted does
@@ -291,7 +313,8 @@ class RolloutEngine:
             False if the timeout, in seconds, has passed before.
 
         Raises:
-            StateError: a policy calls, whose own request has no result.
+            StateError: a policy calls, whose own request has no result; or outputs have no room, see
+                `RolloutConfig.output_capacity`, and no other thread reads them.
         """
         return self._core.drain(check_timeout(timeout))
 
@@ -328,6 +351,12 @@ def _config_of(config: RolloutConfig | SimulatorConfig | None, rules: dict[str, 
     if not isinstance(config, RolloutConfig):
         refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
     return config
+
+
+def _batch_of(seeds: Any, max_steps: Any, fields: dict[str, Any]) -> RequestBatch:
+    if "seed" in fields:
+        refuse("seed", "left out: `seeds` has that of each request", fields["seed"])
+    return make_batch(EpisodeRequest(**fields), seeds, max_steps)
 
 
 def _with_room(config: RolloutConfig, levels: Sequence[AnyLevel]) -> RolloutConfig:

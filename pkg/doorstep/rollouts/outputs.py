@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native._generated import EpisodeReason, OutputKind
-from doorstep._native.rollouts import TakeCall, release_output_data
+from doorstep._native.rollouts import TakeCall
 from doorstep.errors import StateError
 from doorstep.rollouts.failures import CLOSED, FailureTexts
-from doorstep.rollouts.result import NO_ROWS, EpisodeResult, EpisodeStep, Rows, copy_rows, make_result, make_step
+from doorstep.rollouts.result import NO_ROWS, EpisodeResult, EpisodeStep, Rows, make_result, make_step, view_rows
 from doorstep.rollouts.submissions import Promise, Submission, Submissions, index_of, number_of
 
 AnyOutput: TypeAlias = EpisodeResult | EpisodeStep
@@ -84,10 +84,16 @@ class OutputBatch:
 
     def error(self, failures: FailureTexts) -> StateError | None:
         """Of the first output, if its episode failed."""
-        if self.num_before_failure:
-            return None
-        record = self._arrays.records[self._start]
-        return failures.error_of(self._output(self._start, failures), int(record["cause"]))
+        return None if self.num_before_failure else self._error(self._start, failures)
+
+    def _error(self, place: int, failures: FailureTexts) -> StateError:
+        return failures.error_of(self._output(place, failures), int(self._arrays.records[place]["cause"]))
+
+    def errors(self, failures: FailureTexts) -> dict[int, StateError]:
+        """Of episodes that failed, by their places."""
+        failed = self._arrays.failed
+        own = failed[(failed >= self._start) & (failed < self._stop)].tolist()
+        return {place - self._start: self._error(place, failures) for place in own}
 
     def results(self) -> NDArray[Any] | None:
         """The records of results; None if there are none."""
@@ -108,8 +114,8 @@ class OutputBatch:
         error = failures.text_of(int(record["reason"]), int(record["cause"]))
         return make_result(record, request, rows, error)
 
-    def futures(self) -> list[Promise]:
-        """The futures of all requests, where all have one."""
+    def promises(self) -> list[Promise]:
+        """Those of all requests, where all have one."""
         tags = self._arrays.records["tag"][self._start : self._stop].tolist()
         return [self._arrays.submissions[number_of(tag)].future(index_of(tag)) for tag in tags]
 
@@ -121,31 +127,26 @@ class Incoming:
 
     Attributes:
         answers: how many requests of each submission have been answered with these.
-        batch: outputs for callers.
-        of_futures: outputs for futures.
+        batch: the outputs.
     """
 
     def __init__(self, call: TakeCall) -> None:
         self.call = call
         self.answers: list[tuple[Submission, int]] = []
         self.batch: OutputBatch | None = None
-        self.of_futures: OutputBatch | None = None
         self._rows: list[Rows] = []
 
     def __len__(self) -> int:
         return len(self.call.outputs)
 
-    def copy_rows(self) -> None:
-        """Copies what is recorded, and frees the library's memory."""
+    def view_rows(self) -> None:
+        """Finds what is recorded, whose memory is then that of the views."""
         if not self._rows:
-            self._rows = [NO_ROWS] * len(self)
-        outputs = self.call.outputs
-        for place in np.flatnonzero(outputs["data"]).tolist():
-            output = outputs[place]
-            if self._rows[place] is NO_ROWS:
-                self._rows[place] = copy_rows(output)
-            release_output_data(output)
-        self.call.give_up_data()
+            outputs, rows = self.call.outputs, [NO_ROWS] * len(self)
+            for place in np.flatnonzero(outputs["data"]).tolist():
+                rows[place] = view_rows(outputs[place], self.call.data(place))
+            self._rows = rows
+        self.call.give_data()
 
     def identify(self, submissions: Submissions) -> None:
         """Finds the requests."""
@@ -153,15 +154,11 @@ class Incoming:
             return
         records = self.call.outputs
         is_result = records["kind"] == OutputKind.RESULT
-        tags, is_of_future = np.empty(len(records), np.uint64), np.zeros(len(records), np.bool_)
+        tags = np.empty(len(records), np.uint64)
         found, answers = {}, []
         for submission, places, indices in submissions.find_all(records["tag"]):
             found[submission.number] = submission
             answers.append((submission, submission.answered + int(np.count_nonzero(is_result[places]))))
             tags[places] = submission.tags(indices)
-            is_of_future[places] = submission.has_futures
-        arrays, of_futures = _Arrays.of(records, tags, self._rows, found), None
-        if is_of_future.any():
-            of_futures = OutputBatch(arrays.part(np.flatnonzero(is_of_future)), 0, int(np.count_nonzero(is_of_future)))
-            arrays = arrays.part(np.flatnonzero(~is_of_future))
-        self.batch, self.of_futures, self.answers = OutputBatch(arrays, 0, len(arrays.tags)), of_futures, answers
+        batch = OutputBatch(_Arrays.of(records, tags, self._rows, found), 0, len(records))
+        self.batch, self.answers = batch, answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
@@ -12,14 +13,13 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep._native._generated import EpisodeReason, EpisodeRecord, OutputKind
-from doorstep._native.rollouts import output_data
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.recording import Recording
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.recorded import record_episode
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import EpisodeRequest, made_of
 
 Reason: TypeAlias = Literal["goal", "time", "cancelled", "expired", "failed"]
 REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in EpisodeReason}  # type: ignore[misc]
@@ -29,6 +29,9 @@ REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in Epi
 @dataclass(frozen=True, eq=False)
 class EpisodeResult:
     """The last answer to a request. It pickles, without policies that are no names, which it then says are None.
+
+    What is recorded are views of one block of memory, which lives as long as one of them. `pad_trajectories()` makes a
+    batch of many results.
 
     Attributes:
         id: what `submit()` returned.
@@ -175,7 +178,7 @@ def _without_objects(request: EpisodeRequest) -> EpisodeRequest:
 
 @final
 class Rows(NamedTuple):
-    """What is recorded in an output: arrays with a row per step, and what is behind them; or None."""
+    """What is recorded in an output: arrays with a row per step, and those after the last step; or None."""
 
     actions: NDArray[np.int32] | None = None
     observations: NDArray[np.float32] | None = None
@@ -196,54 +199,56 @@ _LAST = ("last_observations", "last_states")
 NO_ROWS = Rows()
 
 
-def copy_rows(output: Any) -> Rows:
-    """Those of an output with data."""
-    num_rows, rows_behind = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
-    data, (row, end) = output_data(output), _layout_of(output, num_rows, rows_behind)
-    cut = num_rows * row.itemsize
-    rows, behind = data[:cut].view(row), data[cut:].view(end) if end.itemsize else np.zeros(rows_behind, end)
-    last = {f"last_{name}": behind[name][0].copy() for name in end.names or ()} if rows_behind else {}
-    return Rows(**{name: rows[name].copy() for name in row.names or ()}, **last)
-
-
-def _layout_of(output: Any, num_rows: int, rows_behind: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """Of a row, and of what is behind the rows; see ds_episode_output in the C API."""
+def view_rows(output: Any, data: NDArray[np.uint8]) -> Rows:
+    """Those of an output, in the bytes that go with it; see ds_episode_output in the C API."""
     agents, record, state_size = int(output["num_agents"]), int(output["record"]), int(output["state_size"])
-    fields: list[Any] = [("actions", np.int32, (agents, len(ACTIONS)))]
+    steps, ends = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
+    numbers, found, last = data.view(np.int32), {}, {}
+    begin = 0
+
+    def take(name: str, dtype: Any, rows: int, *shape: int) -> NDArray[Any]:
+        nonlocal begin
+        first, begin = begin, begin + rows * agents * math.prod(shape)
+        found[name] = numbers[first:begin].view(dtype).reshape(rows, agents, *shape)[:steps]
+        return numbers[first:begin].view(dtype).reshape(rows, agents, *shape)
+
+    take("actions", np.int32, steps, len(ACTIONS))
     if record & EpisodeRecord.LOG_PROBS:
-        fields += [("log_probs", np.float32, (agents,)), ("versions", np.int32, (agents,))]
+        take("log_probs", np.float32, steps)
+        take("versions", np.int32, steps)
     if record & EpisodeRecord.VALUES:
-        fields.append(("values", np.float32, (agents,)))
-    end: list[Any] = []
+        take("values", np.float32, steps)
     if record & EpisodeRecord.STATES:
-        end.append(("states", np.float32, (agents, state_size)))
+        states = take("states", np.float32, steps + ends, state_size)
+        last["last_states"] = states[steps] if ends else None
     if record & EpisodeRecord.OBSERVATIONS:
-        rewards = [("rewards", np.float32, (agents,))]
-        others = num_rows * np.dtype([*fields, *end, *rewards]).itemsize + rows_behind * np.dtype(end).itemsize
-        inputs = (int(output["data_bytes"]) - others) // (4 * agents * (num_rows + rows_behind))
-        end.append(("observations", np.float32, (agents, inputs)))
-        return np.dtype([*fields, *end, *rewards]), np.dtype(end)
-    return np.dtype([*fields, *end]), np.dtype(end)
+        inputs = (len(numbers) - begin - steps * agents) // ((steps + ends) * agents)
+        observations = take("observations", np.float32, steps + ends, inputs)
+        last["last_observations"] = observations[steps] if ends else None
+        take("rewards", np.float32, steps)
+    return Rows(**found, **last)
 
 
 def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) -> EpisodeResult:
-    agents = int(output["num_agents"])
-    started = int(output["started_ns"]) or int(output["ended_ns"])
-    return EpisodeResult(
-        id=int(output["id"]),
-        request=request,
-        continuation=int(output["continuation"]),
-        reason=REASONS[int(output["reason"])],
-        returns=output["returns"][:agents].copy(),
-        length=int(output["length"]),
-        max_y=output["max_y"][:agents].copy(),
-        state_hash=int(output["state_hash"]),
+    told = dict(zip(output.dtype.names, output.item(), strict=True))
+    agents = told["num_agents"]
+    started = told["started_ns"] or told["ended_ns"]
+    fields = {
+        "id": told["id"],
+        "request": request,
+        "continuation": told["continuation"],
+        "reason": REASONS[told["reason"]],
+        "returns": told["returns"][:agents].copy(),
+        "length": told["length"],
+        "max_y": told["max_y"][:agents].copy(),
+        "state_hash": told["state_hash"],
         **rows._asdict(),
-        queued_seconds=(started - int(output["submitted_ns"])) / 1e9,
-        played_seconds=(int(output["ended_ns"]) - started) / 1e9,
-        replica=int(output["replica"]),
-        error=error,
-    )
+        "queued_seconds": (started - told["submitted_ns"]) / 1e9,
+        "played_seconds": (told["ended_ns"] - started) / 1e9,
+        "replica": told["replica"],
+        "error": error,
+    }
+    return made_of(EpisodeResult, fields)
 
 
 def make_unplayed(

@@ -89,8 +89,8 @@ class AwaitedResult:
 
 @final
 class Submission:
-    """Episodes that were submitted together, each a request of the library, and who gets their results: futures, one
-    for each, or none.
+    """Episodes that were submitted together, each a request of the library, and who gets their results: promises, one
+    for each, or calls.
 
     Attributes:
         policies: the numbers of their policies.

@@ -334,23 +334,23 @@ def test_what_a_policy_does_not_evaluate_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("num_features", "part", "message"),
     [
-        ((0, slice(0, 1)), "num_features is 0; it must be an integer of at least 1"),
-        ((94, 32), r"part is 32; it must be a slice\(first, end\) of 0 to 94"),
-        ((94, slice(32, 95)), r"part is slice\(32, 95, None\)"),
-        ((94, slice(32, 32)), r"part is slice\(32, 32, None\)"),
-        ((94, slice(None, 32)), r"part is slice\(None, 32, None\)"),
-        ((94, slice(0, 90, 2)), r"part is slice\(0, 90, 2\)"),
+        (0, slice(0, 1), "num_features is 0; it must be an integer of at least 1"),
+        (94, 32, r"part is 32; it must be a slice\(first, end\) of 0 to 94"),
+        (94, slice(32, 95), r"part is slice\(32, 95, None\)"),
+        (94, slice(32, 32), r"part is slice\(32, 32, None\)"),
+        (94, slice(None, 32), r"part is slice\(None, 32, None\)"),
+        (94, slice(0, 90, 2), r"part is slice\(0, 90, 2\)"),
     ],
 )
-def test_a_part_of_a_branch_is_in_the_features(arguments: tuple[Any, ...], message: str) -> None:
+def test_a_part_of_a_branch_is_in_the_features(num_features: int, part: Any, message: str) -> None:
     with pytest.raises(doorstep.ArgumentError, match=f"^{message}"):
-        Branch(*arguments, nn.Identity())
+        Branch(num_features, part, nn.Identity())
 
 
 @pytest.mark.parametrize("kind", [nn.Conv1d, nn.MultiheadAttention, nn.TransformerEncoderLayer])
-def test_a_module_that_computes_something_else_is_refused(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_computes_something_else_is_refused(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = kind.forward
 
     def larger(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -69,6 +69,9 @@ def test_a_truncated_file_is_refused(written: Path, size: int) -> None:
         ("layers", [["linear", INPUTS + 1, OUTPUTS, 0.0]], r"0.weights must be float32 \[19, 6\]"),
         ("layers", [["convolution", INPUTS, OUTPUTS, 0.0]], "CONVOLUTION"),
         ("layers", [["linear", INPUTS, OUTPUTS, 0.0], ["linear", OUTPUTS, OUTPUTS, 0.0]], "1.weights must be"),
+        ("layers", [["linear", INPUTS, OUTPUTS, 0.0, {"padding": 1}]], "a layer has 'padding': 1 in its shape"),
+        ("layers", [["linear", INPUTS, OUTPUTS, 0.0, {"num_tokens": -1}]], "a layer has 'num_tokens': -1 in its shape"),
+        ("layers", [["conv", INPUTS, OUTPUTS, 0.0, {"channels": 1}]], "a window of 0, moved by 0, does not fit 0"),
         ("sampling", {"temperature": -1}, "temperature"),
     ],
 )

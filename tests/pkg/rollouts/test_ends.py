@@ -311,6 +311,21 @@ def is_soon(happens: Callable[[], bool]) -> bool:
     return happens()
 
 
+def test_an_engine_that_its_own_policy_refers_to_is_collected() -> None:
+    for use in (RolloutEngine.run, results_of):
+        engine = RolloutEngine(SimulatorConfig(2))
+
+        def refers(observations: NDArray[np.float32], its: RolloutEngine = engine) -> NDArray[np.int32]:
+            assert its.outstanding
+            return walk(observations)
+
+        use(engine, [EpisodeRequest(policy=refers, max_steps=1)])
+        kept = weakref.ref(engine)
+        del engine, refers
+        assert is_soon(lambda kept=kept: kept() is None)  # type: ignore[misc]
+    assert is_soon(lambda: not alive())
+
+
 def test_policies_live_no_longer_than_their_requests() -> None:
     torch = pytest.importorskip("torch")
     kept: list[Any] = []

@@ -99,10 +99,45 @@ def test_a_future_that_is_kept_does_not_keep_the_engine() -> None:
     assert future.result().length == 3
 
 
+def test_futures_of_many_requests_are_those_of_each() -> None:
+    requests = some_requests(30, record="actions")
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        each = [engine.future(request).result(30) for request in requests]
+        together = [future.result(30) for future in engine.future(requests)]
+        assert_equal_results(together, each)
+        steps = [request.max_steps for request in requests]
+        seeds = [request.seed for request in requests]
+        batch = [future.result(30) for future in engine.future_batch(seeds, max_steps=steps, record="actions")]
+        assert_equal_results(batch, each)
+        assert [result.request for result in batch] == requests
+        assert engine.future([]) == engine.future_batch([]) == []
+        assert engine.outstanding == 0
+
+
+def test_a_future_of_a_batch_is_cancelled_by_itself() -> None:
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        futures = engine.future_batch(range(20), policy=slowly, max_steps=3)
+        assert all(future.cancel() for future in futures[10:])
+        assert [future.result(30).request.seed for future in futures[:10]] == list(range(10))
+        assert engine.drain(30)
+        assert all(future.cancelled() for future in futures[10:])
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_futures_take_seconds() -> None:
+    with RolloutEngine(SimulatorConfig(512)) as engine:
+        begin = time.process_time()
+        futures = engine.future_batch(range(100_000), max_steps=1)
+        assert sum(future.result(60).length for future in futures) == 100_000
+        assert time.process_time() - begin < 20  # it took 42 on the clock when they were submitted one by one
+
+
 def test_steps_of_futures_cannot_be_streamed() -> None:
     with RolloutEngine(SimulatorConfig(2)) as engine:
         with pytest.raises(doorstep.ArgumentError, match="'stream'"):
             engine.future(EpisodeRequest(record="stream"))
+        with pytest.raises(doorstep.ArgumentError, match="'stream'"):
+            engine.future_batch(range(3), record="stream")
         with pytest.raises(doorstep.ArgumentError, match="request is 3"):
             engine.future(3)  # type: ignore[arg-type]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,49 @@ def test_records_outlive_the_engine() -> None:
     for result, expected in zip(results, actions, strict=True):
         assert (result.actions == expected).all()
         play_again(result).close()
+
+
+def address_of(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def test_what_is_recorded_lives_as_long_as_a_view_of_it() -> None:
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        before = doorstep.live_counts()["memory"]
+        ids = engine.submit_batch(range(20), max_steps=5, record="observations")
+        results = list(engine)
+        assert len(results) == len(ids)
+        for result in results:  # parts of one block: nothing was copied
+            assert address_of(result.observations) - address_of(result.actions) == 5 * 2 * 4 * 4
+            assert address_of(result.last_observations) - address_of(result.observations) == 5 * 2 * 94 * 4
+            assert address_of(result.rewards) - address_of(result.last_observations) == 2 * 94 * 4
+        assert doorstep.live_counts()["memory"] == before + 20
+        kept = [result.rewards[-1] for result in results[:3]]
+        expected = [view.copy() for view in kept]
+        del results, result
+        gc.collect()
+        assert doorstep.live_counts()["memory"] == before + 3
+    del engine
+    assert all((view == values).all() for view, values in zip(kept, expected, strict=True))
+    kept.clear()
+    assert doorstep.live_counts()["memory"] == 0
+
+
+def test_dropped_recordings_are_freed() -> None:
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        before = doorstep.live_counts()["memory"]
+        engine.submit_batch(range(20), max_steps=5, record="observations")
+        count = 0
+        while count < 20:
+            count += len(engine.get_records())
+        assert doorstep.live_counts()["memory"] == before
+        engine.submit_batch(range(20), max_steps=5, record="observations")
+        assert engine.drain(30)
+        assert engine.get_outputs(most=1)
+    del engine
+    gc.collect()
+    assert doorstep.live_counts()["memory"] == 0
 
 
 @pytest.mark.parametrize("record", [("stream",), ("stream", "actions"), ("stream", "observations")])

@@ -1,0 +1,168 @@
+"""The results of an engine on their way to futures, and to what `run()` waits for."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from doorstep._native.rollouts import EngineHandle, TakeCall
+from doorstep.errors import ClosedError, OutOfMemoryError
+from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
+from doorstep.rollouts.failures import FailureTexts
+from doorstep.rollouts.outputs import Incoming
+from doorstep.rollouts.own_threads import OwnThreads
+from doorstep.rollouts.readers import PROMISES, Readers
+from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
+
+_MOST_OUTPUTS = 4096  # that are taken from the library at a time
+
+
+@final
+class Promises:
+    """A thread that takes the results of all requests with promises, and keeps these. Ctrl-C may end calls anywhere.
+
+    Args:
+        threads: the engine's, of which it is one.
+        tend: called in waits, and when requests have been answered.
+        lock: guards policies and submissions.
+        readers: refuse waits that would not end.
+        raises: whether a promise gets the error of an episode that failed, and not its result.
+    """
+
+    def __init__(
+        self,
+        engine: EngineHandle,
+        failures: FailureTexts,
+        threads: OwnThreads,
+        tend: Callable[[], None],
+        lock: threading.RLock,
+        submissions: Submissions,
+        readers: Readers,
+        *,
+        raises: bool,
+    ) -> None:
+        self._threads, self._tend, self._readers, self._raises = threads, tend, readers, raises
+        self._engine, self._failures, self._lock, self._submissions = engine, failures, lock, submissions
+        self._changes = Changes()
+        self._wake = Changes()  # of the thread, when there are promises or the end
+        self._exist = self._ending = self._is_over = False  # promises; over: the thread has nothing left to do
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        thread = threading.Thread(target=self._run, name="doorstep-futures", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def begin(self) -> None:
+        """There are some from now on."""
+        self._exist = True
+        self._wake.tell()
+
+    # ---- Waiting
+
+    def wait_for(self, awaited: Sequence[AwaitedResult]) -> list[EpisodeResult]:
+        """The results of all, in order. Raises the error of the first that has one, once those before it are there."""
+        results: list[EpisodeResult] = []
+
+        def are_there() -> bool:
+            while len(results) < len(awaited) and awaited[len(results)].done():
+                results.append(awaited[len(results)].result())
+            return len(results) == len(awaited)
+
+        self._changes.wait_until(are_there, TimeLimit(None), wait=self._wait_without_limit)
+        return results
+
+    def drain(self, limit: TimeLimit) -> bool:
+        """Waits until the thread, if there are promises, has seen all results; whether that is so."""
+        return self._changes.wait_until(self._is_drained, limit, wait=self._wait)
+
+    def _is_drained(self) -> bool:
+        with self._lock:
+            self._submissions.settle()
+            return not self._submissions.tally_of_futures.unanswered
+
+    def _wait(self, before: int, timeout: float) -> None:
+        self._tend()
+        self._wake.tell()  # which Ctrl-C may have prevented
+        self._changes.wait(before, timeout)
+
+    def _wait_without_limit(self, before: int, timeout: float) -> None:
+        self._wait(before, timeout)
+        if self._changes.count == before:
+            self._readers.check_wait()
+
+    # ---- The thread
+
+    def _run(self) -> None:
+        self._threads.enter("a callback of a future")
+        self._serve()
+        self._is_over = True
+        self._changes.tell()
+
+    def _serve(self) -> None:
+        while not self._exist:
+            before, ending = self._wake.count, self._ending
+            if ending and not self._engine.info().num_playing:
+                return
+            if not self._exist:
+                self._wake.wait(before, SLICE_SECONDS if ending else -1)
+        incoming: Incoming | None = None
+        while True:
+            self._tend()
+            try:
+                incoming = incoming or Incoming(TakeCall(self._engine, PROMISES, _MOST_OUTPUTS))
+                incoming.call.run(SLICE_SECONDS)
+                if len(incoming):
+                    self._keep(incoming)
+                    incoming = None
+            except ClosedError:
+                return  # the engine has ended: all have their results
+            except (MemoryError, OutOfMemoryError):
+                time.sleep(SLICE_SECONDS)  # nothing is lost
+            self._changes.tell()
+
+    def _keep(self, incoming: Incoming) -> None:
+        incoming.view_rows()
+        with self._lock:
+            incoming.identify(self._submissions)
+        batch = incoming.batch
+        assert batch is not None
+        errors = batch.errors(self._failures) if self._raises else {}
+        for place, (promise, result) in enumerate(zip(batch.promises(), batch.outputs(self._failures), strict=True)):
+            _resolve(promise, result, errors.get(place))
+        with self._lock:
+            for submission, answered in incoming.answers:
+                self._submissions.answer(submission, answered)
+
+    # ---- The end
+
+    def end(self) -> None:
+        """To be called when the engine ends. Takes no lock, and does not wait."""
+        self._ending = True
+        self._wake.tell()
+        self._changes.tell()
+
+    def join(self, timeout: float | None) -> None:
+        if self._thread is None:
+            return
+        # If Ctrl-C comes within its join(), Python takes a thread that is running for one that has ended
+        if self._changes.wait_until(lambda: self._is_over, TimeLimit(timeout)):
+            self._thread.join(timeout)
+
+
+def _resolve(promise: Promise, result: Any, error: Exception | None) -> None:
+    if promise.done() and not promise.cancelled():
+        return  # its user has set a result
+    try:
+        if not promise.set_running_or_notify_cancel():
+            return
+        if error is None:
+            promise.set_result(result)
+        else:
+            promise.set_exception(error)
+    except BaseException:  # whatever it is, the other futures get their results
+        traceback.print_exc()
