@@ -68,7 +68,7 @@ static ds_engine engine_with(ds_policy policy) {
     check(ds_engine_create(config, NULL, 0, &engine));
     check(ds_config_release(rollout.simulator));
     check(ds_config_release(config));
-    check(ds_engine_set_policy(engine, 0, DS_POLICY_NATIVE, policy));
+    check(ds_engine_set_policy(engine, 0, DS_POLICY_NATIVE, policy, 0));
     return engine;
 }
 
@@ -88,7 +88,7 @@ int main(void) {
     uint64_t accepted, taken, goals = 0;
     check(ds_engine_submit(engine, requests, EPISODES, -1, ids, &accepted));
     for (uint64_t ended = 0; ended < accepted; ended += taken) {
-        check(ds_engine_take(engine, EPISODES, -1, outputs, &taken));
+        check(ds_engine_take(engine, 0, EPISODES, -1, outputs, &taken));
         for (uint64_t i = 0; i < taken; ++i) goals += outputs[i].reason == DS_EPISODE_GOAL;
     }
     printf("%d times an agent reached the goal in %d episodes\n", (int)goals, EPISODES);

@@ -148,7 +148,7 @@
     X(ds_status, engine_get_metrics, (ds_engine engine, ds_metrics* metrics)) \
     X(ds_status, engine_get_info, (ds_engine engine, ds_engine_info* info)) \
     X(ds_status, engine_get_replica, (ds_engine engine, int64_t number, ds_replica_info* info)) \
-    X(ds_status, engine_set_policy, (ds_engine engine, int64_t index, int32_t kind, uint64_t policy)) \
+    X(ds_status, engine_set_policy, (ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version)) \
     X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
     X(ds_status, engine_submit, (ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t \
       timeout_ns, uint64_t* ids, uint64_t* accepted)) \

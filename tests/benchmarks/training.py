@@ -5,12 +5,16 @@
 Learning: a run for each seed, for so many minutes, alone on the machine; the shares are of the episodes that ended in
 the last tenth of the time so far, both agents past a door. Overhead: CPU time on one thread that is spent neither in
 steps of the simulator nor in the network's forward and backward passes, drawing and evaluating actions included, as a
-share of whole updates at 2,048 worlds. The last line has the figures alone.
+share of whole updates at 2,048 worlds. Collection: CPU time on one thread per world-step of a rollout with actions,
+log-probabilities and values, in turns: of training's own loop, which acts with PyTorch or natively, and of an engine
+that plays whole episodes with the same network and records them, as results and as tensors of their steps. The last
+line has the figures alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -19,13 +23,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+import doorstep
 from doorstep.training import Trainer, TrainingConfig, acting, ppo, preset
 from doorstep.training.logs import Record
 
 ROWS = 20  # of a curve
 OVERHEAD_WORLDS, OVERHEAD_UPDATES = 2048, 5
+COLLECTION_WORLDS, COLLECTION_ROUNDS, LEAST_STEPS = (64, 256, 1024), 7, 50_000
 GOALS = ((1, 0.95), (2, 0.50))  # door, counted from 0, and the share of episodes that is to pass it
 
 
@@ -121,6 +128,62 @@ def measure_overhead(config: TrainingConfig) -> tuple[float, float]:
     return statistics.median(shares), one_thread.steps_per_update / statistics.median(taken)
 
 
+# ---- Collection
+
+
+def collections(worlds: int) -> dict[str, Callable[[], int]]:
+    """Ways of gathering steps; each returns how many."""
+    torch.set_num_threads(1)
+    config = TrainingConfig().changed(f"simulator.num_worlds={worlds}", "simulator.num_threads=1")
+
+    def own_loop(inference: str) -> Callable[[], int]:
+        trainer = Trainer(config.changed(f"experience.inference={inference}"))
+        assert trainer._actor.evaluates
+
+        def collect() -> int:
+            trainer._collect()
+            return config.steps_per_update
+
+        return collect
+
+    def engine(*names: str) -> Callable[[], int]:
+        network: Any = Trainer(config).network
+        policy = doorstep.load_policy(network.acting_modules())
+        playing, seeds = doorstep.RolloutEngine(doorstep.SimulatorConfig(worlds, num_threads=1)), itertools.count()
+
+        def collect() -> int:
+            chosen = list(itertools.islice(seeds, worlds))
+            playing.submit_batch(chosen, policy=policy, record=("observations", "log_probs", "values"))
+            results = list(playing)
+            for name in names:
+                torch.from_numpy(np.stack([getattr(result, name) for result in results], 1))
+            return sum(result.length for result in results)
+
+        return collect
+
+    recorded = ("observations", "actions", "rewards", "log_probs", "values")
+    return {
+        "own, PyTorch": own_loop("torch"), "own, native": own_loop("native"),
+        "engine, results": engine(), "engine, tensors": engine(*recorded),
+    }  # fmt: skip
+
+
+def collection_microseconds(worlds: int, rounds: int) -> dict[str, float]:
+    """CPU time per world-step, medians."""
+    ways = collections(worlds)
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for collect in ways.values():
+        collect()  # warm
+    for _ in range(rounds):
+        for name, collect in ways.items():
+            begin = time.process_time()
+            steps = 0
+            while steps < LEAST_STEPS:
+                steps += collect()
+            taken[name].append(1e6 * (time.process_time() - begin) / steps)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
 # ---- Report
 
 
@@ -147,6 +210,9 @@ def main() -> int:
                 f"| {point['seconds']:,.0f} | {point['world_steps']:,} | {point['mean_return']:+.2f} | {shares} |",
                 flush=True,
             )
+    for worlds in COLLECTION_WORLDS:
+        times = collection_microseconds(worlds, COLLECTION_ROUNDS).items()
+        print(f"{worlds} worlds:", ", ".join(f"{name} {time:.2f} us" for name, time in times), flush=True)
     overhead, speed = measure_overhead(config)
     if options.json is not None:
         options.json.write_text(json.dumps({"config": config.to_dict(), "curves": curves, "overhead": overhead}))

@@ -91,8 +91,8 @@ struct PlayingEngine {
         const ds_config config = make_rollout_config(options);
         CHECK_EQUAL(ds_engine_create(config, nullptr, options.metrics, &handle), DS_STATUS_OK);
         CHECK_EQUAL(ds_config_release(config), DS_STATUS_OK);
-        CHECK_EQUAL(ds_engine_set_policy(handle, 0, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
-        if (options.num_policies > 1) CHECK_EQUAL(ds_engine_set_policy(handle, 1, DS_POLICY_IDLE, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_set_policy(handle, 0, DS_POLICY_RANDOM, 0, 0), DS_STATUS_OK);
+        if (options.num_policies > 1) CHECK_EQUAL(ds_engine_set_policy(handle, 1, DS_POLICY_IDLE, 0, 0), DS_STATUS_OK);
     }
     PlayingEngine(const PlayingEngine&) = delete;
     PlayingEngine& operator=(const PlayingEngine&) = delete;

@@ -78,7 +78,7 @@ struct TestNetwork {
 
 constexpr int64_t kInputs = 94;
 
-// Every kind of layer of flat rows; sizes that no block and no vector divides.
+// Every kind of layer of flat rows; sizes that no block and no vector divides. Recurrent ones have a value head.
 inline TestNetwork make_network(int32_t recurrent, int32_t type) {
     Random random;
     TestNetwork network;
@@ -97,7 +97,8 @@ inline TestNetwork make_network(int32_t recurrent, int32_t type) {
         layers.push_back(make_layer(random, DS_LAYER_LINEAR, 67, 33, type));
     }
     for (const int size : kActionSizes) layers.push_back(make_layer(random, DS_LAYER_LINEAR, 33, size, type));
-    network.num_heads = kActionComponents;
+    if (recurrent >= 0) layers.push_back(make_layer(random, DS_LAYER_LINEAR, 33, 1, type));
+    network.num_heads = kActionComponents + (recurrent >= 0);
     return network;
 }
 
@@ -154,7 +155,7 @@ constexpr int kNetworks = 6;
 
 // The arrays of a call of `count` rows.
 struct Rows {
-    std::vector<float> observations, states, logits;
+    std::vector<float> observations, states, logits, log_probs, values;
     std::vector<ds_sampling> sampling;
     std::vector<ds_sampling_key> keys;
     std::vector<int32_t> actions, order;
@@ -170,6 +171,8 @@ struct Rows {
         logits.resize(rows * DS_NUM_LOGITS);
         actions.assign(rows * kActionComponents, -1);
         nonfinite.assign(rows, 2);
+        log_probs.assign(rows, 2);
+        values.assign(rows, -1000);
         for (float& value : observations) value = random(4);
         for (float& value : states) value = random(1);
         for (uint32_t row = 0; row < rows; row++) {
@@ -195,12 +198,14 @@ struct Rows {
         call.actions = actions.data();
         call.logits = logits.data();
         call.nonfinite = nonfinite.data();
+        call.log_probs = log_probs.data();
+        call.values = values.data();
         call.step_counter = &step_counter;
     }
 
     bool same_results(const Rows& other) const {
         return same(logits, other.logits) && same(states, other.states) && same(actions, other.actions) &&
-               same(nonfinite, other.nonfinite);
+               same(nonfinite, other.nonfinite) && same(log_probs, other.log_probs) && same(values, other.values);
     }
     template <class T>
     static bool same(const std::vector<T>& a, const std::vector<T>& b) {

@@ -123,6 +123,33 @@ void an_output_is_one_chain_of_fused_multiply_adds() {
         }
 }
 
+void a_value_is_the_output_of_the_last_head() {
+    Random random;
+    TestNetwork network;
+    network.layers.push_back(make_layer(random, DS_LAYER_LINEAR, kInputs, DS_NUM_LOGITS));
+    network.layers.push_back(make_layer(random, DS_LAYER_LINEAR, kInputs, 1));
+    network.num_heads = 2;
+    const Ref<Policy> policy = network.policy();
+    CHECK(policy->has_value());
+    Rows rows(*policy, 40);
+    act(*policy, rows);
+    const auto& weights = network.layers[1].floats[0];
+    for (size_t row = 0; row < 40; row++) {
+        float sum = network.layers[1].floats[1][0];
+        for (size_t i = 0; i < kInputs; i++) sum = fmaf(weights[i], rows.observations[row * kInputs + i], sum);
+        CHECK(sum == rows.values[row]);
+    }
+    Rows without(*policy, 40);
+    without.call.values = nullptr;
+    act(*policy, without);
+    CHECK(Rows::same(without.logits, rows.logits) && Rows::same(without.actions, rows.actions));
+    const Ref<Policy> other = test_networks()[0].policy();
+    Rows none(*other, 3);
+    act(*other, none);
+    CHECK(!other->has_value());
+    for (const float value : none.values) CHECK(isnan(value));
+}
+
 // ---- Functions
 
 template <class Function, class Exact>
@@ -371,6 +398,30 @@ void logits_without_a_choice_give_the_neutral_action() {
             }
 }
 
+double log_softmax(const float* logits, int size, double temperature, int chosen) {
+    double sum = 0;
+    for (int i = 0; i < size; i++) sum += exp(static_cast<double>(logits[i] - logits[chosen]) / temperature);
+    return -log(sum);
+}
+
+void a_logarithm_is_that_of_the_probability_of_the_choice() {
+    const Ref<Policy> policy = test_networks()[0].policy();
+    Rows rows(*policy, 130);
+    act(*policy, rows);
+    for (size_t row = 0; row < 130; row++) {
+        const ds_sampling& sampling = rows.sampling[row];
+        double expected = 0;
+        for (int k = 0; k < kActionComponents && sampling.temperature > 0; k++) {
+            const float* logits = &rows.logits[row * DS_NUM_LOGITS + static_cast<size_t>(logits_before(k))];
+            const int32_t chosen = rows.actions[row * kActionComponents + static_cast<size_t>(k)];
+            expected += log_softmax(logits, kActionSizes[k], static_cast<double>(sampling.temperature), chosen);
+        }
+        const double found = static_cast<double>(rows.log_probs[row]);
+        if (sampling.top_p < 1) CHECK(expected - 1e-5 <= found && found <= 1e-6);  // fewer values share what there is
+        else CHECK_NEAR(found, expected, 1e-5);
+    }
+}
+
 void trouble_is_counted_by_row() {
     const Ref<Policy> policy = test_networks()[0].policy();
     Rows rows(*policy, 70);
@@ -380,6 +431,7 @@ void trouble_is_counted_by_row() {
     CHECK_EQUAL(policy->nonfinite_rows(), 2);
     for (size_t row = 0; row < 70; row++) CHECK_EQUAL(rows.nonfinite[row], row == 3 || row == 66);
     for (size_t k = 0; k < kActionComponents; k++) CHECK_EQUAL(rows.actions[66 * kActionComponents + k], kNeutralAction[k]);
+    CHECK(isnan(rows.log_probs[3]) && isnan(rows.log_probs[66]) && !isnan(rows.log_probs[4]));
 }
 
 void a_logit_that_is_not_a_number_has_one_bit_pattern() {
@@ -664,6 +716,11 @@ void bad_policies_are_refused() {
     CHECK(refused(ds_policy_create(disordered, 2, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
     CHECK(refused(ds_policy_create(stale, 3, 1, &policy), DS_STATUS_CLOSED, "layers"));
     CHECK(refused(ds_policy_create(layers, 3, 1, nullptr), DS_STATUS_INVALID_ARGUMENT, "policy"));
+    Random random;
+    const TestLayer logits = make_layer(random, DS_LAYER_LINEAR, 8, 18), two = make_layer(random, DS_LAYER_LINEAR, 8, 2);
+    const ds_layer of_20[] = {layers[0], create_layer(logits.config), create_layer(two.config)};  // no head of one output
+    CHECK(refused(ds_policy_create(of_20, 3, 2, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+    for (const ds_layer one : {of_20[1], of_20[2]}) CHECK_EQUAL(ds_layer_release(one), DS_STATUS_OK);
     CHECK_EQUAL(policy, 0);
     CHECK_EQUAL(ds_policy_create(layers, 3, 1, &policy), DS_STATUS_OK);
     ds_layer layer;
@@ -728,6 +785,7 @@ int main() {
     RUN(the_order_of_rows_changes_nothing);
     RUN(threads_act_at_the_same_time);
     RUN(an_output_is_one_chain_of_fused_multiply_adds);
+    RUN(a_value_is_the_output_of_the_last_head);
     RUN(functions_are_accurate);
     RUN(functions_have_their_limits);
     RUN(no_value_of_tanh_exceeds_one);
@@ -741,6 +799,7 @@ int main() {
     RUN(top_p_prefers_the_first_of_equal_values);
     RUN(an_excluded_value_is_never_drawn);
     RUN(logits_without_a_choice_give_the_neutral_action);
+    RUN(a_logarithm_is_that_of_the_probability_of_the_choice);
     RUN(trouble_is_counted_by_row);
     RUN(a_logit_that_is_not_a_number_has_one_bit_pattern);
     RUN(a_function_of_the_callers_is_a_layer);

@@ -1,4 +1,5 @@
 // Episodes that begin with a seed and a level of their own, and engines that play requests, through the C API.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -463,7 +464,7 @@ void native_policies_act() {
     std::vector<float> weights;
     const ds_policy policy = make_policy(&weights);
     const PlayingEngine engine({.num_worlds = 5, .num_threads = 2});
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_NATIVE, policy), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_NATIVE, policy, 0), DS_STATUS_OK);
     auto asked = some_requests(24, DS_RECORD_OBSERVATIONS);
     for (ds_episode_request& one : asked) {
         one.policies[0] = one.policies[1] = 2;
@@ -615,32 +616,44 @@ void a_slow_caller_holds_up_no_other_episode() {
     for (const auto& [tag, told] : expected) CHECK_EQUAL(ds_memory_release(told.data), DS_STATUS_OK);
 }
 
-// Between two of its steps an episode may get another policy, or one that fails.
+// Between two of its steps an episode may get another policy, or one that fails. Records tell which one acted.
 void policies_are_replaced_while_they_are_played() {
     const PlayingEngine engine;
     std::vector<ds_episode_request> asked(1);
-    asked[0].record = DS_RECORD_ACTIONS;
+    asked[0].record = DS_RECORD_LOG_PROBS | DS_RECORD_VALUES | DS_RECORD_STATES;
     asked[0].policies[0] = 3;
     asked[0].policies[1] = 2;
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_IDLE, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_IDLE, 0, 7), DS_STATUS_OK);
     engine.submit(asked);
     for (int step = 0; step < 6; ++step) {
         const ds_rows rows = engine.take_rows();
         CHECK_EQUAL(rows.steps[0], step);
-        if (step == 3) CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
-        if (step == 5) CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_FAILING, 7), DS_STATUS_OK);
+        if (step == 3) CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_RANDOM, 0, -8), DS_STATUS_OK);
+        if (step == 5) CHECK_EQUAL(ds_engine_set_policy(engine.handle, 2, DS_POLICY_FAILING, 7, 0), DS_STATUS_OK);
         engine.return_rows(rows, {1, 2, 3, 0});
     }
     engine.drain();  // waits for no caller: the other agent's policy fails
     const auto outputs = engine.take_all();
     CHECK(outputs.size() == 1 && outputs[0].reason == DS_EPISODE_FAILED && outputs[0].cause == 7);
     CHECK_EQUAL(outputs[0].length, 6);
-    const int32_t* actions = static_cast<const int32_t*>(outputs[0].data_start);
+    struct Step {
+        int32_t actions[2][4];
+        float log_probs[2];
+        int32_t versions[2];
+        float values[2];
+    };
+    CHECK(outputs[0].data_bytes == 6 * sizeof(Step) && outputs[0].state_size == 0);
+    CHECK_EQUAL(outputs[0].record, asked[0].record);
+    const Step* const steps = static_cast<const Step*>(outputs[0].data_start);
     int32_t moved = 0;
     for (int step = 0; step < 6; ++step) {
-        CHECK(actions[8 * step] == 1 && actions[8 * step + 1] == 2);
-        if (step < 4) CHECK_EQUAL(actions[8 * step + 4], 0);
-        else moved += actions[8 * step + 4];
+        const Step& made = steps[step];
+        CHECK(made.actions[0][0] == 1 && made.actions[0][1] == 2);
+        if (step < 4) CHECK_EQUAL(made.actions[1][0], 0);
+        else moved += made.actions[1][0];
+        CHECK(isnan(made.log_probs[0]) && made.versions[0] == 0 && isnan(made.values[0]) && isnan(made.values[1]));
+        CHECK_NEAR(made.log_probs[1], step < 4 ? 0 : -log(320), 1e-6);
+        CHECK_EQUAL(made.versions[1], step < 4 ? 7 : -8);
     }
     CHECK(moved > 0);
     release_data(outputs);
@@ -883,7 +896,7 @@ void lift_memory_limit() {
 // An engine that plays 4,000 long episodes, whose replica then fails: there is no memory for the rows that its callers
 // are to be given.
 void make_its_replica_fail(const PlayingEngine& engine) {
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_RANDOM, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_RANDOM, 0, 0), DS_STATUS_OK);
     std::vector<ds_episode_request> asked(4000);
     for (ds_episode_request& one : asked) one.policies[0] = one.policies[1] = 3;
     for (ds_episode_request& one : asked) one.max_steps = 1;
@@ -892,7 +905,7 @@ void make_its_replica_fail(const PlayingEngine& engine) {
     engine.submit(asked);
     while (engine.info().waiting > 0) usleep(100);
     limit_memory(2 << 20);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_CALLER, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_CALLER, 0, 0), DS_STATUS_OK);
 }
 
 void a_replica_that_fails_says_why() {
@@ -922,7 +935,7 @@ void a_replica_that_fails_is_made_again() {
         make_its_replica_fail(engine);
         while (engine.info().restarts == 0) usleep(100);
         lift_memory_limit();
-        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0, 0), DS_STATUS_OK);
         engine.drain();
         const auto results = engine.take_all();
         CHECK_EQUAL(results.size(), 4000);
@@ -943,10 +956,10 @@ void a_replica_that_fails_too_often_ends() {
         make_its_replica_fail(engine);
         CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_OK);
         CHECK_EQUAL(engine.info().restarts, 2);
-        CHECK_EQUAL(engine.info().outputs, 4000);
+        CHECK_EQUAL(engine.info().outputs[0], 4000);
         ds_episode_output told;
         uint64_t taken;
-        CHECK_EQUAL(ds_engine_take(engine.handle, 1, 0, &told, &taken), DS_STATUS_OK);
+        CHECK_EQUAL(ds_engine_take(engine.handle, 0, 1, 0, &told, &taken), DS_STATUS_OK);
         CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
         return 0;
     });
@@ -1080,7 +1093,7 @@ void threads_may_end_engines_at_any_moment() {
             std::thread ender([&] {
                 usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
                 CHECK_EQUAL(ds_engine_end_replica(engine.handle, 1), DS_STATUS_OK);
-                CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0), DS_STATUS_OK);
+                CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0, 0), DS_STATUS_OK);
                 usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
                 CHECK_EQUAL(ds_engine_close(engine.handle), DS_STATUS_OK);
             });
@@ -1183,7 +1196,7 @@ void requests_are_checked() {
     one.sampling = {1, 1.5f};
     CHECK(refused(one, "sampling"));
     one = {};
-    one.record = 16;
+    one.record = 128;
     CHECK(refused(one, "record"));
     one = {};
     one.policies[1] = 4;
@@ -1204,11 +1217,11 @@ void engines_are_checked() {
     CHECK_EQUAL(ds_engine_create(scheduler, nullptr, 0, &made), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(ds_engine_create(1, nullptr, 0, &made), DS_STATUS_CLOSED);
     const PlayingEngine engine;
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 4, DS_POLICY_IDLE, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING + 1, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_NATIVE, 0), DS_STATUS_CLOSED);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_IDLE, 5), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 4, DS_POLICY_IDLE, 0, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING + 1, 0, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_NATIVE, 0, 0), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_IDLE, 5, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING, 0, 0), DS_STATUS_INVALID_ARGUMENT);
     ds_rows rows = {};
     CHECK_EQUAL(ds_engine_take_rows(engine.handle, 0, &rows), DS_STATUS_INVALID_ARGUMENT);
     rows.struct_size = sizeof rows;

@@ -31,6 +31,7 @@ PRIVATE_USES = {
     "doorstep.rollouts.recorded": {"_begin", "_resume"},
     "doorstep.serve.server": {"_core"},
     "doorstep.simulator": {"_forget"},
+    "doorstep.training.acting": {"_act"},
 }
 
 # Of argparse, named tuples and modules of PyTorch.

@@ -242,13 +242,14 @@ typedef struct ds_policy_info {
                                   that have ended */
     int64_t device_index;
     int32_t device_kind;       /* ds_device_kind */
-    int32_t padding;
+    int32_t has_value;         /* its last head is the value */
 } ds_policy_info;
 
 /* Composes a policy of `count` layers: each takes the outputs of the one before. The last num_heads of them, LINEAR,
-   take the same inputs instead; their outputs side by side are the logits. 0 heads: the logits are the outputs of the
-   last layer. INVALID_ARGUMENT if the numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, or the
-   layers are on several devices. CUDA: loads the kernel; DEVICE, OUT_OF_MEMORY. */
+   take the same inputs instead; their outputs side by side are the logits. One more head with one output, the last one,
+   is the value of the observations. 0 heads: the logits are the outputs of the last layer. INVALID_ARGUMENT if the
+   numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, or the layers are on several devices. CUDA:
+   loads the kernel; DEVICE, OUT_OF_MEMORY. */
 DS_API ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy);
 DS_API ds_status ds_policy_release(ds_policy policy);
 
@@ -285,9 +286,13 @@ typedef struct ds_policy_call {
     uint8_t* nonfinite;             /* a row each: 1 if no action could be chosen, else 0; or null */
     const uint32_t* step_counter;   /* one number, which is added too when the call is executed; or null */
     uint64_t stream;                /* CUDA: the CUstream; 0: the legacy default stream. CPU: 0 */
+    float* log_probs;               /* a row each: the logarithm of the probability with which the action was drawn, by
+                                       temperature and top_p too: 0 of a greedy choice, NaN where none could be made; or
+                                       null, as in ds_policy_forward */
+    float* values;                  /* a row each: the value, NaN of policies that have none; or null */
 } ds_policy_call;
 
-/* Computes logits and the next states; on the CPU on the calling thread. */
+/* Computes logits, values and the next states; on the CPU on the calling thread. */
 DS_API ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call);
 
 /* The same, and chooses actions. A logit of minus infinity excludes its value. Where a logit is NaN or infinity, or all
@@ -488,6 +493,10 @@ typedef enum ds_episode_record {
     DS_RECORD_OBSERVATIONS = 2, /* likewise, observations before each step, and rewards */
     DS_RECORD_STREAM = 4,       /* an output after every step */
     DS_RECORD_TRACE = 8,        /* its way through the engine is shown in the trace, if there is one */
+    DS_RECORD_LOG_PROBS = 16,   /* as ACTIONS, and logarithms of the probabilities with which they were chosen, and the
+                                   versions of the policies. Not in engines with replicas on CUDA, as the next two */
+    DS_RECORD_VALUES = 32,      /* as ACTIONS, and what native policies with a value head expected */
+    DS_RECORD_STATES = 64,      /* as ACTIONS, and recurrent states of native policies, before each step and at the end */
 } ds_episode_record;
 
 /* An episode to be played. Zeroed, it is seed 0 on the simulator's own level with policy 0 for all agents, which chooses
@@ -539,11 +548,20 @@ typedef struct ds_episode_output {
     int32_t padding;
     float returns[8];     /* sum of each agent's rewards in the episode, with those before a saved state */
     float max_y[8];       /* largest y of each agent, metres */
+    int32_t record;       /* of the request */
+    int32_t state_size;   /* S: the most floats of a recurrent state that a policy of the episode had at its beginning */
 } ds_episode_output;
 
-/* data of a result of T steps: int32 actions [T, A, 4]; with DS_RECORD_OBSERVATIONS then float32 observations
-   [T + 1, A, F], those before each step and after the last, and float32 rewards [T, A]. data of a step: the same with T = 1,
-   and the observations before it alone. */
+/* data of a result of T steps has, in this order:
+     int32 actions [T, A, 4];
+     with DS_RECORD_LOG_PROBS float32 log_probs [T, A], as in ds_policy_call: also of random and idle actions, NaN of a
+       caller's; then int32 versions [T, A] of the policies that chose, see ds_engine_set_policy();
+     with DS_RECORD_VALUES float32 values [T, A], as in ds_policy_call, NaN of policies that are not native;
+     with DS_RECORD_STATES float32 states [T + 1, A, S] from before each action and after the last; shorter ones end with
+       zeros;
+     with DS_RECORD_OBSERVATIONS float32 observations [T + 1, A, F] from before each step and after the last, then
+       float32 rewards [T, A].
+   data of a step: the same with T = 1, and states and observations from before it alone. */
 
 #define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
     X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_CALLER, ALL, "",              \
@@ -700,9 +718,10 @@ DS_API ds_status ds_engine_get_info(ds_engine engine, ds_engine_info* info);
 DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_info* info);
 
 /* Policy `index` of the requests, from the replicas' next passes on. All are DS_POLICY_CALLER at first. policy: of NATIVE
-   the ds_policy, of FAILING the cause, which is positive; else 0. Recurrent states of episodes that are played go on
-   where policies have states of one size. Does not wait. */
-DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy);
+   the ds_policy, of FAILING the cause, which is positive; else 0. version: a number of the caller's, recorded with the
+   actions of the policy: to tell which weights chose them. Recurrent states of episodes that are played go on where
+   policies have states of one size. Does not wait. */
+DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version);
 /* Requests of policy `index` that begin from now on have policy `by` instead, also those that were submitted before;
    episodes that are being played go on as they are. by: `index` itself: no other one, as at first. */
 DS_API ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64_t by);

@@ -255,7 +255,8 @@ ds_status check_layers(const Ref<Layer>* layers, uint64_t count, uint64_t num_he
     int64_t width, logits;
     if (const ds_status status = check_body(layers, count - num_heads, &width)) return status;
     if (const ds_status status = check_heads(layers, count - num_heads, count, width, &logits)) return status;
-    if (logits == DS_NUM_LOGITS) return DS_STATUS_OK;
+    const bool has_value = num_heads > 1 && logits == DS_NUM_LOGITS + 1 && layers[count - 1]->config().num_outputs == 1;
+    if (logits == DS_NUM_LOGITS || has_value) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "end with one logit per value of each component of an action",
                 "the layers give %lld logits; they must give %d", static_cast<long long>(logits), DS_NUM_LOGITS);
 }
@@ -395,6 +396,7 @@ ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
     info->nonfinite_rows = found->nonfinite_rows();
     info->device_kind = found->device_kind();
     info->device_index = found->device_index();
+    info->has_value = found->has_value();
     return results.give();
 }
 
@@ -428,6 +430,7 @@ ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
     if (!call->logits) return fail_null("logits");
     ds_policy_call forward = *call;
     forward.actions = nullptr;
+    forward.log_probs = nullptr;
     return found->act_on_all(forward);
 }
 

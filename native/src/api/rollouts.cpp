@@ -10,6 +10,7 @@
 #include "api/call.h"
 #include "api/save.h"
 #include "metrics/series.h"
+#include "rollouts/acted_rows.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {
@@ -72,6 +73,14 @@ ds_status check_alike(const ds_simulator_config& config, const ds_simulator_conf
 
 // ---- Requests
 
+ds_status check_record(int32_t record, const QueueRules& rules) {
+    const int32_t all = 2 * DS_RECORD_STATES - 1;
+    if (const ds_status status = check_range("record", "pass bits of ds_episode_record", record, 0, all)) return status;
+    if (!rules.plays_on_device || !(record & kActingRecords)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "record", "play these requests on the CPU, or evaluate the policy on the "
+                "recorded observations", "log_probs, values and states are not recorded on CUDA");
+}
+
 ds_status check_request(const ds_episode_request& request, const QueueRules& rules) {
     if (const ds_status status = check_seed(request.seed)) return status;
     if (const ds_status status = check_range("sampling_seed", "", request.sampling_seed, 0, DS_MAX_SEED)) return status;
@@ -83,9 +92,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
     if (isnan(request.key)) return fail(DS_STATUS_INVALID_ARGUMENT, "key", "pass a number", "key is NaN");
     if (const ds_status status = check_sampling(request.sampling)) return status;
-    if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0, 15)) {
-        return status;
-    }
+    if (const ds_status status = check_record(request.record, rules)) return status;
     if (const ds_status status = check_range("replica", "-1 is any", request.replica, -1, DS_MAX_REPLICAS - 1)) {
         return status;
     }
@@ -258,14 +265,14 @@ ds_status ds_engine_drain(ds_engine engine, int64_t timeout_ns) {
 
 // ---- Policies ----
 
-ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy) {
+ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version) {
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
     if (const ds_status status = check_range("index", "", index, 0, found->policies().size() - 1)) return status;
     if (const ds_status status = check_range("kind", "pass a ds_policy_kind", kind, DS_POLICY_CALLER, DS_POLICY_FAILING)) {
         return status;
     }
-    GivenPolicy given = {static_cast<ds_policy_kind>(kind), {}, 0};
+    GivenPolicy given = {static_cast<ds_policy_kind>(kind), {}, 0, version};
     if (kind == DS_POLICY_NATIVE) {
         if (const ds_status status = find_policy(policy, *found, &given.native)) return status;
     } else {

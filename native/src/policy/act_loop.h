@@ -111,7 +111,7 @@ DS_METHOD bool apply_layer(const Crew& crew, const ds_layer_config& layer, const
     }
 }
 
-// From the observations to the logits, which memory.values then is.
+// From the observations to the logits, and the value behind them if the call asks for it, which memory.values then is.
 template <class Shape, class Crew>
 DS_METHOD void apply_layers(const Crew& crew, const Network& network, const TileRows& rows, TileMemory& memory) {
     DS_ASSERT(rows.count > 0 && rows.count <= Shape::kRows && network.num_heads <= network.num_layers);
@@ -127,12 +127,21 @@ DS_METHOD void apply_layers(const Crew& crew, const Network& network, const Tile
     DS_ASSERT(state == network.state_size && (network.num_heads > 0 || width == DS_NUM_LOGITS));
     if (network.num_heads == 0) return;
     float* outputs = memory.next;
-    for (; layer != network.layers + network.num_layers; layer++) {
+    const bool skips_value = network.has_value && !rows.call.values;
+    for (const ds_layer_config* const end = network.layers + network.num_layers - skips_value; layer != end; layer++) {
         apply_linear<Shape>(crew, *layer, memory.values, outputs, memory.widened);
         outputs += layer->num_outputs * Shape::kRows;
     }
     DS_ASSERT(outputs == memory.next + DS_NUM_LOGITS * Shape::kRows);
     memory.swap();
+}
+
+template <class Shape>
+DS_METHOD void store_values(Part part, const TileRows& rows, bool has_value, const float* outputs) {
+    for_each_value<Shape>(part, rows.count, 1, [&](int i, int64_t) {
+        const float value = has_value ? outputs[DS_NUM_LOGITS * Shape::kRows + i] : not_a_number<float>();
+        rows.call.values[rows[i]] = canonical(value);
+    });
 }
 
 // ---- Actions
@@ -148,7 +157,9 @@ DS_NOINLINE int64_t choose_and_store(Part part, const TileRows& rows, const floa
         Float logits[DS_NUM_LOGITS];
         for (int k = 0; k < DS_NUM_LOGITS; k++) logits[k] = Float::load(values + k * stride + begin);
         float choices[kActionComponents][kLanes];
-        const uint32_t without = choose_actions(logits, load_sampling<Float>(rows.call, count, row_of), choices);
+        float log_probs[kLanes];
+        const uint32_t without = choose_actions(logits, load_sampling<Float>(rows.call, count, row_of), choices,
+                                                rows.call.log_probs ? log_probs : nullptr);
         for (int lane = 0; lane < count; lane++) {
             int32_t* const action = rows.call.actions + row_of(lane) * kActionComponents;
             for (int k = 0; k < kActionComponents; k++) {
@@ -156,6 +167,7 @@ DS_NOINLINE int64_t choose_and_store(Part part, const TileRows& rows, const floa
                 DS_ASSERT(action[k] >= 0 && action[k] < kActionSizes[k]);
             }
             if (rows.call.nonfinite) rows.call.nonfinite[row_of(lane)] = without >> lane & 1;
+            if (rows.call.log_probs) rows.call.log_probs[row_of(lane)] = log_probs[lane];
         }
         nonfinite += count_bits(without & low_bits(count));
     }
@@ -182,6 +194,7 @@ DS_METHOD void act_on_tile(const Crew& crew, const Network& network, const TileR
     apply_layers<Shape>(crew, network, rows, memory);
     crew.each([&](Part part) {
         if (call.logits) store_logits<Shape>(part, rows, memory.values);
+        if (call.values) store_values<Shape>(part, rows, network.has_value, memory.values);
         if (call.actions) finish(choose_and_store<typename Shape::Float>(part, rows, memory.values, Shape::kRows));
     });
 }

@@ -50,13 +50,18 @@ DS_METHOD VectorSampling<Float> load_sampling(const ActCall& call, int count, co
             load_words<Float>(agent),    any_drawn,                 any_top_p};
 }
 
+template <class Float, int kSize>
+DS_METHOD Float sum_of(const Float (&weights)[kSize]) {
+    Float sum = weights[0];
+    for (int i = 1; i < kSize; i++) sum = sum + weights[i];
+    return sum;
+}
+
 // Excludes all but the fewest most likely values whose weights reach top_p of all; of equal ones the first are kept. A
 // value is kept if those before it, in the order of their weights, do not reach top_p.
 template <class Float, int kSize>
 DS_METHOD void keep_most_likely(Float (&weights)[kSize], Float top_p) {
-    Float sum = weights[0];
-    for (int i = 1; i < kSize; i++) sum = sum + weights[i];
-    const Float enough = top_p * sum;
+    const Float enough = top_p * sum_of(weights);
     Float kept[kSize];
     for (int i = 0; i < kSize; i++) {
         Float before = 0.f;
@@ -73,9 +78,7 @@ DS_METHOD void keep_most_likely(Float (&weights)[kSize], Float top_p) {
 // The value whose interval in [0, sum of weights), as long as its weight, contains the uniform number times the sum.
 template <class Float, int kSize>
 DS_METHOD Float draw(const Float (&weights)[kSize], Float uniform) {
-    Float sum = weights[0];
-    for (int i = 1; i < kSize; i++) sum = sum + weights[i];
-    const Float target = uniform * sum;
+    const Float target = uniform * sum_of(weights);
     Float passed = 0.f, choice = 0.f, possible = 0.f;  // possible: the last one with any weight, in case of rounding
     for (int i = 0; i < kSize; i++) {
         passed = passed + weights[i];
@@ -85,10 +88,19 @@ DS_METHOD Float draw(const Float (&weights)[kSize], Float uniform) {
     return minimum(choice, possible);
 }
 
-// The choice of component kComponent as a float. valid: cleared where the logits allow none.
+template <class Float>
+DS_METHOD Float logarithm(Float x) {
+    float values[Float::kLanes];
+    x.store(values);
+    for (float& value : values) value = natural_logarithm(value);
+    return Float::load(values);
+}
+
+// The choice of component kComponent as a float. valid: cleared where the logits allow none. log_prob: null, or gets the
+// logarithm of the probability with which it was drawn added; that of a greedy choice is 0.
 template <int kComponent, class Float>
 DS_METHOD Float choose_component(const Float* logits, const VectorSampling<Float>& sampling,
-                                 typename Float::Mask& valid) {
+                                 typename Float::Mask& valid, Float* log_prob) {
     constexpr int kSize = kActionSizes[kComponent];
     Float largest = logits[0], choice = 0.f;
     for (int i = 0; i < kSize; i++) {
@@ -101,24 +113,35 @@ DS_METHOD Float choose_component(const Float* logits, const VectorSampling<Float
     if (!sampling.any_drawn) return choice;
 
     Float weights[kSize];
-    for (int i = 0; i < kSize; i++) weights[i] = decay((logits[i] - largest) / sampling.temperature);
+    const auto exponent = [&](int i) { return (logits[i] - largest) / sampling.temperature; };
+    for (int i = 0; i < kSize; i++) weights[i] = decay(exponent(i));
     if (sampling.any_top_p) keep_most_likely(weights, sampling.top_p);
     const auto counter = shift_left<2>(sampling.agent) + all_lanes(Float(0.f), kComponent);
     const auto words = threefry<Float>(sampling.key_a, sampling.key_b, sampling.step, counter);
-    return select(sampling.greedy, choice, draw(weights, uniform_of<Float>(words.a ^ words.b)));
+    const Float drawn = draw(weights, uniform_of<Float>(words.a ^ words.b));
+    if (log_prob) {
+        Float of_drawn = 0.f;
+        for (int i = 0; i < kSize; i++)
+            of_drawn = select(equal(drawn, Float(static_cast<float>(i))), exponent(i), of_drawn);
+        *log_prob = *log_prob + select(sampling.greedy, Float(0.f), of_drawn - logarithm(sum_of(weights)));
+    }
+    return select(sampling.greedy, choice, drawn);
 }
 
 // Chooses the actions of the rows of a vector. logits: DS_NUM_LOGITS vectors. Returns the lanes without a choice, as
-// bits; they get the neutral action.
+// bits; they get the neutral action, and NaN as its logarithm. log_probs: null, or gets those of the probabilities with
+// which the actions were drawn.
 template <class Float>
 DS_METHOD uint32_t choose_actions(const Float* logits, const VectorSampling<Float>& sampling,
-                                  float (&choices)[kActionComponents][Float::kLanes]) {
+                                  float (&choices)[kActionComponents][Float::kLanes], float* log_probs) {
     static_assert(kActionComponents == 4);
     auto valid = equal(Float(0.f), Float(0.f));
-    const Float chosen[kActionComponents] = {choose_component<0>(logits + logits_before(0), sampling, valid),
-                                       choose_component<1>(logits + logits_before(1), sampling, valid),
-                                       choose_component<2>(logits + logits_before(2), sampling, valid),
-                                       choose_component<3>(logits + logits_before(3), sampling, valid)};
+    Float sum = 0.f, *const log_prob = log_probs ? &sum : nullptr;
+    const Float chosen[kActionComponents] = {choose_component<0>(logits + logits_before(0), sampling, valid, log_prob),
+                                       choose_component<1>(logits + logits_before(1), sampling, valid, log_prob),
+                                       choose_component<2>(logits + logits_before(2), sampling, valid, log_prob),
+                                       choose_component<3>(logits + logits_before(3), sampling, valid, log_prob)};
+    if (log_probs) select(valid, sum, Float(not_a_number<float>())).store(log_probs);
     for (int k = 0; k < kActionComponents; k++)
         select(valid, chosen[k], Float(static_cast<float>(kNeutralAction[k]))).store(choices[k]);
     return ~lane_bits(valid) & low_bits(Float::kLanes);

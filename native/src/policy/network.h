@@ -22,6 +22,7 @@ struct Network {
     const ds_layer_config* layers;
     int64_t num_layers;
     int64_t num_heads;  // the last layers, which take the same inputs
+    bool has_value;     // the last head gives no logits, but the value
     int64_t num_inputs;
     int64_t state_size;
     // Sizes of scratch memory, in floats

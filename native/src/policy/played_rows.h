@@ -10,6 +10,10 @@ namespace doorstep {
 
 // ---- Actions without a network
 
+// The logarithm of the probability of each action that is drawn: 1 / 320.
+constexpr float kRandomLogProb = -5.76832100f;
+static_assert(kActionSizes[0] * kActionSizes[1] * kActionSizes[2] * kActionSizes[3] == 320);
+
 // The next digit of a fraction of 64 bits, to the base `size`, which is taken off.
 DS_INLINE int32_t take_digit(uint32_t& high, uint32_t& low, int size) {
     const uint64_t from_low = uint64_t{low} * static_cast<uint32_t>(size);

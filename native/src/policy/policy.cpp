@@ -50,10 +50,13 @@ Policy::~Policy() {
     for (const std::atomic<void*>& spare : spares_) free(spare.load(std::memory_order_relaxed));
 }
 
-// The sizes that follow from the layers.
+// What follows from the layers.
 void Policy::describe() {
-    int64_t kept = 0, sizes[DS_MAX_POLICY_LAYERS], num_kept = 0;
-    network_.width = DS_NUM_LOGITS;
+    int64_t kept = 0, sizes[DS_MAX_POLICY_LAYERS], num_kept = 0, outputs = 0;
+    for (int64_t i = num_layers() - num_heads(); i < num_layers(); ++i) outputs += configs_[i].num_outputs;
+    DS_ASSERT(num_heads() == 0 || outputs == DS_NUM_LOGITS || outputs == DS_NUM_LOGITS + 1);
+    network_.has_value = outputs > DS_NUM_LOGITS;
+    network_.width = DS_NUM_LOGITS + network_.has_value;
     for (const ds_layer_config *layer = network_.layers, *end = layer + network_.num_layers; layer != end; ++layer) {
         if (is_activation(layer->kind)) continue;
         if (network_.num_inputs == 0) network_.num_inputs = layer->num_inputs;

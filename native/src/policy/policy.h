@@ -38,6 +38,9 @@ public:
         return layers_[index];
     }
 
+    // Whether its last head gives the value.
+    bool has_value() const { return network_.has_value; }
+
     // Floats of an observation, and of a recurrent state: 0 without one.
     int64_t num_inputs() const { return network_.num_inputs; }
     int64_t state_size() const { return network_.state_size; }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/cpu/cpu_simulator.h"
+#include "math/exponential.h"
 #include "rollouts/device_actors.h"
 #include "runtime/machine.h"
 #include "runtime/status.h"
@@ -65,7 +66,8 @@ Actors::Actors(const ActorParts& parts)
       num_inputs_(parts.simulator->simulation().flat.size),
       time_left_(place_of(DS_OBSERVATION_PART_steps_remaining, parts.simulator->simulation().flat.parts,
                           static_cast<int>(parts.episodes->num_agents()))),
-      tensors_(*parts.tensors) {
+      tensors_(*parts.tensors),
+      acted_(*parts.acted) {
     DS_ASSERT(num_inputs_ > 0 && num_policies_ > 0 && num_policies_ <= DS_MAX_POLICIES);
 }
 
@@ -107,7 +109,7 @@ void Actors::adopt(PolicyTable& table) {
 // NONE, or why the policy cannot act here.
 ds_failure_cause Actors::adopt(int64_t index, const GivenPolicy& given) {
     PolicySlot& before = policies_[index];
-    PolicySlot slot = {given.kind, given.native, given.cause, {}, 0, false, RowChooser::kNone};
+    PolicySlot slot = {given.kind, given.native, given.cause, given.version, {}, 0, false, RowChooser::kNone};
     DS_ASSERT((slot.kind == DS_POLICY_NATIVE) == static_cast<bool>(slot.native));
     DS_ASSERT((slot.kind == DS_POLICY_FAILING) == (slot.cause != DS_CAUSE_NONE));
     if (const ds_failure_cause cause = place(index, &slot)) return cause;
@@ -206,8 +208,10 @@ void Actors::count_rows() {
 void Actors::place_rows() {
     int64_t places[DS_MAX_POLICIES];
     std::copy_n(first_row_.data(), num_policies_, places);
+    recorded_ = 0;
     for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
         const PlayedEpisode& episode = episodes_[world];
+        recorded_ |= episode.recorded;
         for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
             const int16_t policy = episode.policies[agent];
             const int64_t row = world * episodes_.num_agents() + agent;
@@ -266,6 +270,7 @@ ds_status Actors::act_on_host() {
         const int64_t first = first_row_[policy], rows = num_listed(policy);
         const PolicySlot& slot = policies_[policy];
         if (rows == 0 || slot.on_device) continue;
+        if (recorded_ & kActingRecords) note_rows(slot, first, rows);
         switch (slot.kind) {
         case DS_POLICY_CALLER: callers_.add(order_.data() + first, rows); break;
         case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); break;
@@ -295,7 +300,44 @@ ActCall Actors::native_call(const PolicySlot& slot, int64_t first, int64_t rows)
     call.keys = episodes_.keys();
     call.actions = tensors_.actions;
     call.nonfinite = nonfinite_.data();
+    if (recorded_ & DS_RECORD_LOG_PROBS) call.log_probs = acted_.log_probs.data();
+    if (recorded_ & DS_RECORD_VALUES) call.values = acted_.values.data();
     return call;
+}
+
+// What is known before a network tells more.
+void Actors::note_rows(const PolicySlot& slot, int64_t first, int64_t count) {
+    const float unknown = not_a_number<float>();
+    const float log_prob = slot.kind == DS_POLICY_RANDOM ? kRandomLogProb : slot.kind == DS_POLICY_IDLE ? 0 : unknown;
+    for (int64_t place = first; place < first + count; ++place) {
+        const int64_t row = order_[place];
+        acted_.log_probs[row] = log_prob;
+        acted_.values[row] = unknown;
+        acted_.versions[row] = slot.version;
+        if (episodes_.of_row(row).records(DS_RECORD_STATES)) note_state(slot, row);
+    }
+}
+
+void Actors::note_state(const PolicySlot& slot, int64_t row) {
+    const int64_t size = slot.native && !slot.on_device ? slot.native->state_size() : 0;
+    acted_.set_state(row, reinterpret_cast<const float*>(slot.states.data()) + row * size, size);
+}
+
+void Actors::note_states(int64_t world) {
+    if (!episodes_[world].records(DS_RECORD_STATES)) return;
+    const int64_t first = world * episodes_.num_agents();
+    for (int64_t row = first; row < first + episodes_.num_agents(); ++row) {
+        note_state(policies_[episodes_.policy_of(row)], row);
+    }
+}
+
+int64_t Actors::state_size(int64_t world) const {
+    int64_t largest = 0;
+    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+        const PolicySlot& slot = policies_[episodes_[world].policies[agent]];
+        if (slot.native) largest = std::max(largest, slot.native->state_size());
+    }
+    return largest;
 }
 
 void Actors::act_natively() {

@@ -7,6 +7,7 @@
 
 #include "policy/played_rows.h"
 #include "policy/policy.h"
+#include "rollouts/acted_rows.h"
 #include "rollouts/caller_rows.h"
 #include "rollouts/pause.h"
 #include "rollouts/policy_table.h"
@@ -19,6 +20,7 @@ struct ActorParts {
     Ref<Simulator> simulator;
     Episodes* episodes;
     HostTensors* tensors;
+    ActedRows* acted;
     CallerRows* callers;
     Pause* pause;
     ReplicaRecorder* recorder;  // null: nothing is recorded
@@ -39,6 +41,11 @@ public:
     virtual ds_status step() = 0;
     // Writes the observations of the episodes that are marked, as their policies would see them, to the tensors.
     virtual ds_status read_last_observations() = 0;
+
+    // The most floats of a state of the policies of a world, on the host.
+    int64_t state_size(int64_t world) const;
+    // Notes the states with which the rows of a world would act.
+    void note_states(int64_t world);
 
     // Of the latest step: whether some network could choose no action, and whether that of a row could not.
     bool has_nonfinite() const { return some_nonfinite_ || device_nonfinite_; }
@@ -67,6 +74,7 @@ protected:
         ds_policy_kind kind;
         Ref<Policy> native;
         int64_t cause;       // of the kind FAILING
+        int32_t version;
         Pages states;        // of a recurrent policy on the host: a row of state_size floats per row of all worlds
         int64_t state_size;
         bool on_device;
@@ -113,6 +121,7 @@ protected:
     const int64_t num_policies_, num_inputs_;
     const PartPlace time_left_;
     HostTensors& tensors_;
+    ActedRows& acted_;
     Array<PolicySlot> policies_;
     Array<int32_t> order_;         // rows that are to act, by policy, ascending in each
     Array<int64_t> first_row_;     // by policy: its place in order_; then the end
@@ -123,6 +132,8 @@ private:
     ds_failure_cause adopt(int64_t index, const GivenPolicy& given);
     bool take_states(const PolicySlot& before, PolicySlot* slot);
     bool take_scratch(const Policy& policy);
+    void note_rows(const PolicySlot& slot, int64_t first, int64_t count);
+    void note_state(const PolicySlot& slot, int64_t row);
     ActCall native_call(const PolicySlot& slot, int64_t first, int64_t rows) const;
     void act_natively();
     void fail_rows(int64_t first, int64_t count, int64_t cause);
@@ -136,6 +147,7 @@ private:
     uint32_t policies_version_ = 0;  // of the table, that was adopted
     uint32_t listed_version_ = 0;    // of the episodes
     bool lists_all_ = false;         // episodes that were active; false also where the list is outdated
+    int32_t recorded_ = 0;           // bits of what episodes record, when they were listed
     Array<PolicyStates> states_;     // by policy, on the host
     Array<uint8_t> nonfinite_;       // by row: its network on the host could choose no action
     bool some_nonfinite_ = false;    // of those that have acted and not stepped

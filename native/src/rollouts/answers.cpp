@@ -82,6 +82,7 @@ Output make_output(const Request& request, ds_output_kind kind, int64_t num_agen
     output.told.kind = kind;
     output.told.reason = -1;
     output.told.num_agents = static_cast<int32_t>(num_agents);
+    output.told.record = request.asked.record;
     output.told.replica = -1;
     output.told.world = -1;
     output.reader = request.asked.reader;

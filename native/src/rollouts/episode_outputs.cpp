@@ -24,6 +24,7 @@ Output EpisodeOutputs::make(int64_t world, ds_output_kind kind, Ref<OutputMemory
     output.told.started_ns = episode.started_ns;
     output.told.replica = replica_;
     output.told.world = static_cast<int32_t>(world);
+    output.told.state_size = recordings_.state_size(world);
     if (data) data->tell(&output.told);
     output.data = std::move(data);
     return output;

@@ -13,6 +13,7 @@ struct GivenPolicy {
     ds_policy_kind kind = DS_POLICY_CALLER;
     Ref<Policy> native;  // of the kind NATIVE
     int64_t cause = 0;   // of the kind FAILING
+    int32_t version = 0;
 };
 
 // Of its series in metrics; "": its index.

@@ -44,7 +44,7 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
       pause_(simulator->turn, parts.requests->arrivals()),
       episodes_(simulator->config().num_worlds, simulator->config().num_agents),
       callers_(&episodes_, &tensors_, parts.requests, parts.desk, number, recorder_.get()),
-      recordings_(&episodes_, &tensors_),
+      recordings_(&episodes_, &tensors_, &acted_),
       outputs_(&episodes_, &callers_, &recordings_, &pause_, parts.requests, parts.outputs, number, recorder_.get()),
       interruptions_(*simulator, &episodes_, &recordings_, *parts.requests) {
     DS_ASSERT(!simulator->config().auto_reset);
@@ -67,11 +67,13 @@ ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& p
 
 ds_status Replica::take_memory() {
     const int64_t num_worlds = episodes_.num_worlds();
-    if (!episodes_.take_memory() || !callers_.take_memory(given_->size()) || !recordings_.take_memory() ||
-        !outputs_.take_memory() || !interruptions_.take_memory() || !starts_.take(num_worlds) || !summaries_.take(num_worlds)) {
+    if (!episodes_.take_memory() || !acted_.take_memory(episodes_.num_rows()) || !callers_.take_memory(given_->size()) ||
+        !recordings_.take_memory() || !outputs_.take_memory() || !interruptions_.take_memory() ||
+        !starts_.take(num_worlds) || !summaries_.take(num_worlds)) {
         return fail_replica_memory();
     }
-    const ActorParts parts = {simulator_, &episodes_, &tensors_, &callers_, &pause_, recorder_.get(), given_->size()};
+    const ActorParts parts = {simulator_, &episodes_, &tensors_, &acted_,          &callers_,
+                              &pause_,    recorder_.get(), given_->size()};
     return Actors::create(parts, &actors_);
 }
 
@@ -327,8 +329,11 @@ ds_status Replica::start(Request* first) {
 void Replica::place(Request* request, int64_t now_ns) {
     const int64_t deadline = request->asked.deadline_ns;
     const int64_t world = episodes_.begin(request, steps_to_show(*request), now_ns);
-    recordings_.begin(world);
+    const int64_t state_size = actors_->state_size(world);
+    const bool has_room = !episodes_[world].records(DS_RECORD_STATES) || acted_.take_states(state_size);
+    recordings_.begin(world, has_room ? state_size : 0);
     if (request->interrupted) interruptions_.resume(world, *actors_);
+    if (!has_room) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     DS_ASSERT(!simulator_->mask()[world]);
     simulator_->mask()[world] = 1;
     starts_[world] = request->start();
@@ -362,16 +367,17 @@ ds_status Replica::end_marked() {
     return DS_STATUS_OK;
 }
 
-// The observations after the last step, behind the rows of the steps.
+// What there is after the last step, behind the rows of the steps.
 ds_status Replica::record_ends() {
     bool are_read = false;
     for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
         const PlayedEpisode& episode = episodes_[world];
-        if (!episodes_.has_ended(world) || !episode.records(DS_RECORD_OBSERVATIONS) || episode.length == 0) continue;
-        if (!are_read) {
+        if (!episodes_.has_ended(world) || !episode.records(kStepRecords) || episode.length == 0) continue;
+        if (!are_read && episode.records(DS_RECORD_OBSERVATIONS)) {
             if (const ds_status status = actors_->read_last_observations()) return status;
+            are_read = true;
         }
-        are_read = true;
+        if (episode.state == SlotState::kToAct) actors_->note_states(world);
         if (!recordings_.record_end(world)) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     }
     return DS_STATUS_OK;

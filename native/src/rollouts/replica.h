@@ -80,6 +80,7 @@ private:
 
     Pause pause_;
     HostTensors tensors_{};
+    ActedRows acted_;
     Episodes episodes_;
     CallerRows callers_;
     std::unique_ptr<Actors> actors_;

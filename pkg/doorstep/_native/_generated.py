@@ -266,6 +266,9 @@ class EpisodeRecord(IntEnum):
     OBSERVATIONS = 2
     STREAM = 4
     TRACE = 8
+    LOG_PROBS = 16
+    VALUES = 32
+    STATES = 64
 
 
 class OutputKind(IntEnum):
@@ -1476,7 +1479,7 @@ class PolicyInfo(ctypes.Structure):
     nonfinite_rows: int
     device_index: int
     device_kind: int
-    padding: int
+    has_value: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1488,7 +1491,7 @@ class PolicyInfo(ctypes.Structure):
         ("nonfinite_rows", ctypes.c_int64),
         ("device_index", ctypes.c_int64),
         ("device_kind", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("has_value", ctypes.c_int32),
     )
 
 
@@ -1524,6 +1527,8 @@ class PolicyCall(ctypes.Structure):
     nonfinite: int | None
     step_counter: int | None
     stream: int
+    log_probs: int | None
+    values: int | None
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1541,6 +1546,8 @@ class PolicyCall(ctypes.Structure):
         ("nonfinite", ctypes.c_void_p),
         ("step_counter", ctypes.c_void_p),
         ("stream", ctypes.c_uint64),
+        ("log_probs", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
     )
 
 
@@ -1707,6 +1714,8 @@ class EpisodeOutput(ctypes.Structure):
     padding: int
     returns: ctypes.Array[ctypes.c_float]
     max_y: ctypes.Array[ctypes.c_float]
+    record: int
+    state_size: int
 
     _fields_: ClassVar = (
         ("id", ctypes.c_uint64),
@@ -1729,6 +1738,8 @@ class EpisodeOutput(ctypes.Structure):
         ("padding", ctypes.c_int32),
         ("returns", ctypes.c_float * 8),
         ("max_y", ctypes.c_float * 8),
+        ("record", ctypes.c_int32),
+        ("state_size", ctypes.c_int32),
     )
 
 
@@ -2311,7 +2322,11 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_get_metrics", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_engine_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EngineInfo))),
     ("ds_engine_get_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaInfo))),
-    ("ds_engine_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    (
+        "ds_engine_set_policy",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64, ctypes.c_int32),
+    ),
     ("ds_engine_replace_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)),
     ("ds_engine_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
     (

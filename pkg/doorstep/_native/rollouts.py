@@ -251,8 +251,8 @@ class EngineHandle:
         info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
         check(load().ds_engine_get_replica(self.value, number, ctypes.byref(info)))
 
-    def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
-        check(load().ds_engine_set_policy(self.value, index, kind, policy))
+    def set_policy(self, index: int, kind: int, policy: int = 0, version: int = 0) -> None:
+        check(load().ds_engine_set_policy(self.value, index, kind, policy, version))
 
     def replace_policy(self, index: int, by: int) -> None:
         """For requests that begin from now on; by itself: no longer."""

@@ -13,7 +13,7 @@ from doorstep._native import ACTIONS
 
 @final
 class Heads(torch.nn.Module):  # type: ignore[misc]
-    """A linear layer for each component of an action, side by side: the last module of a policy.
+    """A linear layer for each component of an action, side by side, or one for all: the last module of a policy.
 
     >>> import torch
     >>> from doorstep import ACTIONS
@@ -23,9 +23,10 @@ class Heads(torch.nn.Module):  # type: ignore[misc]
     torch.Size([2, 19])
 
     Args:
-        heads: `torch.nn.Linear` modules with 4, 8, 5 and 2 outputs, in the order of `doorstep.ACTIONS`.
-        value: an estimate of the value, for training: `heads.value(features)`. Neither `heads(features)` nor a policy
-            evaluates it.
+        heads: `torch.nn.Linear` modules with 4, 8, 5 and 2 outputs, in the order of `doorstep.ACTIONS`; or one with 19.
+        value: estimates the value, for training: `heads.value(features)`. `heads(features)` does not evaluate it. A
+            `torch.nn.Linear` with one output becomes the value head of a policy, `Policy.has_value`; others are for
+            you alone.
 
     Raises:
         ArgumentError: the heads are not such modules.
@@ -35,8 +36,9 @@ class Heads(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         modules = list(heads)
         sizes = [getattr(head, "out_features", None) for head in modules]
-        if sizes != list(ACTIONS):
-            refuse("heads", f"torch.nn.Linear modules with {', '.join(map(str, ACTIONS))} outputs", modules)
+        if sizes not in (list(ACTIONS), [sum(ACTIONS)]):
+            sizes_of_all = f"{', '.join(map(str, ACTIONS))} outputs, or one with {sum(ACTIONS)}"
+            refuse("heads", f"torch.nn.Linear modules with {sizes_of_all}", modules)
         self.heads = torch.nn.ModuleList(modules)
         self.value = value
 

@@ -91,6 +91,8 @@ class Policy:
         observations: the parts of the simulator that it was trained with, as `SimulatorConfig.observations`; None: it
             was not told, as for a module of PyTorch.
         state_size: numbers of an agent's state; 0: it has no memory.
+        has_value: whether it has a value head, as `doorstep.policy.Heads` may: episodes in a rollout engine can record
+            what it gives. Calls of the policy do not evaluate it.
     """
 
     __slots__ = (
@@ -103,6 +105,7 @@ class Policy:
         "_seed",
         "_steps",
         "_weights",
+        "has_value",
         "num_inputs",
         "observations",
         "state_size",
@@ -133,6 +136,7 @@ class Policy:
         self.num_inputs: int = info.num_inputs
         self.observations = observations
         self.state_size: int = info.state_size
+        self.has_value = bool(info.has_value)
 
     def freeze(self) -> Policy:
         """A policy with copies of all weights as they are now, which no optimiser changes.
@@ -225,6 +229,19 @@ class Policy:
             ArgumentError: as `forward()`, or a step, a seed or first_world is out of range.
             StateError: as `forward()`.
         """
+        return self._act(observations, state, sampling, step, seeds, first_world)
+
+    def _act(
+        self,
+        observations: Any,
+        state: Any,
+        sampling: SamplingParams | None,
+        step: ArrayLike | torch.Tensor | None,
+        seeds: ArrayLike | None,
+        first_world: int,
+        **outputs: Any,
+    ) -> Any:
+        """outputs: contiguous float32 arrays of a number for each agent, which get `log_probs` and `values`."""
         sampling = check_sampling(sampling) or self._sampling
         rows, shape, _kept = self._rows(observations, state)
         first_world = check_integer("first_world", first_world, 0, MAX_FIRST_WORLD)
@@ -232,6 +249,7 @@ class Policy:
         actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
         chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
         address = self._arrays.address
+        numbers.update({name: address(array) for name, array in outputs.items()})
         self._handle.act(rows, sampling=address(chosen), keys=address(keys), actions=address(actions), **numbers)
         return actions
 

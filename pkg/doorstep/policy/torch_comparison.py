@@ -21,7 +21,7 @@ from doorstep.policy.branch import Branch
 from doorstep.policy.heads import Heads
 from doorstep.policy.shapes import SIDES
 from doorstep.policy.torch_layers import LayerSpec
-from doorstep.policy.torch_modules import children_of, device_of, named_modules, read_module
+from doorstep.policy.torch_modules import children_of, device_of, has_value, named_modules, read_module
 
 ROWS = 8
 RECURRENT = (nn.RNNBase, nn.RNNCellBase)
@@ -69,6 +69,9 @@ def _compare(path: str, module: nn.Module, values: torch.Tensor, *, is_part: boo
         is_called = len(dtypes) == 1
         heads = [_compare(f"{path}.heads.{index}", head, values) for index, head in enumerate(module.heads)]
         expected = torch.cat(heads, dim=-1)
+        if has_value(module):
+            assert module.value is not None
+            _compare(f"{path}.value", module.value, values)
     elif isinstance(module, Branch):
         is_called = len(dtypes) <= 1 and _may_be_called(module)
         given = _compare(f"{path}.module", module.module, values[:, module.part], is_part=is_called)

@@ -32,6 +32,7 @@ class LayerSpec:
     names: tuple[str, ...] = ()
     shape: Mapping[str, int] = field(default_factory=dict)
     is_head: bool = False
+    is_value: bool = False  # the last head
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:

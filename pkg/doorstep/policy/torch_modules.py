@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import nn
@@ -102,7 +102,18 @@ def _read_heads(path: str, module: Heads, shape: RowShape) -> Read:
         if type(head) is not nn.Linear:
             _refuse_type(at, f"is a {type(head).__name__}, but heads are Linear")
         layers += [replace(layer, is_head=True) for layer in read_module(at, head, shape)[0]]
-    return layers, (sum(layer.num_outputs for layer in layers),)
+    logits = (sum(layer.num_outputs for layer in layers),)
+    if has_value(module):
+        value, _ = read_module(f"{path}.value", module.value, shape)
+        layers += [replace(layer, is_head=True, is_value=True) for layer in value]
+    return layers, logits
+
+
+def has_value(module: Heads) -> bool:
+    """Whether a policy evaluates its value."""
+    value: Any = module.value
+    return type(value) is nn.Linear and value.out_features == 1
+
 
 
 def _read_branch(path: str, module: Branch, shape: RowShape) -> Read:
@@ -361,7 +372,7 @@ def _check_widths(layers: Sequence[LayerSpec]) -> None:
         if layer.num_inputs and width and layer.num_inputs != width:
             _refuse_widths(f"{layer.path} takes {layer.num_inputs} values; what is before it gives {width}")
         if layer.is_head:
-            logits += layer.num_outputs
+            logits += 0 if layer.is_value else layer.num_outputs
             width = width or layer.num_inputs
         elif layer.num_inputs:
             width = layer.num_outputs or layer.num_inputs

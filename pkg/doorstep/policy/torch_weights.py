@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, final
@@ -115,6 +116,10 @@ class WeightCopy:
     def __init__(self, weights: ModuleWeights) -> None:
         self._weights, self._copied = weights, weights.copy()
         self.policy = weights.policy_of(self._copied)
+
+    def digest(self) -> bytes:
+        """Other weights have another one."""
+        return hashlib.blake2b(self._copied.data, digest_size=16).digest()
 
     def is_current(self) -> bool:
         """Whether the module has these weights still."""

@@ -17,8 +17,8 @@ from doorstep._native.handle import Handle
 from doorstep._native.session import create_saved_state
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native
-from doorstep.policy import SamplingParams
-from doorstep.rollouts.policies import PolicyTable
+from doorstep.policy import Policy, SamplingParams
+from doorstep.rollouts.policies import BUILT_IN, PolicyTable
 from doorstep.rollouts.request import MOST_AT_ONCE, EpisodeRequest, chosen_sampling, made_of
 from doorstep.rollouts.result import record_bits
 
@@ -199,6 +199,7 @@ class RequestWriter:
         ]
         array["record"] = [record_bits(request) for request in requests]
         policies = self._write_policies(array, requests)
+        self._check_recorded(array, requests)
         self._write_sampling(array, requests)
         kept = [*self._write_levels(array, requests), *_write_states(array, requests)]
         return WrittenRequests(array, policies, kept)
@@ -212,6 +213,19 @@ class RequestWriter:
             for row, request in zip(written, requests, strict=True):
                 row[:] = self._policies.numbers_of(request.policy, held)
         return frozenset(held)
+
+    def _check_recorded(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
+        """Refuses to record what no policy of a request gives."""
+        numbers = array["policies"][:, : self._num_agents].tolist()
+        asked = {(one.record, tuple(its)) for one, its in zip(requests, numbers, strict=True) if one.record}
+        for record, given in asked:
+            policies = [self._policies[number] for number in given]
+            if "values" in record and not any(getattr(policy, "has_value", False) for policy in policies):
+                hint = "pass a module with one: doorstep.policy.Heads(heads, value=torch.nn.Linear(width, 1))"
+                refuse("record", "without 'values' where no policy has a value head", record, hint)
+            if "log_probs" in record and not any(_tells_log_probs(policy) for policy in policies):
+                hint = "functions know them alone: keep them there"
+                refuse("record", "without 'log_probs' where all policies are functions", record, hint)
 
     def _write_sampling(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
         params = self._chosen_sampling(requests, array)
@@ -259,3 +273,7 @@ def _write_states(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> li
             handles[id(state)] = create_saved_state(state)
         array["state"][index] = handles[id(state)].value
     return list(handles.values())
+
+
+def _tells_log_probs(policy: Any) -> bool:
+    return isinstance(policy, Policy) or type(policy) in BUILT_IN

@@ -18,7 +18,7 @@ from doorstep.errors import StateError
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.core import AwaitedEpisode
 from doorstep.rollouts.engine import RolloutEngine
-from doorstep.rollouts.padding import trajectory_of
+from doorstep.rollouts.padding import STEPS, trajectory_of
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
@@ -42,6 +42,8 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     - `last_observations`, float32 [A, F]: what they observed after the last step
     - `reached_goal`, bool []: whether the goal ended the episode
     - `seed`, `tag`, int64 []: of the request
+    - what else the request records: `log_probs` and `versions`, `values`, `states` and `last_states`, as in an
+      `EpisodeResult`
 
     >>> import doorstep
     >>> from doorstep.rollouts import TrajectoryDataset, pad_trajectories
@@ -56,7 +58,7 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
         engine: plays; a thread of it takes all its results from then on, as with `engine.future()`. Or the config of
             one that is made for each iteration: in the worker processes of a DataLoader, each of which plays its part
             of the requests.
-        requests: are iterated over anew for each iteration over the dataset; what they record does not matter.
+        requests: are iterated over anew for each iteration over the dataset; "observations" are recorded of all.
         ahead: episodes that are requested before they are used, at most; None: twice as many as the engine has worlds.
         shuffle_seed: the order of the requests, a sequence, is drawn from it and the epoch; None: as they are.
 
@@ -133,7 +135,8 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
 def _recorded(request: Any) -> EpisodeRequest:
     if not isinstance(request, EpisodeRequest):
         refuse("requests", "an iterable of doorstep.EpisodeRequest", request)
-    return replace(request, record=("observations",))
+    also: Any = (name for name in request.record if name in STEPS)
+    return replace(request, record=("observations", *also))
 
 
 def _trajectory(result: EpisodeResult) -> Trajectory:

@@ -7,6 +7,7 @@ weights on a GPU, which are read in place.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from doorstep.policy.torch_weights import ModuleWeights, WeightCopy
 
 RENEWAL_SECONDS = 0.05
+REMEMBERED = 4096  # weights of dropped policies
 
 
 @final
@@ -36,13 +38,12 @@ class NativePolicies:
         failures: get why policies cannot be played.
     """
 
-    def __init__(
-        self, engine: EngineHandle, in_use: Callable[[], AbstractSet[int]], failures: FailureTexts
-    ) -> None:
+    def __init__(self, engine: EngineHandle, in_use: Callable[[], AbstractSet[int]], failures: FailureTexts) -> None:
         self._engine, self._in_use, self._failures = engine, in_use, failures
         self._lock = threading.Lock()
         self._with_weights: dict[int, Any] = {}  # policies whose modules may change
         self._copies: dict[int, WeightCopy] = {}
+        self._versions = Versions()
         self._failing: set[int] = set()
         self._next_renewal = 0.0
 
@@ -64,8 +65,8 @@ class NativePolicies:
     def take_back(self, number: int) -> None:
         """The number stands for no policy; replicas refer to it no longer."""
         with self._lock:
-            for known in (self._with_weights, self._copies):
-                known.pop(number, None)
+            self._with_weights.pop(number, None)
+            self._versions.drop(number, self._copies.pop(number, None))
             self._failing.discard(number)
             self._engine.replace_policy(number, number)
             self._engine.set_policy(number, PolicyKind.CALLER)
@@ -114,18 +115,45 @@ class NativePolicies:
             weights.check()
         self._failing.discard(number)
         handle: int = policy.native_handle
+        version = 0
         if weights is not None and weights.device == "cpu":
             from doorstep.policy.torch_weights import WeightCopy  # here: it imports torch
 
             copy = self._copies[number] = WeightCopy(weights)
-            handle = copy.policy.value
+            handle, version = copy.policy.value, self._versions.give(number, copy)
         try:
-            self._engine.set_policy(number, PolicyKind.NATIVE, handle)
+            self._engine.set_policy(number, PolicyKind.NATIVE, handle, version)
         except ArgumentError as error:  # it does not fit
             self._fail(number, error)
 
     def _fail(self, number: int, error: Exception) -> None:
         if number not in self._failing:
-            self._copies.pop(number, None)
+            self._versions.drop(number, self._copies.pop(number, None))
             self._failing.add(number)
             self._engine.set_policy(number, PolicyKind.FAILING, self._failures.number_of(error))
+
+
+@final
+class Versions:
+    """Numbers the weights that replicas play with, in the order in which they come. A policy that is dropped and given
+    again with the same weights, as between two submissions, keeps its number."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count()
+        self._of_numbers: dict[int, int] = {}
+        self._of_dropped: dict[bytes, int] = {}  # the latest ones
+
+    def give(self, number: int, weights: WeightCopy) -> int:
+        """The version of a policy that gets a number, or other weights."""
+        version = None if number in self._of_numbers else self._of_dropped.get(weights.digest())
+        self._of_numbers[number] = next(self._count) if version is None else version
+        return self._of_numbers[number]
+
+    def drop(self, number: int, weights: WeightCopy | None) -> None:
+        """weights: those that it had; None: none that are counted."""
+        version = self._of_numbers.pop(number, None)
+        if weights is None or version is None:
+            return
+        self._of_dropped[weights.digest()] = version
+        if len(self._of_dropped) > REMEMBERED:
+            del self._of_dropped[next(iter(self._of_dropped))]

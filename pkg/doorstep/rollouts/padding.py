@@ -10,12 +10,13 @@ import numpy as np
 from doorstep._arguments import refuse
 from doorstep.rollouts.result import EpisodeResult
 
-_STEPS = ("observations", "actions", "rewards")  # what has a row per step
+STEPS = ("observations", "actions", "rewards", "log_probs", "versions", "values", "states")  # have a row per step
 
 
 def trajectory_of(result: EpisodeResult) -> dict[str, Any]:
     """The arrays of a result by name, and numbers of it."""
-    recorded = {name: getattr(result, name) for name in (*_STEPS, "last_observations")}
+    names = (*STEPS, "last_observations", "last_states")
+    recorded = {name: array for name in names if (array := getattr(result, name)) is not None}
     return {
         **{name: array for name, array in recorded.items() if array is not None},
         "reached_goal": np.bool_(result.reason == "goal"),
@@ -41,9 +42,10 @@ def pad_trajectories(trajectories: Sequence[EpisodeResult] | Sequence[Mapping[st
 
     Returns:
         By name, with T, the length of the longest: `observations`, float32 [T, B, A, F]; `actions`, int32
-        [T, B, A, 4]; `rewards`, float32 [T, B, A]; `last_observations`, float32 [B, A, F]; `reached_goal`, bool [B];
-        `seed` and `tag`, integers [B]; `lengths`, int64 [B]; `mask`, bool [T, B], true for steps that were played,
-        behind which all is 0. Arrays of results, and tensors of tensors, with memory of their own.
+        [T, B, A, 4]; `rewards`, float32 [T, B, A]; `last_observations`, float32 [B, A, F]; what else was recorded,
+        likewise; `reached_goal`, bool [B]; `seed` and `tag`, integers [B]; `lengths`, int64 [B]; `mask`, bool [T, B],
+        true for steps that were played, behind which all is 0. Arrays of results, and tensors of tensors, with memory
+        of their own.
 
     Raises:
         ArgumentError: there are none, or a result has no recorded steps, or they record different things.
@@ -56,7 +58,7 @@ def pad_trajectories(trajectories: Sequence[EpisodeResult] | Sequence[Mapping[st
     batch: dict[str, Any] = {}
     for name in given[0]:
         values = [np.asarray(one[name]) for one in given]
-        batch[name] = _padded(values, longest) if name in _STEPS else np.stack(values)
+        batch[name] = _padded(values, longest) if name in STEPS else np.stack(values)
     batch["lengths"], batch["mask"] = lengths, np.arange(longest)[:, None] < lengths
     return batch if isinstance(given[0]["actions"], np.ndarray) else _tensors(batch)
 

@@ -16,10 +16,10 @@ from doorstep.policy import Policy
 from doorstep.policy.loading import AnyPolicy, observed_by
 from doorstep.policy.sampling import SamplingParams, check_sampling
 
-Recorded: TypeAlias = Literal["actions", "observations", "stream", "trace"]
+Recorded: TypeAlias = Literal["actions", "observations", "log_probs", "values", "states", "stream", "trace"]
 Made = TypeVar("Made")
 
-RECORDED = ("actions", "observations", "stream", "trace")
+RECORDED: tuple[Recorded, ...] = ("actions", "observations", "log_probs", "values", "states", "stream", "trace")
 
 MOST_AT_ONCE = 2**24  # episodes of one call
 
@@ -61,8 +61,11 @@ class EpisodeRequest:
         priority: for the priority scheduler; larger ones are played earlier.
         deadline: seconds from the submission, at most 1e9, after which the episode is not played, or is ended; None:
             none.
-        record: what comes back with the result: "actions" of every step, "observations" (and rewards) of every step,
-            "stream": an output after each step; "trace": the way of the request is shown in the engine's trace.
+        record: what comes back with the result, each of every step and together with the actions: "actions";
+            "observations", and rewards; "log_probs" of the actions, and the versions of the policies that chose them;
+            "values" that policies expected; "states" of policies with memory: see `EpisodeResult`. "stream": an output
+            after each step; "trace": the way of the request is shown in the engine's trace. Engines on a GPU refuse
+            "log_probs", "values" and "states".
         tag: a number of yours, 0 to 2**64 - 1, that comes back with the outputs.
 
     Raises:
@@ -151,4 +154,4 @@ def _check_record(record: Any) -> tuple[Recorded, ...]:
     names = (record,) if isinstance(record, str) else record
     if not isinstance(names, (tuple, list, set, frozenset)) or not all(name in RECORDED for name in names):
         refuse("record", "some of " + ", ".join(map(repr, RECORDED)), record)
-    return tuple(name for name in RECORDED if name in names)  # type: ignore[misc]
+    return tuple(name for name in RECORDED if name in names)

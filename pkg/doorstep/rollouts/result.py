@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
@@ -43,11 +44,23 @@ class EpisodeResult:
         length: steps that were played, from the state on if there is one.
         max_y: float32 [A], the largest y of each agent, metres.
         state_hash: of the world at the end, as `Simulator.world_hashes()`; 0 if no step was played.
-        actions: int32 [length, A, 4] if the request records "actions" or "observations", else None; also None if no
-            step was played, or if the episode was interrupted (see `PriorityScheduler`) when it was cancelled.
+        actions: int32 [length, A, 4] if the request records "actions" or any of what follows, else None; also None if
+            no step was played, or if the episode was interrupted (see `PriorityScheduler`) when it was cancelled.
         observations: float32 [length, A, F], those before each step, if it records "observations", else None.
         rewards: float32 [length, A], likewise.
         last_observations: float32 [A, F], those after the last step, likewise.
+        log_probs: float32 [length, A], if it records "log_probs", else None: the logarithms of the probabilities with
+            which the actions were drawn, by temperature and top_p too. Of greedy and idle actions 0; NaN of functions,
+            which alone know them.
+        versions: int32 [length, A], likewise: which weights chose the action. An engine numbers the weights of modules
+            of PyTorch in the order in which it sees them, from 0: a policy's version rises when its module's weights
+            have changed, and stays as long as they do. 0 of all other policies.
+        values: float32 [length, A], if it records "values", else None: the estimates of the value heads, before each
+            step. NaN of policies that have none.
+        states: float32 [length, A, S], if it records "states", else None: the recurrent states of `doorstep.Policy`
+            objects from before each action, as training needs them: zeros where an episode begins. S is the largest
+            `state_size` among the agents' policies; smaller states, and those of other policies, end with zeros.
+        last_states: float32 [A, S], those after the last step, likewise.
         queued_seconds: from the submission until the episode began, or ended without.
         played_seconds: from then until its end.
         replica: number of the replica that played it; -1: none.
@@ -66,6 +79,11 @@ class EpisodeResult:
     observations: NDArray[np.float32] | None
     rewards: NDArray[np.float32] | None
     last_observations: NDArray[np.float32] | None
+    log_probs: NDArray[np.float32] | None
+    versions: NDArray[np.int32] | None
+    values: NDArray[np.float32] | None
+    states: NDArray[np.float32] | None
+    last_states: NDArray[np.float32] | None
     queued_seconds: float
     played_seconds: float
     replica: int
@@ -117,8 +135,7 @@ class EpisodeResult:
             OSError: the file cannot be written.
         """
         if self.actions is None:
-            hint = 'pass record=("actions",) to the request'
-            refuse("record", "'actions' or 'observations' in the request", self.request, hint)
+            refuse("record", "'actions' in the request", self.request, 'pass record=("actions",) to the request')
         return record_episode(path, self.request, self.actions, self.state_hash, config)
 
 
@@ -133,6 +150,7 @@ class EpisodeStep:
         actions: int32 [A, 4].
         observations: float32 [A, F] before the step, if the request records "observations", else None.
         rewards: float32 [A] of the step, likewise.
+        log_probs, versions, values: [A], and states, [A, S], as in `EpisodeResult`, if the request records them.
     """
 
     id: int
@@ -142,6 +160,10 @@ class EpisodeStep:
     actions: NDArray[np.int32]
     observations: NDArray[np.float32] | None
     rewards: NDArray[np.float32] | None
+    log_probs: NDArray[np.float32] | None
+    versions: NDArray[np.int32] | None
+    values: NDArray[np.float32] | None
+    states: NDArray[np.float32] | None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "request": _without_objects(self.request)}
@@ -162,27 +184,49 @@ class Rows(NamedTuple):
     observations: NDArray[np.float32] | None = None
     rewards: NDArray[np.float32] | None = None
     last_observations: NDArray[np.float32] | None = None
+    log_probs: NDArray[np.float32] | None = None
+    versions: NDArray[np.int32] | None = None
+    values: NDArray[np.float32] | None = None
+    states: NDArray[np.float32] | None = None
+    last_states: NDArray[np.float32] | None = None
+
+    def of_step(self) -> dict[str, Any]:
+        """The arrays of the only row."""
+        return {name: None if rows is None else rows[0] for name, rows in self._asdict().items() if name not in _LAST}
 
 
+_LAST = ("last_observations", "last_states")
 NO_ROWS = Rows()
 
 
 def view_rows(output: Any, data: NDArray[np.uint8]) -> Rows:
-    """Those of an output, in the bytes that go with it."""
-    agents, components = int(output["num_agents"]), len(ACTIONS)
+    """Those of an output, in the bytes that go with it; see ds_episode_output in the C API."""
+    agents, record, state_size = int(output["num_agents"]), int(output["record"]), int(output["state_size"])
     steps, ends = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
-    numbers, num_actions, num_rewards = data.view(np.int32), steps * agents * components, steps * agents
-    actions = numbers[:num_actions].reshape(steps, agents, components)
-    if len(numbers) == num_actions:
-        return Rows(actions)
-    floats = numbers[num_actions:].view(np.float32)
-    observations = floats[:-num_rewards].reshape(steps + ends, agents, -1)
-    return Rows(
-        actions=actions,
-        observations=observations[:steps],
-        rewards=floats[-num_rewards:].reshape(steps, agents),
-        last_observations=observations[steps] if ends else None,
-    )
+    numbers, found, last = data.view(np.int32), {}, {}
+    begin = 0
+
+    def take(name: str, dtype: Any, rows: int, *shape: int) -> NDArray[Any]:
+        nonlocal begin
+        first, begin = begin, begin + rows * agents * math.prod(shape)
+        found[name] = numbers[first:begin].view(dtype).reshape(rows, agents, *shape)[:steps]
+        return numbers[first:begin].view(dtype).reshape(rows, agents, *shape)
+
+    take("actions", np.int32, steps, len(ACTIONS))
+    if record & EpisodeRecord.LOG_PROBS:
+        take("log_probs", np.float32, steps)
+        take("versions", np.int32, steps)
+    if record & EpisodeRecord.VALUES:
+        take("values", np.float32, steps)
+    if record & EpisodeRecord.STATES:
+        states = take("states", np.float32, steps + ends, state_size)
+        last["last_states"] = states[steps] if ends else None
+    if record & EpisodeRecord.OBSERVATIONS:
+        inputs = (len(numbers) - begin - steps * agents) // ((steps + ends) * agents)
+        observations = take("observations", np.float32, steps + ends, inputs)
+        last["last_observations"] = observations[steps] if ends else None
+        take("rewards", np.float32, steps)
+    return Rows(**found, **last)
 
 
 def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) -> EpisodeResult:
@@ -220,10 +264,7 @@ def make_unplayed(
         length=0,
         max_y=np.zeros(num_agents, np.float32),
         state_hash=0,
-        actions=None,
-        observations=None,
-        rewards=None,
-        last_observations=None,
+        **NO_ROWS._asdict(),
         queued_seconds=0.0,
         played_seconds=0.0,
         replica=-1,
@@ -238,9 +279,7 @@ def make_step(output: Any, request: EpisodeRequest, rows: Rows) -> EpisodeStep:
         request=request,
         continuation=int(output["continuation"]),
         step=int(output["length"]),
-        actions=rows.actions[0],
-        observations=None if rows.observations is None else rows.observations[0],
-        rewards=None if rows.rewards is None else rows.rewards[0],
+        **rows.of_step(),
     )
 
 

@@ -7,7 +7,6 @@ from typing import final
 import torch
 
 from doorstep._native import ACTIONS
-from doorstep.config import SimulatorConfig
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.torch import multi_discrete_sample
 from doorstep.training.config import TrainingConfig
@@ -45,15 +44,15 @@ class TorchActor:
 
 @final
 class NativeActor:
-    """Evaluates the actor alone, with `doorstep.Policy` on the weights of the network, on the CPU. Its random numbers
-    follow from the seed and the step of the run."""
+    """Evaluates the network with `doorstep.Policy` on its weights, on the CPU, without a critic that has hidden layers
+    of its own. Its random numbers follow from the seed and the step of the run."""
 
-    evaluates = False
-
-    def __init__(self, network: ActorCritic, simulator: SimulatorConfig, seed: int, ranks: Ranks) -> None:
-        self._policy = load_policy(network.actor_modules(), sampling=SamplingParams(seed=seed))
-        self._num_agents = simulator.num_agents
-        self._first_world = ranks.rows(simulator.num_worlds).start
+    def __init__(self, network: ActorCritic, config: TrainingConfig, ranks: Ranks) -> None:
+        self.evaluates = config.judges_natively
+        modules = network.acting_modules() if self.evaluates else network.actor_modules()
+        self._policy = load_policy(modules, sampling=SamplingParams(seed=config.seed))
+        self._num_agents = config.simulator.num_agents
+        self._first_world = ranks.rows(config.simulator.num_worlds).start
 
     def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
         by_world = (-1, self._num_agents)
@@ -62,11 +61,15 @@ class NativeActor:
             rollout.memory[step + 1] = rollout.memory[step].masked_fill(rollout.starts[step][:, None], 0)
             state = rollout.memory[step + 1].unflatten(0, by_world)
         seen = rollout.observations[step, :, : self._policy.num_inputs].contiguous()
-        actions = self._policy.act(
+        outputs = {"log_probs": rollout.log_probabilities[step], "values": rollout.values[step]}
+        actions = self._policy._act(
             seen.unflatten(0, by_world),
             state,
+            sampling=None,
             step=step_of_run & MAX_STEP,
+            seeds=None,
             first_world=self._first_world,
+            **{name: tensor.numpy() for name, tensor in outputs.items() if self.evaluates},
         )
         rollout.actions[step] = torch.from_numpy(actions).flatten(0, 1)
 
@@ -74,8 +77,7 @@ class NativeActor:
 def make_actor(
     config: TrainingConfig, network: ActorCritic, evaluate: Evaluate, generator: torch.Generator, ranks: Ranks
 ) -> Actor:
-    """The actor that the config asks for. A native one computes no values: all steps are evaluated again afterwards,
-    which is faster only where batches are small."""
+    """The actor that the config asks for."""
     if config.infers_natively:
-        return NativeActor(network, config.simulator, config.seed, ranks)
+        return NativeActor(network, config, ranks)
     return TorchActor(evaluate, generator, config.num_rows, ranks)

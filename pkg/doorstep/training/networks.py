@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from doorstep._native import ACTIONS
+from doorstep.policy.heads import Heads
 from doorstep.training.config import LSTMNetwork, MLPNetwork, NetworkConfig
 
 NUM_LOGITS = sum(ACTIONS)
@@ -96,6 +97,11 @@ class ActorCritic(nn.Module):  # type: ignore[misc]
     def actor_modules(self) -> list[nn.Module]:
         """What chooses actions, in the order of evaluation, for `doorstep.load_policy()`."""
         return [module for module in (self.encoder, self.memory, self.actor) if module is not None]
+
+    def acting_modules(self) -> list[nn.Module]:
+        """The same with the critic as the value head, which has no hidden layers of its own."""
+        assert self.critic_encoder is None
+        return [*self.actor_modules()[:-1], Heads([self.actor], value=self.critic)]
 
 
 def make_encoder(config: NetworkConfig, shape: Sequence[int]) -> nn.Sequential:

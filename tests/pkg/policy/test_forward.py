@@ -258,3 +258,13 @@ def test_other_states_are_refused() -> None:
             policy.forward(observations, state)
     with pytest.raises(doorstep.ArgumentError, match=r"state is (?s:.*) this policy has no memory"):
         doorstep.load_policy(mlp(4)).forward(observations, np.zeros((3, 2, 8), np.float32))
+
+
+def test_logits_are_the_same_with_a_value_head_which_is_linear_with_one_output() -> None:
+    actor = nn.Linear(NUM_INPUTS, sum(doorstep.ACTIONS))
+    values = {nn.Linear(NUM_INPUTS, 1): True, nn.Linear(NUM_INPUTS, 2): False, nn.Identity(): False, None: False}
+    for value, has_value in values.items():
+        policy = doorstep.load_policy(Heads([actor], value=value))
+        assert policy.has_value == has_value
+        logits = policy.forward(observe(5).numpy())
+        np.testing.assert_allclose(logits, logits_of(actor, observe(5)), atol=1e-5)

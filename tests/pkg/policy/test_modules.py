@@ -250,7 +250,7 @@ def test_settings_of_pytorch_do_not_matter() -> None:
 
 
 def test_heads_have_the_sizes_of_the_components() -> None:
-    for sizes in ((4, 8, 5), (8, 4, 5, 2), (19,)):
+    for sizes in ((4, 8, 5), (8, 4, 5, 2), (20,)):
         with pytest.raises(doorstep.ArgumentError, match=r"^heads is .* with 4, 8, 5, 2 outputs"):
             Heads([nn.Linear(8, size) for size in sizes])
 
@@ -267,3 +267,10 @@ doorstep.Policy, doorstep.policy.SamplingParams()
 print("torch" in sys.modules)
 """
     assert run_new_python(code) == "False\n"
+
+
+def test_a_value_head_that_computes_something_else_is_refused() -> None:
+    value = nn.Linear(NUM_INPUTS, 1)
+    value.forward = lambda inputs: inputs[..., :1]
+    with pytest.raises(doorstep.ArgumentError, match=r"module.value"):
+        doorstep.load_policy(Heads([nn.Linear(NUM_INPUTS, sum(doorstep.ACTIONS))], value=value))

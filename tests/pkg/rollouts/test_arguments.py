@@ -32,7 +32,7 @@ SIMULATOR = SimulatorConfig(2)
         ({"deadline": "now"}, "deadline is 'now'"),
         ({"deadline": 1e300}, "deadline is 1e+300; it must be None or a number of seconds, more than 0 and at most"),
         ({"deadline": 10**400}, "deadline is 1000"),
-        ({"record": "rewards"}, "record is 'rewards'; it must be some of 'actions', 'observations', 'stream'"),
+        ({"record": "rewards"}, "record is 'rewards'; it must be some of 'actions', 'observations', 'log_probs'"),
         ({"record": ("actions", 3)}, "record is"),
         ({"record": 3}, "record is 3"),
         ({"tag": -1}, "tag is -1"),

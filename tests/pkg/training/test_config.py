@@ -193,14 +193,18 @@ def test_configs_are_frozen(part: Any) -> None:
     ("changes", "natively"),
     [
         (["simulator.num_worlds=32"], True),
-        (["simulator.num_worlds=33"], False),
-        (["simulator.num_worlds=33", "experience.inference=native"], True),
+        (["simulator.num_worlds=512"], True),
+        (["simulator.num_worlds=512", "network.type=lstm"], True),
+        (["simulator.num_worlds=32", "network.separate_critic=true"], True),
+        (["simulator.num_worlds=33", "network.separate_critic=true"], False),
+        (["simulator.num_worlds=33", "network.separate_critic=true", "experience.inference=native"], True),
+        (["simulator.num_worlds=33", "precision=bfloat16"], False),
+        (["simulator.num_worlds=16", "simulator.num_agents=8", "network.separate_critic=true"], False),
         (["simulator.num_worlds=32", "experience.inference=torch"], False),
         (["simulator.num_worlds=32", "simulator.device=cuda"], False),
-        (["simulator.num_worlds=16", "simulator.num_agents=8"], False),
     ],
 )
-def test_small_batches_are_acted_natively(changes: list[str], natively: bool) -> None:
+def test_batches_are_acted_natively_where_that_is_faster(changes: list[str], natively: bool) -> None:
     assert TrainingConfig().changed(*changes, "ppo.num_minibatches=1").infers_natively is natively
 
 

@@ -134,12 +134,17 @@ def test_advantages_follow_their_definition(time_limit: str, network: tuple[str,
     torch.testing.assert_close(now.restore(rollout.targets).double(), targets, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("network", [WITHOUT_MEMORY, WITH_MEMORY])
-def test_native_and_torch_inference_judge_the_same_steps_alike(network: tuple[str, ...]) -> None:
-    """What PyTorch computes step by step, in rollouts, is what is computed after one that was acted natively."""
+SEPARATE = (*WITHOUT_MEMORY, "network.separate_critic=true")
+
+
+@pytest.mark.parametrize(("network", "evaluates"), [(WITHOUT_MEMORY, True), (WITH_MEMORY, True), (SEPARATE, False)])
+def test_native_and_torch_inference_judge_the_same_steps_alike(network: tuple[str, ...], evaluates: bool) -> None:
+    """What PyTorch computes step by step is what is computed in a rollout that is acted natively, or after it where the
+    critic is none of a policy's heads."""
     trainer, rollout = rolled_out("experience.inference=native", *network)
+    assert trainer._actor.evaluates == evaluates
     trainer._collect()
-    rollout.judge(trainer._learner.evaluate, trainer._value_moments, is_evaluated=False)
+    rollout.judge(trainer._learner.evaluate, trainer._value_moments, is_evaluated=evaluates)
     with torch.no_grad():
         for step in range(rollout.num_steps):
             present = slice(step, step + 1)
