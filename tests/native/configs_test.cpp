@@ -41,6 +41,9 @@ void check_limits(Value Struct::* field, int64_t low, int64_t high, const char* 
         if constexpr (requires { fields.world_offset; }) {
             if (value + fields.num_worlds > DS_MAX_GLOBAL_WORLDS) continue;  // world_offset has a rule of its own
         }
+        if constexpr (requires { fields.preempts; }) {
+            if (fields.preempts) fields.type = DS_SCHEDULER_PRIORITY;  // schedulers without an order refuse it
+        }
         const ds_config config = create(fields);
         Struct read = defaults;
         CHECK_EQUAL(config_get(config, &read), DS_STATUS_OK);

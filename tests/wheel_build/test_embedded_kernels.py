@@ -57,7 +57,7 @@ VIEW_LIMITS = {
     "doorstep_draw_level_views": Limits(registers=96, stack_bytes=1216, spill_bytes=64, static_shared_bytes=0),
 }
 POLICY_LIMITS = {
-    "doorstep_act": Limits(registers=96, stack_bytes=448, spill_bytes=768, static_shared_bytes=0),
+    "doorstep_act": Limits(registers=128, stack_bytes=448, spill_bytes=768, static_shared_bytes=0),
     "doorstep_prepare_rows": Limits(registers=32, stack_bytes=0, spill_bytes=0, static_shared_bytes=0),
     "doorstep_count_step": Limits(registers=16, stack_bytes=0, spill_bytes=0, static_shared_bytes=0),
 }
@@ -170,12 +170,13 @@ def test_the_licence_is_the_one_that_comes_with_the_compiler() -> None:
 
 
 def test_worlds_are_stepped_without_libm() -> None:
-    compiled = "CMakeFiles/doorstep_world_model_*.dir/**/sim/world_model.cpp.o"
-    objects = list((PROJECT / "build" / "library").glob(compiled))
-    assert len(objects) == 2 * len(kernel_images.NUM_AGENTS)  # with levels and without
+    folder = PROJECT / "build" / "library" / "CMakeFiles"
+    objects = [*folder.glob("*/**/sim/world_model.cpp.o"), *folder.glob("*/**/sim/step_with_avx512.cpp.o")]
+    assert len(objects) == 2 * 2 * len(kernel_images.NUM_AGENTS)  # with levels and without
     for path in objects:
         with path.open("rb") as file:
             symbols = ELFFile(file).get_section_by_name(".symtab")
             assert isinstance(symbols, SymbolTableSection)
             undefined = {symbol.name for symbol in symbols.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"}
-        assert undefined <= {"", "memcpy", "memmove", "memset", "memcmp"}
+        others = {name for name in undefined if not name.startswith("_ZN8doorstep")}
+        assert others <= {"", "memcpy", "memmove", "memset", "memcmp"}

@@ -97,7 +97,7 @@ class AsyncEpisodes:
         self._raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
         self._engine = RolloutEngine(config, on_error="return")
         core = weakref.proxy(self._engine._core)  # the finaliser of these refers to the exchange
-        self._exchange.env_of = lambda tag: core.request_of(tag).tag
+        self._exchange.envs_of = lambda tags: [request and request.tag for request in core.awaited_requests(tags)]
         self._exchange.is_ending = lambda: core.has_ended
         self._finalizer = weakref.finalize(self, setattr, self._exchange, "closed", True)  # takes no lock
         self._episodes = [0] * self.num_envs  # that have begun

@@ -44,7 +44,6 @@ class Callers:
     ) -> None:
         self._engine, self._find_policy, self._failures = engine, find_policy, failures
         self._own_threads, self._tend = threads, tend
-        self._num_agents = config.num_agents
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._states = states
         self._lock = threading.Lock()
@@ -110,8 +109,6 @@ class Callers:
 
     def _for_exchange(self, asked: RowsToAct) -> AskedRows:
         return AskedRows(
-            replica=asked.replica,
-            worlds=asked.rows // self._num_agents,
             steps=asked.steps,
             tags=asked.tags,
             observations=asked.observations,

@@ -152,11 +152,10 @@ class Core:
             self._submissions.settle()
         self.answers.changes.tell()
 
-    def request_of(self, tag: int) -> EpisodeRequest:
-        """The request that is not answered and has this tag in the library."""
+    def awaited_requests(self, tags: Sequence[int]) -> list[EpisodeRequest | None]:
+        """Those of futures, by their tags in the library; None: the future has its result."""
         with self._lock:
-            submission, index = self._submissions.find(tag)
-            return submission.request(index)
+            return [self._submissions.awaited(tag) for tag in tags]
 
     def _check_open(self, ids: list[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""

@@ -19,8 +19,6 @@ _SLICE_SECONDS = 0.05  # of a wait for actions, after which it is seen that the 
 class AskedRows(NamedTuple):
     """What a replica needs actions for: arrays of R rows, all agents of a policy world by world."""
 
-    replica: int
-    worlds: NDArray[np.int32]  # slots
     steps: NDArray[np.int64]  # that the episode has made
     tags: NDArray[np.uint64]  # of the library
     observations: NDArray[np.float32]  # [R, F]
@@ -41,9 +39,9 @@ class Row(NamedTuple):
 class _Block:
     """The environments of one call of a replica, which goes on when all have actions."""
 
-    def __init__(self, envs: list[int], num_agents: int) -> None:
-        self.actions = np.zeros((len(envs), num_agents, len(ACTIONS)), np.int32)
-        self.missing = {env: place for place, env in enumerate(envs)}
+    def __init__(self, rows: list[Row | None], num_agents: int) -> None:
+        self.actions = np.zeros((len(rows), num_agents, len(ACTIONS)), np.int32)
+        self.missing = {row.env: place for place, row in enumerate(rows) if row}
 
 
 @final
@@ -60,10 +58,9 @@ class Exchange:
         self.ready: dict[int, Row] = {}  # by environment, the one that waits longest first
         self.closed = False
         self.num_blocked = 0  # replicas that wait for actions
-        self.env_of: Callable[[int], int]  # by a library's tag
+        self.envs_of: Callable[[list[int]], list[int | None]]  # by the library's tags; None: the episode has ended
         self.is_ending: Callable[[], bool]  # the engine
         self._blocks: dict[int, _Block] = {}  # by environment of them
-        self._envs: dict[tuple[int, int], int] = {}  # by replica and world
 
     @property
     def num_settled(self) -> int:
@@ -77,12 +74,13 @@ class Exchange:
             ClosedError: it was closed, or the engine ends.
         """
         with self.changed:
-            rows = [self._row_at(asked, first) for first in range(0, len(asked.worlds), self._num_agents)]
-            block = _Block([row.env for row in rows], self._num_agents)
-            for row in rows:
+            rows = self._rows_of(asked)
+            block = _Block(rows, self._num_agents)
+            for row in filter(None, rows):
+                self._forget(row.env)  # asked for by a replica that has failed
                 self.ready[row.env] = row
                 self._blocks[row.env] = block
-            self.num_blocked += 1
+            self.num_blocked += bool(block.missing)
             self.changed.notify_all()
             while block.missing and not self.closed and not self.is_ending():
                 self.changed.wait(_SLICE_SECONDS)
@@ -96,13 +94,18 @@ class Exchange:
         self._blocks = {env: other for env, other in self._blocks.items() if other is not block}
         self.changed.notify_all()
 
-    def _row_at(self, asked: AskedRows, first: int) -> Row:
-        place, step = (asked.replica, int(asked.worlds[first])), int(asked.steps[first])
-        if step == 0:
-            self._envs[place] = self.env_of(int(asked.tags[first]))
-        rows = slice(first, first + self._num_agents)
+    def _rows_of(self, asked: AskedRows) -> list[Row | None]:
+        """An environment's each; None: its episode has ended meanwhile, because the policy of another agent failed."""
+        envs = self.envs_of(asked.tags[:: self._num_agents].tolist())
+        return [
+            None if env is None else self._row_at(asked, world * self._num_agents, env)
+            for world, env in enumerate(envs)
+        ]
+
+    def _row_at(self, asked: AskedRows, first: int, env: int) -> Row:
+        step, rows = int(asked.steps[first]), slice(first, first + self._num_agents)
         rewards = asked.rewards[rows] if step else np.zeros(self._num_agents, np.float32)
-        return Row(self._envs[place], step, asked.observations[rows], rewards)
+        return Row(env, step, asked.observations[rows], rewards)
 
     def give(self, env: int, actions: NDArray[np.int32]) -> None:
         """The actions [K, 4] of an environment; unused if its episode has ended meanwhile. With the lock held."""
@@ -119,12 +122,16 @@ class Exchange:
         """An environment whose episode has ended. It may have a row whose actions are missing: the policy of another
         agent has failed. Its replica waits for them no longer."""
         with self.changed:
-            self.ready.pop(row.env, None)  # it waits longest no more
+            self._forget(row.env)
             self.ready[row.env] = row
-            block = self._blocks.pop(row.env, None)
-            if block and row.env in block.missing:
-                self._settle(block, row.env)
             self.changed.notify_all()
+
+    def _forget(self, env: int) -> None:
+        """The row of an environment whose actions are not needed any more."""
+        self.ready.pop(env, None)
+        block = self._blocks.pop(env, None)
+        if block and env in block.missing:
+            self._settle(block, env)
 
     def close(self) -> None:
         with self.changed:

@@ -209,8 +209,9 @@ def view_rows(output: Any, data: NDArray[np.uint8]) -> Rows:
     def take(name: str, dtype: Any, rows: int, *shape: int) -> NDArray[Any]:
         nonlocal begin
         first, begin = begin, begin + rows * agents * math.prod(shape)
-        found[name] = numbers[first:begin].view(dtype).reshape(rows, agents, *shape)[:steps]
-        return numbers[first:begin].view(dtype).reshape(rows, agents, *shape)
+        taken: NDArray[Any] = numbers[first:begin].view(dtype).reshape(rows, agents, *shape)
+        found[name] = taken[:steps]
+        return taken
 
     take("actions", np.int32, steps, len(ACTIONS))
     if record & EpisodeRecord.LOG_PROBS:

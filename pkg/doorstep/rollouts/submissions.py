@@ -175,6 +175,11 @@ class Submissions:
         """A request's submission and its index there."""
         return self._by_number[number_of(tag)], index_of(tag)
 
+    def awaited(self, tag: int) -> EpisodeRequest | None:
+        """The request of a future that has no result."""
+        submission, index = self._by_number.get(number_of(tag)), index_of(tag)
+        return submission.request(index) if submission and not submission.future(index).done() else None
+
     def find_all(self, tags: NDArray[np.uint64]) -> Iterator[tuple[Submission, Any, NDArray[Any]]]:
         """For every submission among these tags: the places of its tags, and the indices of their requests."""
         numbers, indices = tags >> np.uint64(INDEX_BITS), tags & np.uint64(MOST_AT_ONCE - 1)
