@@ -254,7 +254,10 @@ void a_request_is_taken_before_one_that_is_later() {
     queue->take_back(played);
     CHECK_EQUAL(queue.info().waiting, 2);
     CHECK(take_one(queue) == played);  // which came first
-    for (const PlayedRequest& ended : {PlayedRequest{played, 10}, PlayedRequest{earlier, 10}}) queue->finish(&ended, 1);
+    for (const PlayedRequest& ended : {PlayedRequest{played, 10}, PlayedRequest{earlier, 10}}) {
+        queue->begin_answers(&ended, 1);
+        queue->finish(&ended, 1);
+    }
 }
 
 // What a policy's requests were counted for is corrected when they end, and cancelled ones count nothing.
