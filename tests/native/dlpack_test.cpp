@@ -129,6 +129,7 @@ void without_python_there_are_no_fast_calls_and_no_capsules() {
 
 void a_capsule_deletes_its_tensor_unless_it_was_consumed() {
     Python python{};
+    python.Py_IsInitialized = [] { return 1; };
     python.PyCapsule_IsValid = fake_is_valid;
     python.PyCapsule_GetPointer = fake_get_pointer;
     use_python(python);

@@ -5,6 +5,10 @@
 
 #include "check.h"
 
+#if defined(DS_WITH_ASSERTS) && defined(NDEBUG)
+#error "assertions were asked for, and the compiler leaves them out"
+#endif
+
 namespace {
 
 using namespace doorstep;

@@ -18,7 +18,10 @@ target_compile_options(doorstep_options INTERFACE
   # The library must not contain paths of the machine that builds it.
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
 
-if(NOT DOORSTEP_ASSERTS)
+# Said either way: zig defines NDEBUG by itself where it optimises.
+if(DOORSTEP_ASSERTS)
+  target_compile_options(doorstep_options INTERFACE -UNDEBUG)
+else()
   target_compile_definitions(doorstep_options INTERFACE NDEBUG)
 endif()
 

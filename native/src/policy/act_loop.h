@@ -132,7 +132,7 @@ DS_METHOD void apply_layers(const Crew& crew, const Network& network, const Tile
         apply_linear<Shape>(crew, *layer, memory.values, outputs, memory.widened);
         outputs += layer->num_outputs * Shape::kRows;
     }
-    DS_ASSERT(outputs == memory.next + DS_NUM_LOGITS * Shape::kRows);
+    DS_ASSERT(outputs == memory.next + (DS_NUM_LOGITS + (network.has_value && !skips_value)) * Shape::kRows);
     memory.swap();
 }
 

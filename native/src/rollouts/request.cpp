@@ -36,7 +36,7 @@ RequestTable::~RequestTable() {
 bool RequestTable::grow() {
     DS_ASSERT(!free_);
     if (num_chunks_ == kChunks || !has_memory_for(kChunk * static_cast<int64_t>(sizeof(Request)))) return false;
-    Request* chunk = new (std::nothrow) Request[kChunk]();
+    Request* chunk = new (std::nothrow) Request[kChunk];
     if (!chunk) return false;
     for (uint32_t i = kChunk; i-- > 0;) {
         chunk[i].id = request_id::make(number, num_chunks_ * kChunk + i);

@@ -58,24 +58,24 @@ struct Request {
     Request();
     ~Request();
 
-    ds_episode_request asked;
+    ds_episode_request asked{};
     RequestParts parts;
     std::unique_ptr<InterruptedEpisode> interrupted;  // null: it begins, or is being played
-    int64_t submitted_ns;
-    uint64_t sequence;    // in the order of submission
-    int64_t key;          // the scheduler's; smaller is earlier
-    RequestQueue* queue;  // where it waits; null: it does not
-    Request* next;        // in a list
-    Request* previous;    // in a RequestList
-    int64_t place;           // in the heap of its queue's order
-    int64_t deadline_place;  // in that of deadlines
-    int64_t streamed;     // steps that have been output
-    uint64_t id;
-    int32_t lane;         // of its queue
-    int32_t branch;       // that it was moved to
-    int32_t reason;       // ds_episode_reason, of one that is over
-    bool in_use, cancelled;
-    bool answered;  // its result will be pushed, or has been
+    int64_t submitted_ns = 0;
+    uint64_t sequence = 0;          // in the order of submission
+    int64_t key = 0;                // the scheduler's; smaller is earlier
+    RequestQueue* queue = nullptr;  // where it waits; null: it does not
+    Request* next = nullptr;        // in a list
+    Request* previous = nullptr;    // in a RequestList
+    int64_t place = 0;              // in the heap of its queue's order
+    int64_t deadline_place = 0;     // in that of deadlines
+    int64_t streamed = 0;           // steps that have been output
+    uint64_t id = 0;
+    int32_t lane = 0;               // of its queue
+    int32_t branch = 0;             // that it was moved to
+    int32_t reason = 0;             // ds_episode_reason, of one that is over
+    bool in_use = false, cancelled = false;
+    bool answered = false;          // its result will be pushed, or has been
 
     // How its world begins, as long as what it refers to lives.
     EpisodeStart start() const;
