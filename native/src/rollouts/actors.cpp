@@ -6,7 +6,6 @@
 
 #include "exec/cpu/cpu_simulator.h"
 #include "math/exponential.h"
-#include "rollouts/device_actors.h"
 #include "runtime/machine.h"
 #include "runtime/status.h"
 

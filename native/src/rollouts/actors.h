@@ -157,4 +157,7 @@ private:
     int64_t scratch_bytes_ = 0;      // of each worker
 };
 
+// On CUDA, where all worlds step together, also if some of their rows act on the host. Null if memory ran out.
+Actors* make_device_actors(const ActorParts& parts);
+
 }  // namespace doorstep

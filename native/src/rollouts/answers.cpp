@@ -1,5 +1,7 @@
 #include "rollouts/answers.h"
 
+#include <string.h>
+
 #include "rollouts/interruptions.h"
 #include "runtime/status.h"
 
@@ -87,6 +89,13 @@ Output make_output(const Request& request, ds_output_kind kind, int64_t num_agen
     output.told.world = -1;
     output.reader = request.asked.reader;
     return output;
+}
+
+void tell_summary(const EpisodeSummary& summary, ds_episode_output* result) {
+    result->state_hash = result->length > 0 ? summary.hash : 0;
+    const size_t bytes = static_cast<size_t>(result->num_agents) * sizeof(float);
+    memcpy(result->returns, summary.progress.returns, bytes);
+    memcpy(result->max_y, summary.progress.max_y, bytes);
 }
 
 ds_status answer_over(RequestQueue& requests, OutputQueue& outputs, Request* first) {

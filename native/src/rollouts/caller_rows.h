@@ -5,7 +5,6 @@
 #pragma once
 
 #include "rollouts/episodes.h"
-#include "rollouts/host_tensors.h"
 #include "rollouts/recorders.h"
 #include "rollouts/row_desk.h"
 

@@ -1,4 +1,4 @@
-#include "rollouts/device_actors.h"
+#include "rollouts/actors.h"
 
 #include <new>
 

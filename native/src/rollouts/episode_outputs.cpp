@@ -1,7 +1,5 @@
 #include "rollouts/episode_outputs.h"
 
-#include <string.h>
-
 #include <utility>
 
 #include "runtime/status.h"
@@ -96,10 +94,7 @@ ds_status EpisodeOutputs::add_result(int64_t world, const EpisodeSummary& summar
     Output output = make(world, DS_OUTPUT_RESULT, std::move(recorded));
     output.told.reason = episodes_.reason(world);
     output.told.cause = episode.cause;
-    output.told.state_hash = episode.length > 0 ? summary.hash : 0;
-    const size_t bytes = static_cast<size_t>(episodes_.num_agents()) * sizeof(float);
-    memcpy(output.told.returns, summary.progress.returns, bytes);
-    memcpy(output.told.max_y, summary.progress.max_y, bytes);
+    tell_summary(summary, &output.told);
     return add(world, std::move(output));
 }
 

@@ -13,8 +13,21 @@
 #include "math/threefry.h"
 #include "rollouts/request.h"
 #include "runtime/array.h"
+#include "sim/action_table.h"
 
 namespace doorstep {
+
+// The tensors of a replica's simulator as its thread reads and writes them: those of the CPU, or copies of a device's.
+struct HostTensors {
+    float* observations;
+    const float* rewards;
+    const uint8_t *terminations, *truncations;
+    int32_t* actions;
+    int64_t num_inputs;  // floats of an observation
+
+    float* observations_of(int64_t row) const { return observations + row * num_inputs; }
+    int32_t* actions_of(int64_t row) const { return actions + row * kActionComponents; }
+};
 
 enum class SlotState : uint8_t { kFree, kToAct, kAwaitsCallers, kReady };
 

@@ -1,19 +1,16 @@
 #include "rollouts/interruptions.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <new>
+
+#include "rollouts/answers.h"
 
 namespace doorstep {
 
 void InterruptedEpisode::tell(ds_episode_output* result) const {
     result->length = length;
     result->started_ns = started_ns;
-    result->state_hash = length > 0 ? summary.hash : 0;
-    const size_t bytes = static_cast<size_t>(result->num_agents) * sizeof(float);
-    memcpy(result->returns, summary.progress.returns, bytes);
-    memcpy(result->max_y, summary.progress.max_y, bytes);
+    tell_summary(summary, result);
 }
 
 int64_t Interruptions::list(const Actors& actors) {

@@ -12,7 +12,6 @@
 
 #include "rollouts/acted_rows.h"
 #include "rollouts/episodes.h"
-#include "rollouts/host_tensors.h"
 #include "rollouts/output_queue.h"
 
 namespace doorstep {

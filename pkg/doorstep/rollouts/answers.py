@@ -37,7 +37,7 @@ class Answers:
         threads: the engine's, in which nothing waits.
         tend: called in waits, and when requests have been answered.
         lock: guards policies and submissions.
-        readers: is told which threads read.
+        readers: notes which threads read outputs.
         raises: whether reading the result of an episode that failed raises, and does not return it.
     """
 

@@ -153,7 +153,8 @@ class AsyncEpisodes:
         return self._batch(rows)
 
     def _ready(self) -> list[Row]:
-        """Rows that can be received: an episode that ended before its actions were sent is told once they are."""
+        """Rows that can be received. An environment that was received and not sent has none, even if its episode has
+        ended since."""
         return [row for row in self._exchange.ready.values() if row.env not in self._received]
 
     def _is_batch_ready(self) -> bool:

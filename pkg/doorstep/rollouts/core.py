@@ -82,7 +82,7 @@ class Core:
         restarts = RestartLog(self.handle, config.max_restarts)
         tend = functools.partial(_tend, self._lock, submissions, self._native, self._policies, restarts)
         common = self.handle, self._failures, self.threads, tend
-        self._submissions, self._readers = submissions, Readers(self.handle, self.threads)
+        self._readers = Readers(self.handle, self.threads)
         self.answers = Answers(*common, self._lock, submissions, self._readers, raises=raises)
         self.promises = Promises(*common, self._lock, submissions, self._readers, raises=raises)
         self._callers = Callers(*common, config.simulator, self._policies.__getitem__, states)

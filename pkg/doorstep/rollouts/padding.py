@@ -18,7 +18,7 @@ def trajectory_of(result: EpisodeResult) -> dict[str, Any]:
     names = (*STEPS, "last_observations", "last_states")
     recorded = {name: array for name in names if (array := getattr(result, name)) is not None}
     return {
-        **{name: array for name, array in recorded.items() if array is not None},
+        **recorded,
         "reached_goal": np.bool_(result.reason == "goal"),
         "seed": np.int64(result.request.seed),
         "tag": np.uint64(result.request.tag),

@@ -140,7 +140,7 @@ SEPARATE = (*WITHOUT_MEMORY, "network.separate_critic=true")
 @pytest.mark.parametrize(("network", "evaluates"), [(WITHOUT_MEMORY, True), (WITH_MEMORY, True), (SEPARATE, False)])
 def test_native_and_torch_inference_judge_the_same_steps_alike(network: tuple[str, ...], evaluates: bool) -> None:
     """What PyTorch computes step by step is what is computed in a rollout that is acted natively, or after it where the
-    critic is none of a policy's heads."""
+    policy has no head that is the critic."""
     trainer, rollout = rolled_out("experience.inference=native", *network)
     assert trainer._actor.evaluates == evaluates
     trainer._collect()

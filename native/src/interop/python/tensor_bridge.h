@@ -89,8 +89,7 @@ const TensorType* find_tensor_type(PyObject* object);
 // The same for a type itself.
 const TensorType* find_tensor_type_of(PyTypeObject* type);
 
-// ---- What Python is told of a tensor: its signature, a short text, and a description, which is a
-// doorstep.interop.TensorDescription created by native code ----
+// ---- What Python gets of a tensor: a signature (a short text), or a doorstep.interop.TensorDescription ----
 
 // See ds_python_signature(). Returns the length.
 uint64_t write_signature(const TensorView& view, char* text);
