@@ -387,7 +387,8 @@ DS_API ds_status ds_metrics_num_series(ds_metrics metrics, uint64_t* count);
 /* A new handle to one of them, 0 to num_series - 1, in the order of their creation. */
 DS_API ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* series);
 /* Adds what all series of another store have recorded to the series of this one. without: names of labels that are left
-   out, separated by commas, so that series that differ in nothing else become one; "": none. */
+   out, separated by commas, so that series that differ in nothing else become one; "": none. INVALID_ARGUMENT: source
+   is the store itself, a part of it or of the same store, or the store that this one is a part of. */
 DS_API ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* without);
 
 DS_API ds_status ds_series_release(ds_series series);

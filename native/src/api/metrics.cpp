@@ -106,8 +106,9 @@ ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* wi
     if (!store) return last_status();
     const Ref<MetricsStore> from = metrics_stores.find(source, "source");
     if (!from) return last_status();
-    if (store.get() != from.get()) return store->merge(*from, without);
-    return fail(DS_STATUS_INVALID_ARGUMENT, "source", "merge into a new store", "source is the store itself");
+    if (!store->shares_series_with(*from)) return store->merge(*from, without);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "source", "merge into a new store",
+                "source is the store itself, or has series of the same store");
 }
 
 ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count) {

@@ -39,6 +39,7 @@ struct Name {
 };
 
 bool contains(const char* names, const Name& name) {
+    DS_ASSERT(name.length > 0);
     for (;;) {
         const size_t length = strcspn(names, ",");
         if (length == name.length && memcmp(names, name.start, length) == 0) return true;
@@ -47,7 +48,10 @@ bool contains(const char* names, const Name& name) {
     }
 }
 
-Name name_of(const char* label) { return {label, static_cast<size_t>(skip_name(label) - label)}; }
+Name name_of(const char* label) {
+    DS_ASSERT(is_letter(*label));
+    return {label, static_cast<size_t>(skip_name(label) - label)};
+}
 
 // Returns the end of the label that `text` begins with: a comma, or the end of the text.
 const char* skip_label(const char* text) {

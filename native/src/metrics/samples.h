@@ -56,8 +56,12 @@ public:
     int64_t value() const { return value_.get(); }
 
     void record(double value, int64_t) override { add(static_cast<int64_t>(value)); }
-    void merge(const Samples& other) override { add(static_cast<const Counter&>(other).value()); }
+    void merge(const Samples& other) override {
+        DS_ASSERT(this != &other);
+        add(static_cast<const Counter&>(other).value());
+    }
     void read(ds_series_totals* totals) const override {
+        DS_ASSERT(value() >= 0);
         totals->count = value();
         totals->sum = static_cast<double>(totals->count);
     }
@@ -71,6 +75,7 @@ class Totals {
 public:
     void add(double value) { add(1, value, value, value); }
     void merge(const Totals& other) {
+        DS_ASSERT(this != &other);
         if (const int64_t count = other.count()) add(count, other.sum_.get(), other.low_.get(), other.high_.get());
     }
     void clear() { count_.set(0); }

@@ -19,6 +19,7 @@ ds_status Series::create(ds_series_kind kind, const char* name, const char* labe
                          Ref<Series>* series) {
     if (const ds_status status = check_series_name(name)) return status;
     if (const ds_status status = check_labels(labels)) return status;
+    DS_ASSERT(!*series);
     if (strlen(description) >= sizeof ds_series_info::description) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "description", "shorten it", "description is longer than %d bytes",
                     static_cast<int>(sizeof ds_series_info::description) - 1);
@@ -79,6 +80,7 @@ ds_status Series::open_writer(Samples** writer) {
 }
 
 void Series::close_writer(Samples* samples) {
+    DS_ASSERT(samples);
     {
         MutexGuard guard(mutex_);
         Samples** link = &first_;
@@ -104,12 +106,13 @@ std::unique_ptr<Samples> Series::sum() {
     std::unique_ptr<Samples> sum(make_samples(kind(), nullptr));
     if (!sum) return nullptr;
     MutexGuard guard(mutex_);
+    DS_ASSERT(first_);
     for (const Samples* samples = first_; samples; samples = samples->next) sum->merge(*samples);
     return sum;
 }
 
 ds_status Series::merge(Series& other) {
-    DS_ASSERT(other.kind() == kind());
+    DS_ASSERT(&other != this && other.kind() == kind());
     const std::unique_ptr<Samples> more = other.sum();
     if (!more) return fail_no_series_memory();
     MutexGuard guard(mutex_);

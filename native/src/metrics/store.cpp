@@ -29,6 +29,7 @@ MetricsStore::MetricsStore(const Ref<MetricsStore>& whole, const char* labels)
 }
 
 MetricsStore::~MetricsStore() {
+    DS_ASSERT(size_ <= entry_capacity_ && num_tracks_ <= DS_MAX_TRACE_TRACKS);
     for (int64_t i = 0; i < size_; ++i) Ref<Series>::adopt(entries_[i].series);
     free(entries_);
 }
@@ -37,6 +38,7 @@ MetricsStore::~MetricsStore() {
 
 // With the mutex held, as insert().
 Series* MetricsStore::find(uint64_t hash, const char* name, const char* labels) const {
+    DS_ASSERT(hash == hash_of(name, labels));
     for (int64_t i = 0; i < size_; ++i) {
         if (entries_[i].hash == hash && entries_[i].series->is(name, labels)) return entries_[i].series;
     }
@@ -89,6 +91,7 @@ ds_status MetricsStore::open(ds_series_kind kind, const char* name, const char* 
 
 ds_status MetricsStore::open_in_whole(ds_series_kind kind, const char* name, const char* labels,
                                       const char* description, Ref<Series>* series) {
+    DS_ASSERT(whole_ && whole_.get() != this);
     if (const ds_status status = check_labels(labels)) return status;
     char all[sizeof labels_];
     if (const ds_status status = merge_labels(labels_, labels, all)) return status;
@@ -116,6 +119,7 @@ Ref<Series> MetricsStore::series(int64_t index) {
 }
 
 ds_status MetricsStore::merge(MetricsStore& other, const char* without) {
+    DS_ASSERT(!shares_series_with(other) && without);
     Ref<Series> from;
     for (int64_t i = 0; (from = other.series(i)); ++i) {
         const ds_series_info& info = from->info();
@@ -131,6 +135,7 @@ ds_status MetricsStore::merge(MetricsStore& other, const char* without) {
 // ---- Trace ----
 
 ds_status MetricsStore::open_track(int32_t replica, Ref<TraceTrack>* track) {
+    DS_ASSERT(replica >= -1);
     *track = {};
     if (trace_capacity_ == 0) return DS_STATUS_OK;
     if (whole_) return whole_->open_track(replica, track);
@@ -147,6 +152,7 @@ ds_status MetricsStore::open_track(int32_t replica, Ref<TraceTrack>* track) {
 }
 
 int64_t MetricsStore::read_trace(int64_t most, ds_trace_event* events) {
+    DS_ASSERT(most >= 0);
     if (whole_) return whole_->read_trace(most, events);
     Ref<TraceTrack> tracks[DS_MAX_TRACE_TRACKS];
     {

@@ -22,8 +22,10 @@ public:
     // In the order of their creation; null behind the last.
     Ref<Series> series(int64_t index);
 
-    // Adds all series of another store to those of this one; what it lacks is made. without: names of labels that are
-    // left out, separated by commas. As open().
+    // Whether both keep series in one store: itself, or the one that they are parts of.
+    bool shares_series_with(const MetricsStore& other) const { return root() == other.root(); }
+    // Adds all series of another store, which shares none, to those of this one; what it lacks is made. without: names
+    // of labels that are left out, separated by commas. As open().
     ds_status merge(MetricsStore& other, const char* without);
 
     // A track of the trace for one writer; null, with OK, if there is no trace. replica: its number, or -1.
@@ -37,6 +39,7 @@ private:
         Series* series;  // with a reference
     };
 
+    const MetricsStore* root() const { return whole_ ? whole_->root() : this; }
     ds_status open_in_whole(ds_series_kind kind, const char* name, const char* labels, const char* description,
                             Ref<Series>* series);
     Series* find(uint64_t hash, const char* name, const char* labels) const;

@@ -98,6 +98,7 @@ int64_t TimeSeries::read_points(ds_series_point* points, int64_t most) const {
 }
 
 void TimeSeries::read(ds_series_totals* totals) const {
+    DS_ASSERT(used_ >= 0 && used_ <= kSpans);
     Totals all;
     for (int64_t i = 0; i < used_; ++i) all.merge(spans_[i]);
     totals->count = all.count();

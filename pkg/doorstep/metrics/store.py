@@ -138,7 +138,8 @@ class MetricsStore:
             without: labels that are left out: series that differ in nothing else become one.
 
         Raises:
-            ArgumentError: `other` is no other store, or a series of it is of another kind here.
+            ArgumentError: `other` is no other store, or a part of the same one, see `labelled()`; or a series of it is
+                of another kind here.
         """
         if not isinstance(other, MetricsStore):
             refuse("other", "a MetricsStore", other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import re
@@ -230,6 +231,20 @@ def test_a_table_has_a_row_for_each_series(tmp_path: Path) -> None:
     assert (b["x"], b["y"], b["mean"], b["quantile_0.99"], b["last"]) == ("", "2", "2.0", "2.0", "")
     assert (c["minimum"], c["last"], c["quantile_0.5"]) == ("-3.5", "-3.5", "")
     assert [row["type"] for row in (a, b, c)] == ["counter", "sketch", "time_series"]
+
+
+def test_stores_that_share_series_are_not_merged() -> None:
+    """Their series would be added to themselves."""
+    store = MetricsStore()
+    part, sibling = store.labelled(engine="a"), store.labelled(engine="b")
+    nested = part.labelled(task="c")
+    for number, one in enumerate((store, part, sibling, nested)):
+        one.counter("played").add(number + 1)
+    before = store.to_json()
+    for one, other in itertools.permutations((store, part, sibling, nested), 2):
+        with pytest.raises(doorstep.ArgumentError, match="the same store"):
+            one.merge(other, without=("engine", "task"))
+    assert store.to_json() == before
 
 
 def test_bad_arguments_change_nothing() -> None:

@@ -52,12 +52,14 @@ const Python* find_python() {
     if (found) return &python_table;
     const MutexGuard lock(looking);
     if (!found) found = look_up_everything(&python_table);
+    DS_ASSERT(found || missing);
     return found ? &python_table : nullptr;
 }
 
 ds_status check_python() {
     if (find_python()) return DS_STATUS_OK;
     const MutexGuard lock(looking);
+    DS_ASSERT(missing);
     return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",
                 "Python's %s is not visible to libraries in this process", missing);
 }

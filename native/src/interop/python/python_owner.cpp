@@ -19,9 +19,10 @@ struct Released {
 constinit std::atomic<Released*> first_released{nullptr};
 
 // Needs the GIL.
-int let_go(void*) {
+int release_queued(void*) {
     Released* next = first_released.exchange(nullptr, std::memory_order_acquire);
     while (Released* released = next) {
+        DS_ASSERT(released->object);
         next = released->next;
         python().Py_DecRef(released->object);
         delete released;
@@ -43,6 +44,7 @@ bool delete_unconsumed(PyObject* capsule, const char* name) {
 using namespace doorstep;
 
 void ds_capsule_destructor(void* object) {
+    DS_ASSERT(object);
     auto* capsule = static_cast<PyObject*>(object);
     if (!find_python() || delete_unconsumed<DLManagedTensorVersioned>(capsule, "dltensor_versioned")) return;
     delete_unconsumed<DLManagedTensor>(capsule, "dltensor");
@@ -58,10 +60,10 @@ void ds_python_release(void* object) {
     released->next = first_released.load(std::memory_order_relaxed);
     while (!first_released.compare_exchange_weak(released->next, released, std::memory_order_release)) {
     }
-    found->Py_AddPendingCall(let_go, nullptr);
+    found->Py_AddPendingCall(release_queued, nullptr);
 }
 
 void ds_python_release_now(void) {
     const Python* found = find_python();
-    if (found && found->Py_IsInitialized()) let_go(nullptr);
+    if (found && found->Py_IsInitialized()) release_queued(nullptr);
 }

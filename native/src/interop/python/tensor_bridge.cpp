@@ -66,6 +66,7 @@ bool is_error_of_doorstep(PyObject* exception) {
 }  // namespace
 
 ds_status take_python_error(ds_status status, const char* argument) {
+    DS_ASSERT(status != DS_STATUS_OK && argument);
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     python().PyErr_Fetch(&type, &value, &traceback);
     python().PyErr_NormalizeException(&type, &value, &traceback);
@@ -108,6 +109,7 @@ constexpr uint32_t kAskPython = 0;
 constinit std::atomic<uint32_t> type_offset{kAskPython};
 
 std::atomic<const TensorType*>* slot_of(const PyTypeObject* type, uint32_t probe) {
+    DS_ASSERT(type && probe < kCapacity);
     return &known_types[((reinterpret_cast<uintptr_t>(type) >> 4) + probe) % kCapacity];
 }
 
@@ -122,6 +124,7 @@ const TensorType* find_known(const PyTypeObject* type) {
 
 // Whether there was a free entry.
 bool keep(TensorType* examined) {
+    DS_ASSERT(examined->type);
     if (!examined->is_own) {
         const uint32_t most = examined->kind == TensorKind::kNone ? kCapacity / 4 : kCapacity / 2;
         if (num_others.load() >= most) return false;
@@ -152,6 +155,7 @@ bool examine(PyTypeObject* type, TensorType* examined) {
     }
     DS_ASSERT(numbers[0] >= 0 && numbers[0] <= static_cast<int>(TensorKind::kReader));
     DS_ASSERT(numbers[1] >= 0 && numbers[1] <= DS_PYTHON_LIBRARY_DOORSTEP && numbers[11] > 0);
+    DS_ASSERT(numbers[0] != static_cast<int>(TensorKind::kExchange) || numbers[4]);
     const auto offset = [&](int i) { return static_cast<uint32_t>(numbers[i]); };
     examined->type = type;
     examined->kind = static_cast<TensorKind>(numbers[0]);
@@ -207,6 +211,7 @@ bool is_known_as_plain(uint64_t keys) {
 }
 
 void remember_as_plain(uint64_t keys) {
+    DS_ASSERT(keys);  // 0 is a free entry
     for (std::atomic<uint64_t>& known : plain_keys) {
         uint64_t expected = 0;
         if (known.compare_exchange_strong(expected, keys) || expected == keys) return;
@@ -215,6 +220,7 @@ void remember_as_plain(uint64_t keys) {
 
 template <class Value>
 Value load_at(const void* object, uint32_t offset) {
+    DS_ASSERT(object);
     Value value;
     memcpy(&value, static_cast<const char*>(object) + offset, sizeof value);
     return value;
@@ -276,6 +282,7 @@ bool fill(const DLTensor& tensor, uint8_t library, TensorView* view) {
 
 // Resizing a storage leaves its tensors unchanged, with an address and a shape that exceed the memory.
 bool lies_in_storage(const TensorView& view, const char* implementation, const TorchLayout& layout) {
+    DS_ASSERT(view.count >= 0 && view.rank <= kMaxRank && layout.storage > 0);
     if (!view.count) return true;
     const auto* storage = load_at<const char*>(implementation, layout.storage);
     if (!storage) return false;
@@ -347,6 +354,7 @@ bool read_exchanged(TensorType type, PyObject* object, TensorView* view) {
 // False unless the elements are plain numbers in the machine's byte order.
 bool fill(const Py_buffer& buffer, TensorView* view) {
     static_assert(std::is_same_v<Py_ssize_t, int64_t>);
+    DS_ASSERT(buffer.ndim >= 0 && buffer.itemsize >= 0);
     if (buffer.ndim > kMaxRank || !buffer.format || !parse_format(buffer.format, &view->dtype_code)) return false;
     view->device_type = kDLCPU;
     view->device_index = 0;
@@ -408,6 +416,7 @@ ds_status read_by_python(PyObject* object, int64_t index, const ReadRules& rules
 }  // namespace
 
 ds_status read_tensor(PyObject* object, const ReadRules& rules, TensorView* view, int64_t index) {
+    DS_ASSERT(object && view && rules.argument);
     const TensorType* type = find_tensor_type(object);
     if (!type) return last_status();
     if (read_plain(*type, object, view) && obeys(*view, rules)) return DS_STATUS_OK;

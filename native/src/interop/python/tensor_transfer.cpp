@@ -47,6 +47,7 @@ TensorRuns find_runs(const TensorView& view) {
 
 // Whether two elements share memory, as far as a single dimension shows it.
 bool is_expanded(const TensorView& view) {
+    DS_ASSERT(view.rank >= 0 && view.rank <= kMaxRank);
     if (view.count == 0) return false;
     for (int axis = 0; axis < view.rank; ++axis) {
         if (view.shape[axis] > 1 && view.strides[axis] == 0) return true;
@@ -122,6 +123,7 @@ char* copy_runs(Transfer direction, const TensorRuns& runs, int axis, char* stri
 }
 
 void copy_on_host(Transfer direction, const TensorRuns& runs, char* strided, char* packed) {
+    DS_ASSERT(strided && packed && runs.run_bytes > 0);
     switch (runs.run_bytes) {
         case 1: copy_runs<1>(direction, runs, 0, strided, packed); break;
         case 2: copy_runs<2>(direction, runs, 0, strided, packed); break;
@@ -161,6 +163,7 @@ private:
 // Copies rows of `width` bytes between the tensor, where they are `pitch` bytes apart, and packed memory.
 ds_status copy_rows(Transfer direction, ds_resource stream, uint64_t strided, int64_t pitch, uint64_t packed,
                     int64_t width, int64_t rows) {
+    DS_ASSERT(stream && width > 0 && rows > 0);
     const bool to_packed = direction == Transfer::kToPacked;
     const uint64_t to = to_packed ? packed : strided, from = to_packed ? strided : packed;
     if (pitch >= width && rows > 1) {
@@ -186,7 +189,7 @@ ds_status copy_rows(Transfer direction, ds_resource stream, uint64_t strided, in
 
 ds_status copy_on_stream(Transfer direction, ds_resource stream, const TensorRuns& runs, int axis, uint64_t strided,
                          uint64_t* packed) {
-    DS_ASSERT(axis <= runs.rank);
+    DS_ASSERT(axis >= 0 && axis <= runs.rank);
     if (axis + 1 >= runs.rank) {
         const bool single = axis == runs.rank;
         const int64_t rows = single ? 1 : runs.extents[axis], pitch = single ? 0 : runs.strides[axis];
@@ -235,7 +238,7 @@ ds_status transfer_object(Transfer direction, void* given, void* packed, uint64_
 
 // Sets all bytes of a contiguous tensor to 0.
 ds_status clear(const TensorView& view, uint64_t stream) {
-    DS_ASSERT(view.contiguous);
+    DS_ASSERT(view.contiguous && view.count >= 0);
     if (const ds_status status = check_device(view)) return status;
     const auto bytes = static_cast<uint64_t>(view.count * element_bytes(view));
     if (!bytes) return DS_STATUS_OK;
@@ -263,6 +266,7 @@ ds_status allocation_failure(ds_status told) {
 }
 
 ds_status hand_over(const DLPackExchangeAPI& api, DLManagedTensorVersioned* managed, void** made) {
+    DS_ASSERT(managed && made);
     void* object;
     if (api.managed_tensor_to_py_object_no_sync(managed, &object)) {
         const ds_status status = take_python_error(DS_STATUS_INVALID_ARGUMENT, "tensor");
@@ -292,6 +296,7 @@ ds_status allocate_like(const DLPackExchangeAPI& api, const TensorView& view, vo
 
 ds_status clear_new(PyObject* object) {
     TensorView view;
+    DS_ASSERT(object);
     uint64_t stream = 0;
     if (const ds_status status = read_tensor(object, kAnything, &view)) return status;
     if (const ds_status status = current_stream(object, view.device_type, view.device_index, &stream)) return status;

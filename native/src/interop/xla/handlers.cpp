@@ -89,6 +89,7 @@ static_assert(row_elements("N,A,30,2", 3, 0) == 180 && row_elements("N,A,A-1,3",
 static_assert(row_elements("N,A,F", 2, 94) == 188 && row_elements("N,1", 4, 0) == 1);
 
 int64_t count_elements(const Buffer& buffer) {
+    DS_ASSERT(buffer.rank >= 0);
     int64_t elements = 1;
     for (int64_t axis = 0; axis < buffer.rank; ++axis) elements *= buffer.dims[axis];
     return elements;
@@ -105,6 +106,7 @@ public:
 
     // Null, with the error set, unless the next one has this type and number of elements.
     const Buffer* take(const char* name, DataType dtype, int64_t elements) {
+        DS_ASSERT(name && elements >= 0);
         const Buffer* buffer = next();
         if (!buffer) {
             fail_call(name, "missing");
@@ -149,6 +151,7 @@ struct BatchCall {
 };
 
 void take_reward(BatchCall* call) {
+    DS_ASSERT(call->takes(kInputReward) && call->num_rules >= kRuleFirstOutput);
     uint32_t bits[kRewardTerms];
     for (int i = 0; i < kRewardTerms; ++i) bits[i] = static_cast<uint32_t>(call->rules[kRuleReward + i]);
     memcpy(&call->reward, bits, sizeof bits);
@@ -156,6 +159,7 @@ void take_reward(BatchCall* call) {
 }
 
 ds_status take_observations(BatchCall* call) {
+    DS_ASSERT(call->num_rules >= kRuleFirstOutput);
     const int64_t* rules = call->rules;
     const int64_t count = rules[kRuleNumParts];
     if (count < 0 || count > DS_OBSERVATION_PART_COUNT) return fail_call("rules", "out of range");
@@ -171,6 +175,7 @@ ds_status take_observations(BatchCall* call) {
 }
 
 ds_status describe_world(BatchCall* call) {
+    DS_ASSERT(call->batch.num_agents >= 1 && call->batch.num_agents <= DS_MAX_AGENTS && call->batch.observations);
     ds_batch one = call->batch;
     one.device_kind = DS_DEVICE_CPU;
     one.num_worlds = 1;
@@ -210,6 +215,7 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
 
 // The number of worlds is the first dimension of the first result.
 ds_status take_worlds(Buffers& results, BatchCall* call) {
+    DS_ASSERT(call->info.world_bytes > 0 && call->info.world_bytes % sizeof(uint32_t) == 0);
     const Buffer* worlds = results.next();
     if (!worlds || worlds->dtype != kU32 || worlds->rank != 2 || worlds->dims[1] != call->words_of_world()) {
         return fail_call("worlds", "wrong element type or shape");
@@ -242,6 +248,7 @@ ds_status take_outputs(Buffers& results, BatchCall* call) {
 ds_status use_scratch(const Buffer& scratch, BatchCall* call) {
     constexpr int64_t kAlignment = 256;
     ds_batch& batch = call->batch;
+    DS_ASSERT(scratch.dtype == kU8 && batch.num_worlds >= 0);
     const int64_t gap = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(scratch.data) & (kAlignment - 1));
     int64_t left = count_elements(scratch) - gap;
     char* part = static_cast<char*>(scratch.data) + gap;
@@ -254,7 +261,7 @@ ds_status use_scratch(const Buffer& scratch, BatchCall* call) {
         part += rounded;
         left -= rounded;
     }
-    DS_ASSERT(gap >= 0 && gap < kAlignment);
+    DS_ASSERT(gap >= 0 && gap < kAlignment && reinterpret_cast<uintptr_t>(part) % kAlignment == 0);
     if (left < 0) return fail_call("scratch", "too small");
     if (batch.device_kind == DS_DEVICE_CUDA) {
         batch.scratch = part;
@@ -295,6 +302,7 @@ ds_status take_step_arguments(const CallFrame& frame, BatchCall* call) {
     Buffers arguments(frame.args.args, frame.args.size);
     const auto take = [&](int64_t tensor) {
         const TensorRow& row = kTensorRows[tensor];
+        DS_ASSERT(row.dtype >= 0 && row.dtype < DS_DTYPE_COUNT);
         return arguments.take(row.name, kDataTypes[row.dtype].type, call->elements_of(tensor));
     };
     const Buffer* worlds = arguments.take("worlds", kU32, call->batch.num_worlds * call->words_of_world());
@@ -326,6 +334,7 @@ ds_status take_step_arguments(const CallFrame& frame, BatchCall* call) {
 bool answer_metadata(CallFrame* frame, Handler_Traits traits) {
     for (Extension_Base* extension = frame->extension_start; extension; extension = extension->next) {
         if (extension->type != kExtensionMetadata) continue;
+        DS_ASSERT(reinterpret_cast<Metadata_Extension*>(extension)->metadata);
         Metadata& metadata = *reinterpret_cast<Metadata_Extension*>(extension)->metadata;
         metadata.api_version.major_version = 0;
         metadata.api_version.minor_version = 1;
@@ -347,6 +356,7 @@ Error_Code error_code(ds_status status) {
 // Null if the status is OK.
 Error* answer(const CallFrame& frame, ds_status status) {
     if (!status) return nullptr;
+    DS_ASSERT(frame.api);
     ds_error error = {};
     error.struct_size = sizeof error;
     ds_last_error(&error);
