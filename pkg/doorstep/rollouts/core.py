@@ -103,13 +103,14 @@ class Core:
         requests: Sequence[EpisodeRequest] | RequestBatch,
         timeout: float | None,
         futures: Sequence[Promise] = (),
+        continuations: Sequence[int] | None = None,
     ) -> NDArray[np.uint64]:
-        """The ids of the episodes that found room in time, which are the first ones."""
+        """The ids of the episodes that found room in time, which are the first ones. continuations: see `Episodes`."""
         if not len(requests):
             return np.empty(0, np.uint64)
         self._check_open([])
         self._warn_of_ends()
-        episodes = Episodes(with_levels(requests, self._levels))
+        episodes = Episodes(with_levels(requests, self._levels), continuations)
         submission = self._submissions.make(episodes, futures)
         try:
             with self._lock:
@@ -187,14 +188,17 @@ class Core:
             raise
 
     def submit_futures(
-        self, requests: Sequence[EpisodeRequest] | RequestBatch, timeout: float | None
+        self,
+        requests: Sequence[EpisodeRequest] | RequestBatch,
+        timeout: float | None,
+        continuations: Sequence[int] | None = None,
     ) -> list[Future[EpisodeResult]]:
-        """The futures of the requests that found room in time, which are the first ones."""
-        single = [requests.template] if isinstance(requests, RequestBatch) else requests
-        _check_have_no_steps(single)
-        check_single(single, "a future has one result; run() returns all")
-        futures = [_EpisodeFuture(self.handle, self.threads, self._readers) for _ in range(len(requests))]
-        ids = self.submit(requests, timeout, futures).tolist()
+        """The futures of the episodes that found room in time, which are the first ones. continuations: see
+        `Episodes`."""
+        _check_have_no_steps([requests.template] if isinstance(requests, RequestBatch) else requests)
+        count = len(Episodes(requests, continuations))
+        futures = [_EpisodeFuture(self.handle, self.threads, self._readers) for _ in range(count)]
+        ids = self.submit(requests, timeout, futures, continuations).tolist()
         for future, request_id in zip(futures, ids, strict=False):
             future.request_id = request_id
         return list(futures[: len(ids)])
@@ -254,9 +258,7 @@ class Core:
     def forget_name(self, name: str) -> None:
         """Requests that wait keep the policy."""
         with self._lock:
-            others = dict(self._policies.named)
-            del others[name]
-            self._policies.named = others
+            self._policies.forget_name(name)
 
     def _replace_policy(self, number: int, by: int) -> None:
         self._submissions.use_too(number, by)

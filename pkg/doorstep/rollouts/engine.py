@@ -31,6 +31,7 @@ from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
 
 _MOST_OUTPUTS = 4096  # taken at a time
+_ONE_RESULT = "a future has one result; run() returns all"
 _PAUSE_SECONDS = 0.002  # between two attempts of a coroutine to submit
 
 
@@ -336,7 +337,9 @@ class RolloutEngine:
         Raises:
             ArgumentError, StateError, ClosedError: as `submit()`; steps of futures cannot be streamed.
         """
-        futures = self._core.submit_futures(as_list(request), None)
+        requests = as_list(request)
+        check_single(requests, _ONE_RESULT)
+        futures = self._core.submit_futures(requests, None)
         return futures[0] if isinstance(request, EpisodeRequest) else futures
 
     def future_batch(
@@ -354,7 +357,9 @@ class RolloutEngine:
         ...     sum(future.result().length for future in futures)
         500
         """
-        return self._core.submit_futures(_batch_of(seeds, max_steps, fields), None)
+        batch = _batch_of(seeds, max_steps, fields)
+        check_single([batch.template], _ONE_RESULT)
+        return self._core.submit_futures(batch, None)
 
     def run(self, requests: Iterable[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests and waits for them; the results are in their order, `n` for each. What else was submitted does
@@ -377,6 +382,7 @@ class RolloutEngine:
         """Submits a request and awaits its result, in any event loop of asyncio. Cancelling the task cancels the
         request. Raises as `run()`."""
         self._core.threads.check_wait(None)
+        check_single([request], _ONE_RESULT)
         while not (futures := self._core.submit_futures([request], 0.0)):
             await asyncio.sleep(_PAUSE_SECONDS)
         return await asyncio.wrap_future(futures[0])

@@ -253,13 +253,13 @@ def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) ->
 
 
 def make_unplayed(
-    request_id: int, request: EpisodeRequest, reason: Reason, num_agents: int, error: str
+    request_id: int, request: EpisodeRequest, continuation: int, reason: Reason, num_agents: int, error: str
 ) -> EpisodeResult:
     """The result of a request of which no step was played."""
     return EpisodeResult(
         id=request_id,
         request=request,
-        continuation=0,
+        continuation=continuation,
         reason=reason,
         returns=np.zeros(num_agents, np.float32),
         length=0,
