@@ -55,8 +55,9 @@ class Player:
         core = self._engine._core
         made = {number: self._with_policy(one) for number, one in {id(one): one for one in requests}.items()}
         playable = [made[id(request)] for request in requests]
-        asked = [one for one in zip(playable, continuations, strict=True) if not isinstance(one[0], str)]
-        futures = iter(core.submit_futures([request for request, _ in asked], None, [number for _, number in asked]))
+        asked = [one for one in playable if not isinstance(one, str)]
+        numbers = [number for one, number in zip(playable, continuations, strict=True) if not isinstance(one, str)]
+        futures = iter(core.submit_futures(asked, None, numbers))
         answers = [one if isinstance(one, str) else _without_request(next(futures).result()) for one in playable]
         if not core.num_playing:
             raise ClosedError("the replicas of this actor have ended")

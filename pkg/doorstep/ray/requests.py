@@ -113,7 +113,7 @@ class Requests:
         try:
             with self._lock:
                 self._check_open([])
-                self._open(submission, episodes)
+                self._open(submission, requests, episodes)
             self.changes.wait_until(lambda: self._accept(ids, accepted), limit, _SLICE_SECONDS)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
@@ -273,9 +273,9 @@ class Requests:
 
     # ---- With the lock held
 
-    def _open(self, submission: Submission, episodes: Episodes) -> None:
+    def _open(self, submission: Submission, requests: Sequence[EpisodeRequest], episodes: Episodes) -> None:
         submission.policies = self._checks.check(episodes)
-        for request in episodes.requests:
+        for request in requests:
             if "stream" in request.record:
                 refuse("request", "one that records no 'stream'", request, "steps do not leave their actor")
             if request.deadline is not None:

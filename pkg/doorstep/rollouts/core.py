@@ -1,4 +1,5 @@
-"""The parts of an engine. Its threads refer to them, and not to the engine, which ends when nobody else does."""
+"""The parts of an engine. Its threads, while they wait, refer to few of them, none of which leads to policies or
+requests, which may refer to the engine: it ends when nobody else does."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from doorstep.rollouts.failures import FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
 from doorstep.rollouts.policies import NamedPolicy, PolicyTable, is_callable
-from doorstep.rollouts.promises import Promises
+from doorstep.rollouts.promises import Promises, Signals
 from doorstep.rollouts.readers import PROMISES, Readers
 from doorstep.rollouts.request import EpisodeRequest, check_policy
 from doorstep.rollouts.restarts import RestartLog
@@ -274,17 +275,16 @@ class Core:
     # ---- The end ----
 
     def end(self) -> None:
-        """Ends soon. Takes no lock and does not wait: the garbage collector may call it anywhere."""
+        """Ends soon. Takes no lock and does not wait."""
         self.ending = True
-        self.handle.close()
-        self.promises.end()
+        end(self.handle, self.promises.signals)
 
     def join(self, timeout: float | None = None) -> None:
         """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
         if self.threads.calls:
             return
         self.handle.join(timeout)
-        self.promises.end()  # which can see now that all have been answered
+        self.promises.signals.end()  # whose thread can see now that all have been answered
         self._callers.join(timeout)
         self.promises.join(timeout)
 
@@ -447,7 +447,15 @@ def _call_back(
         traceback.print_exc()
 
 
-# ---- Exit and fork ----
+# ---- The end, exit and fork ----
+
+
+def end(engine: native.EngineHandle, signals: Signals) -> None:
+    """Ends an engine soon, of which nothing else may be left. The garbage collector may call it anywhere."""
+    engine.close()
+    signals.end()
+
+
 
 _cores: weakref.WeakSet[Core] = weakref.WeakSet()  # of this process
 _EXIT_SECONDS = 5.0  # to wait for each thread: a policy may never return

@@ -25,7 +25,7 @@ from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.batch import RequestBatch, make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
-from doorstep.rollouts.core import Core, watch_process
+from doorstep.rollouts.core import Core, end, watch_process
 from doorstep.rollouts.named_policies import NamedPolicies
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
@@ -91,7 +91,7 @@ class RolloutEngine:
         raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
         self._parts = Core(self._config, metrics, table, raises=raises)
         try:
-            self._finalizer = weakref.finalize(self, self._parts.end)
+            self._finalizer = weakref.finalize(self, end, self._parts.handle, self._parts.promises.signals)
             self._finalizer.atexit = False
             watch_process(self._parts)
             self._parts.start()
@@ -413,7 +413,7 @@ class RolloutEngine:
             return
         self._parts.end()
         self._parts.join(limit)
-        self._finalizer.detach()  # it refers to policies, which may refer to the engine
+        self._finalizer.detach()
 
     def __enter__(self) -> RolloutEngine:
         return self

@@ -16,7 +16,15 @@ import pytest
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, StateError
+from doorstep import (
+    ArgumentError,
+    ClosedError,
+    EpisodeRequest,
+    RolloutConfig,
+    RolloutEngine,
+    SimulatorConfig,
+    StateError,
+)
 
 pytest.importorskip("ray")
 

@@ -97,7 +97,8 @@ def test_a_request_plays_several_episodes_from_a_state_and_records_everything(en
         doorstep.EpisodeRequest(policy=policy, **common),
         doorstep.EpisodeRequest(policy=policy, state=state, **common),
     ])
-    several = sorted((line for line in lines if line["index"] != 1), key=lambda one: (one["index"], one["continuation"]))
+    several = [line for line in lines if line["index"] != 1]
+    several.sort(key=lambda line: (line["index"], line["continuation"]))
     for line, own in zip(several, expected, strict=True):
         assert (line["continuation"], int(line["state_hash"], 16)) == (own.continuation, own.state_hash)
         for name in ("actions", "rewards", "log_probs", "versions", "values", "states", "last_states"):
