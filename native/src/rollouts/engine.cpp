@@ -25,13 +25,6 @@ ds_status make_queue(const QueueRules& rules, const Ref<MetricsStore>& metrics, 
     return *queue ? DS_STATUS_OK : fail_memory();
 }
 
-// Whether a replica does.
-bool plays_on_device(const ds_rollout_config& rollout, const ds_simulator_config& simulator) {
-    if (rollout.num_devices == 0) return simulator.device_kind == DS_DEVICE_CUDA;
-    return std::any_of(rollout.devices, rollout.devices + rollout.num_devices,
-                       [](const ds_device& device) { return device.kind == DS_DEVICE_CUDA; });
-}
-
 }  // namespace
 
 QueueRules rules_of(const Config& config) {
@@ -39,7 +32,6 @@ QueueRules rules_of(const Config& config) {
     return {
         .scheduler = config.part(DS_CONFIG_SCHEDULER)->scheduler(),
         .worlds = {static_cast<int>(simulator.num_agents), simulator.max_levels > 0},
-        .plays_on_device = plays_on_device(config.rollout(), simulator),
         .episode_length = simulator.episode_length,
         .num_policies = config.rollout().max_policies,
         .capacity = config.rollout().queue_capacity,
