@@ -23,7 +23,7 @@ from doorstep._native.calls import check
 from doorstep._native.library import load
 from doorstep.levels.native import to_native
 from doorstep.policy import Heads, SamplingParams
-from doorstep.rollouts import PriorityScheduler
+from doorstep.rollouts import PriorityScheduler, core
 from doorstep.rollouts.request import Recorded
 
 
@@ -342,11 +342,31 @@ def test_a_replica_on_the_gpu_that_fails_is_restarted(function: str) -> None:
                 engine.get_outputs()
 
 
+@on_stand_in(devices=2)
+def test_a_replica_of_the_current_device_stays_there_when_it_is_restarted() -> None:
+    logging.getLogger("doorstep.rollouts").addHandler(_Lines())
+    core.resolve_device = lambda device: device  # type: ignore[attr-defined]  # the library chooses
+    module = _networks()[0]
+    with driver.users_stream() as stream:
+        of_first = DeviceModule(module, UsersArrays(stream)).policy
+        driver.synchronize(stream)
+        with driver.users_context(1):
+            engine = RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda",)), on_error="return")
+        with engine:
+            for restarts in (0, 1):
+                assert engine._core.handle.info().restarts == restarts
+                (result,) = engine.run([EpisodeRequest(policy=of_first, max_steps=2)])
+                assert "on a CUDA device where the replica is not" in result.error
+                driver.fail("cuMemcpyAsync", 2, driver.OUT_OF_MEMORY)
+                assert all(result.finished for result in engine.run([EpisodeRequest(max_steps=9)] * 5))
+        del of_first
+
+
 @on_stand_in()
 def test_replicas_on_the_gpu_wait_for_room() -> None:
     requests = [
-        EpisodeRequest(seed=seed, max_steps=1 + seed % 7, policy=("random", walk)[seed % 2], record=("stream", "actions"))
-        for seed in range(30)
+        EpisodeRequest(seed=seed, max_steps=1 + seed % 7, policy=policy, record=("stream", "actions"))
+        for seed, policy in enumerate(("random", walk) * 15)
     ]
     simulators = SimulatorConfig(4, num_threads=1)
     with RolloutEngine(simulators) as engine:

@@ -136,6 +136,9 @@ ds_status Engine::add_player(const ds_simulator_config& config) {
 ds_status Engine::make_replica(Player& player, Ref<Replica>* replica) const {
     Ref<Simulator> simulator;
     if (const ds_status status = make_(player.config, &simulator)) return status;
+    // Also where it is made again, in a thread without a current device
+    player.config.device_kind = simulator->config().device_kind;
+    player.config.device_index = simulator->config().device_index;
     if (has_rewards_) simulator->set_rewards(&rewards_);
     return Replica::create(simulator, {player.requests, outputs_, policies_, desk_}, player.number, replica);
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import weakref
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
 from doorstep._native._generated import MAX_REPLICAS
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ClosedError, StateError
+from doorstep.errors import ClosedError
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns
@@ -135,18 +134,6 @@ class RolloutEngine:
     def metrics(self) -> MetricsStore | None:
         """What the engine has measured; None: it does not measure. A result that you have is in it."""
         return self._parts.metrics
-
-    def write_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes what the engine did last, for Chrome and Perfetto (https://ui.perfetto.dev): its passes, and the way
-        of requests that record "trace".
-
-        Raises:
-            StateError: the engine keeps no trace, see `MetricsConfig`.
-            ArgumentError, OSError: the file cannot be written.
-        """
-        if self.metrics is None:
-            raise StateError("this engine measures nothing", hint="make it with MetricsConfig(trace=100_000)")
-        self.metrics.write_trace(path)
 
     @property
     def policies(self) -> MutableMapping[str, AnyPolicy]:
