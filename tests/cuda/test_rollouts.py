@@ -336,7 +336,7 @@ def test_a_replica_on_the_gpu_that_fails_is_restarted(function: str) -> None:
         engine.submit([dataclasses.replace(request, max_steps=None) for request in requests])
         with pytest.raises(doorstep.StateError, match="OutOfMemoryError"):
             list(engine)
-        assert engine.replicas == ()
+        assert not engine.replicas
         while engine.outstanding:
             with contextlib.suppress(doorstep.StateError):
                 engine.get_outputs()
@@ -371,8 +371,9 @@ def test_replicas_on_the_gpu_wait_for_room() -> None:
     simulators = SimulatorConfig(4, num_threads=1)
     with RolloutEngine(simulators) as engine:
         expected = results_of(engine, requests)
-    for limits in ({"output_capacity": 3}, {"output_bytes": 100}):
-        with RolloutEngine(RolloutConfig(simulators, devices=("cuda", "cpu"), **limits)) as engine:
+    config = RolloutConfig(simulators, devices=("cuda", "cpu"))
+    for limited in (config.replace(output_capacity=3), config.replace(output_bytes=100)):
+        with RolloutEngine(limited) as engine:
             ids = engine.submit(requests)
             while not engine._core.handle.info().full_readers:
                 pass
