@@ -1,7 +1,9 @@
 """Episodes with seeds and levels of their own, and engines, give the same bits on both devices."""
 
+import contextlib
 import ctypes
 import dataclasses
+import logging
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from doorstep._native import _generated as native
 from doorstep._native.calls import check
 from doorstep._native.library import load
 from doorstep.levels.native import to_native
-from doorstep.rollouts import PriorityScheduler
+from doorstep.policy import Heads, SamplingParams
+from doorstep.rollouts import PriorityScheduler, core
+from doorstep.rollouts.request import Recorded
 
 
 def begin(sim: doorstep.Simulator, starts: list[tuple[int, int, int, Any]]) -> None:
@@ -160,6 +164,101 @@ def test_episodes_fail_alike_where_logits_are_not_finite() -> None:
         del on_device, pair
 
 
+def _networks_with_values() -> list[Any]:
+    """One without a memory, and two with memories of different sizes."""
+    torch.manual_seed(4)
+    nn = torch.nn
+
+    def network(*layers: Any) -> Any:
+        heads = Heads([nn.Linear(20, size) for size in doorstep.ACTIONS], value=nn.Linear(20, 1))
+        return nn.Sequential(nn.Linear(94, 20), nn.Tanh(), *layers, heads)
+
+    return [network(), network(nn.GRU(20, 20)), network(nn.LSTM(20, 33), nn.Linear(33, 20))]
+
+
+def _recorded(policies: list[Any], config: RolloutConfig) -> list[Any]:
+    plain, gru, lstm = policies
+    players = (plain, gru, (lstm, gru), ("random", lstm), (plain, "idle"), (walk, gru))
+    records: tuple[tuple[Recorded, ...], ...] = (
+        ("observations", "log_probs", "values", "states"), ("states",), ("values", "stream"), ("log_probs",), (),
+    )  # fmt: skip
+    requests = [
+        EpisodeRequest(
+            seed=seed,
+            max_steps=1 + seed * 5 % 7,
+            policy=players[seed % len(players)],
+            sampling=SamplingParams(temperature=0.5 + seed % 3, top_p=0.9, greedy=seed % 7 == 0),
+            priority=seed,
+            record=records[seed % len(records)],
+        )
+        for seed in range(30)
+    ]
+    with RolloutEngine(config) as engine:
+        ids = [one for request in requests for one in engine.submit([request])]  # each is the most urgent one
+        results = {result.id: result for result in engine}
+    return [results[one] for one in ids]
+
+
+def _assert_same_records(results: list[Any], expected: list[Any]) -> None:
+    assert_equal_results(results, expected)
+    names = ("actions", "log_probs", "versions", "values", "states", "last_states", "observations", "rewards")
+    for result, other in zip(results, expected, strict=True):
+        for name in names:
+            recorded, same = getattr(result, name), getattr(other, name)
+            assert (recorded is None) == (same is None), name
+            assert recorded is None or (recorded.shape, recorded.tobytes()) == (same.shape, same.tobytes()), name
+
+
+@on_stand_in()
+def test_what_acting_records_is_the_same_on_both_devices() -> None:
+    modules = _networks_with_values()
+    simulators = SimulatorConfig(5, num_threads=1, observations=SHUFFLED)
+    on_host = [doorstep.load_policy(one).freeze() for one in modules]  # of version 0, as those on the device
+    expected = _recorded(on_host, RolloutConfig(simulators))
+    assert any(result.states is not None and result.states.any() for result in expected)
+    with driver.users_stream() as stream:
+        on_device = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
+        driver.synchronize(stream)
+        on_cuda = RolloutConfig(simulators, devices=("cuda",))
+        preempts = on_cuda.replace(devices=("cuda", "cuda"), scheduler=PriorityScheduler(preempts=True))
+        _assert_same_records(_recorded(on_device, on_cuda), expected)
+        _assert_same_records(_recorded(on_host, preempts), expected)
+        _assert_same_records(_recorded([on_device[0], on_host[1], on_device[2]], preempts), expected)
+        del on_device
+
+
+@on_stand_in()
+def test_a_cancelled_episode_on_the_gpu_ends_with_the_state_after_its_last_step() -> None:
+    module = _networks_with_values()[1]
+    played: list[int] = []
+
+    def cancels(observations: Any) -> Any:
+        played.append(len(observations))
+        if len(played) == 6:
+            engine.cancel(request_id)
+        return np.zeros((len(observations), 4), np.int32)
+
+    with driver.users_stream() as stream:
+        policy = DeviceModule(module, UsersArrays(stream)).policy
+        driver.synchronize(stream)
+        with RolloutEngine(RolloutConfig(SimulatorConfig(1), devices=("cuda",))) as engine:
+            request_id = engine.submit(EpisodeRequest(policy=(cancels, policy), record=("states", "observations")))
+            (result,) = engine
+        del policy
+    assert result.reason == "cancelled"
+    assert 5 <= result.length <= 6
+    assert result.states is not None
+    assert result.last_states is not None
+    assert result.observations is not None
+    with torch.no_grad():
+        state = torch.zeros(1, 20)
+        for step in range(result.length):
+            assert np.allclose(result.states[step, 1], state[0], atol=1e-5)
+            inputs = module[1](module[0](torch.from_numpy(result.observations[step, 1:].copy())))
+            state = module[2](inputs[None], state[None])[1][0]
+    assert np.allclose(result.last_states[1], state[0], atol=1e-5)
+
+
 @on_stand_in()
 def test_a_step_on_the_gpu_is_one_launch_and_one_copy_of_ends() -> None:
     module = _networks()[0]
@@ -201,6 +300,86 @@ def test_engines_on_gpus_close_at_any_moment() -> None:
             while steps_of(engine) < 2 * steps:
                 pass
         assert sorted(result.id for result in engine) == sorted(ids)
+
+
+class _Lines(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@pytest.mark.parametrize("function", ["cuMemcpyAsync", "cuGraphLaunch", "cuLaunchKernel"])
+@on_stand_in()
+def test_a_replica_on_the_gpu_that_fails_is_restarted(function: str) -> None:
+    policies = ("random",) if function == "cuGraphLaunch" else ("random", walk)
+    requests = [
+        EpisodeRequest(seed=seed, max_steps=1 + seed % 9, policy=policies[seed % len(policies)]) for seed in range(20)
+    ]
+    simulators, told = SimulatorConfig(4, num_threads=1), _Lines()
+    logging.getLogger("doorstep.rollouts").addHandler(told)
+    with RolloutEngine(simulators) as engine:
+        expected = results_of(engine, requests)
+    with RolloutEngine(RolloutConfig(simulators, devices=("cuda",), max_restarts=2)) as engine:
+        results_of(engine, requests[:2])
+        for restarts in (1, 2):
+            driver.fail(function, 5, driver.OUT_OF_MEMORY)
+            assert_equal_results(results_of(engine, requests), expected)
+            assert engine._core.handle.info().restarts == restarts
+        assert all("OutOfMemoryError" in line for line in told.lines)
+        assert engine.replicas == (0,)
+        driver.fail(function, 5, driver.OUT_OF_MEMORY)
+        engine.submit([dataclasses.replace(request, max_steps=None) for request in requests])
+        with pytest.raises(doorstep.StateError, match="OutOfMemoryError"):
+            list(engine)
+        assert not engine.replicas
+        while engine.outstanding:
+            with contextlib.suppress(doorstep.StateError):
+                engine.get_outputs()
+
+
+@on_stand_in(devices=2)
+def test_a_replica_of_the_current_device_stays_there_when_it_is_restarted() -> None:
+    logging.getLogger("doorstep.rollouts").addHandler(_Lines())
+    core.resolve_device = lambda device: device  # type: ignore[attr-defined]  # the library chooses
+    module = _networks()[0]
+    with driver.users_stream() as stream:
+        of_first = DeviceModule(module, UsersArrays(stream)).policy
+        driver.synchronize(stream)
+        with driver.users_context(1):
+            engine = RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda",)), on_error="return")
+        with engine:
+            for restarts in (0, 1):
+                assert engine._core.handle.info().restarts == restarts
+                (result,) = engine.run([EpisodeRequest(policy=of_first, max_steps=2)])
+                assert "on a CUDA device where the replica is not" in result.error
+                driver.fail("cuMemcpyAsync", 2, driver.OUT_OF_MEMORY)
+                assert all(result.finished for result in engine.run([EpisodeRequest(max_steps=9)] * 5))
+        del of_first
+
+
+@on_stand_in()
+def test_replicas_on_the_gpu_wait_for_room() -> None:
+    requests = [
+        EpisodeRequest(seed=seed, max_steps=1 + seed % 7, policy=policy, record=("stream", "actions"))
+        for seed, policy in enumerate(("random", walk) * 15)
+    ]
+    simulators = SimulatorConfig(4, num_threads=1)
+    with RolloutEngine(simulators) as engine:
+        expected = results_of(engine, requests)
+    config = RolloutConfig(simulators, devices=("cuda", "cpu"))
+    for limited in (config.replace(output_capacity=3), config.replace(output_bytes=100)):
+        with RolloutEngine(limited) as engine:
+            ids = engine.submit(requests)
+            while not engine._core.handle.info().full_readers:
+                pass
+            assert engine.num_outputs <= 3
+            results = {result.id: result for result in engine}
+        assert_equal_results([results[one] for one in ids], expected)
 
 
 @pytest.mark.parametrize("max_levels", [0, 1])

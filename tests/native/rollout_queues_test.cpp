@@ -11,6 +11,7 @@
 #include "check.h"
 #include "draws.h"
 #include "rollouts/answers.h"
+#include "rollouts/interruptions.h"
 
 using namespace doorstep;
 
@@ -258,6 +259,25 @@ void a_request_is_taken_before_one_that_is_later() {
         queue->begin_answers(&ended, 1);
         queue->finish(&ended, 1);
     }
+}
+
+// However it is taken; one that was interrupted goes on with the policy with which it began.
+void requests_that_wait_get_the_policy_in_place_of_theirs() {
+    const Queue queue(DS_SCHEDULER_PRIORITY);
+    ds_episode_request low = request(1), high = request(2);
+    low.policies[0] = high.policies[0] = high.policies[1] = 3;
+    high.priority = 1;
+    queue.submit(low);
+    Request* const played = take_one(queue);
+    queue.submit(high);
+    queue->replace_policy(3, 5);
+    Request* const earlier = queue->take_before(*played);
+    CHECK(earlier->asked.policies[0] == 5 && earlier->asked.policies[1] == 5);
+    played->interrupted = std::make_unique<InterruptedEpisode>();
+    queue->take_back(played);
+    CHECK(take_one(queue) == played);
+    CHECK_EQUAL(played->asked.policies[0], 3);
+    for (const PlayedRequest& ended : {PlayedRequest{played, 10}, PlayedRequest{earlier, 10}}) queue.answer(ended);
 }
 
 // What a policy's requests were counted for is corrected when they end, and cancelled ones count nothing.
@@ -840,6 +860,7 @@ int main() {
     RUN(orders_hold_while_requests_come_and_go);
     RUN(shares_are_fair_by_steps);
     RUN(a_request_is_taken_before_one_that_is_later);
+    RUN(requests_that_wait_get_the_policy_in_place_of_theirs);
     RUN(shares_count_what_was_played);
     RUN(submission_ends_at_the_capacity);
     RUN(submission_waits_for_room);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,12 @@ import pytest
 
 import doorstep
 from doorstep import levels
+from doorstep._native import _generated as native
+from doorstep._native.calls import check
+from doorstep._native.library import load
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
 from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import to_native
 
 FAR = Goal(min_x=-50, max_x=50, min_y=30, max_y=60)
 WALK, TURN_LEFT = (3, 0, 2, 0), (0, 0, 4, 0)
@@ -149,6 +154,22 @@ def test_a_world_takes_another_level_at_its_next_reset_only() -> None:
     assert sim.level_indices[:, 0].tolist() == [0, 1, 0, 1]
     walk(sim, 1)
     assert sim.level_indices[:, 0].tolist() == [1, 1, 1, 1]
+
+
+def begin(sim: doorstep.Simulator, start: native.EpisodeStart) -> None:
+    check(load().ds_simulator_begin(sim._session.handle, ctypes.byref(start), 1))
+
+
+def test_an_episode_with_a_level_of_its_own_is_that_of_a_simulator_of_this_level_alone() -> None:
+    own = levels.curated()["one door"]
+    sim = playing(hall(), hall(), num_worlds=2)
+    assert sim.level_indices[:, 0].tolist() == [0, 1]
+    given = to_native(own)
+    begin(sim, native.EpisodeStart(world=1, seed=5, level=ctypes.addressof(given)))
+    alone = playing(own)
+    begin(alone, native.EpisodeStart(world=0, seed=5))
+    assert sim.world_hashes()[1] == alone.world_hashes()[0]
+    assert sim.level_indices[1, 0] == alone.level_indices[0, 0] == 0  # not of the table of `sim`, as the header says
 
 
 def test_weights_are_set_from_float32_arrays() -> None:

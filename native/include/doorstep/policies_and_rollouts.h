@@ -495,7 +495,7 @@ typedef enum ds_episode_record {
     DS_RECORD_STREAM = 4,       /* an output after every step */
     DS_RECORD_TRACE = 8,        /* its way through the engine is shown in the trace, if there is one */
     DS_RECORD_LOG_PROBS = 16,   /* as ACTIONS, and logarithms of the probabilities with which they were chosen, and the
-                                   versions of the policies. Not in engines with replicas on CUDA, as the next two */
+                                   versions of the policies */
     DS_RECORD_VALUES = 32,      /* as ACTIONS, and what native policies with a value head expected */
     DS_RECORD_STATES = 64,      /* as ACTIONS, and recurrent states of native policies, before each step and at the end */
 } ds_episode_record;

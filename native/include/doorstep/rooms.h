@@ -352,7 +352,8 @@ typedef struct ds_episode_start {
     int64_t seed;          /* 0 .. 2**32 - 1 */
     int64_t max_steps;     /* the episode ends after so many steps, or earlier; 0: no such limit. The time left that
                               worlds without levels observe is a part of the simulator's episode_length still */
-    const ds_level* level; /* the level to play; null: as the simulator draws it. Only with max_levels > 0 */
+    const ds_level* level; /* the level to play; null: as the simulator draws it. Only with max_levels > 0. The world is
+                              then as in a simulator that has only this level, of which level_indices says 0 */
     ds_saved_state state;  /* 0: none; else seed, max_steps and level are 0 */
 } ds_episode_start;
 

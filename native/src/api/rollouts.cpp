@@ -73,14 +73,6 @@ ds_status check_alike(const ds_simulator_config& config, const ds_simulator_conf
 
 // ---- Requests
 
-ds_status check_record(int32_t record, const QueueRules& rules) {
-    const int32_t all = 2 * DS_RECORD_STATES - 1;
-    if (const ds_status status = check_range("record", "pass bits of ds_episode_record", record, 0, all)) return status;
-    if (!rules.plays_on_device || !(record & kActingRecords)) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "record", "play these requests on the CPU, or evaluate the policy on the "
-                "recorded observations", "log_probs, values and states are not recorded on CUDA");
-}
-
 ds_status check_request(const ds_episode_request& request, const QueueRules& rules) {
     if (const ds_status status = check_seed(request.seed)) return status;
     if (const ds_status status = check_range("sampling_seed", "", request.sampling_seed, 0, DS_MAX_SEED)) return status;
@@ -92,7 +84,10 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
     if (isnan(request.key)) return fail(DS_STATUS_INVALID_ARGUMENT, "key", "pass a number", "key is NaN");
     if (const ds_status status = check_sampling(request.sampling)) return status;
-    if (const ds_status status = check_record(request.record, rules)) return status;
+    if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0,
+                                             2 * DS_RECORD_STATES - 1)) {
+        return status;
+    }
     if (const ds_status status = check_range("replica", "-1 is any", request.replica, -1, DS_MAX_REPLICAS - 1)) {
         return status;
     }

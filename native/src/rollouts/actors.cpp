@@ -31,8 +31,8 @@ public:
         const bool all_step = episodes_.num_ready() == episodes_.num_worlds();
         return all_step ? simulator_->step() : static_cast<CpuSimulator&>(*simulator_).step_some(episodes_.ready());
     }
-    ds_status read_last_observations() override {
-        show_last_time_left();
+    ds_status read_ends(int32_t recorded) override {
+        if (recorded & DS_RECORD_OBSERVATIONS) show_last_time_left();
         return DS_STATUS_OK;
     }
 
@@ -112,9 +112,8 @@ ds_failure_cause Actors::adopt(int64_t index, const GivenPolicy& given) {
     DS_ASSERT((slot.kind == DS_POLICY_NATIVE) == static_cast<bool>(slot.native));
     DS_ASSERT((slot.kind == DS_POLICY_FAILING) == (slot.cause != DS_CAUSE_NONE));
     if (const ds_failure_cause cause = place(index, &slot)) return cause;
-    if (slot.native && !slot.on_device && (!take_states(before, &slot) || !take_scratch(*slot.native))) {
-        return DS_CAUSE_MEMORY;
-    }
+    if (slot.native && !take_states(before, &slot)) return DS_CAUSE_MEMORY;
+    if (slot.native && !slot.on_device && !take_scratch(*slot.native)) return DS_CAUSE_MEMORY;
     if (!slot.states && before.states) {  // a policy may be renewed: its episodes go on
         slot.states = std::move(before.states);
         slot.state_size = before.state_size;
@@ -268,8 +267,8 @@ ds_status Actors::act_on_host() {
     for (int64_t policy = 0; policy < num_policies_; ++policy) {
         const int64_t first = first_row_[policy], rows = num_listed(policy);
         const PolicySlot& slot = policies_[policy];
+        if (rows > 0 && recorded_ & kActingRecords) note_rows(slot, first, rows);
         if (rows == 0 || slot.on_device) continue;
-        if (recorded_ & kActingRecords) note_rows(slot, first, rows);
         switch (slot.kind) {
         case DS_POLICY_CALLER: callers_.add(order_.data() + first, rows); break;
         case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); break;
@@ -318,7 +317,7 @@ void Actors::note_rows(const PolicySlot& slot, int64_t first, int64_t count) {
 }
 
 void Actors::note_state(const PolicySlot& slot, int64_t row) {
-    const int64_t size = slot.native && !slot.on_device ? slot.native->state_size() : 0;
+    const int64_t size = slot.native ? slot.native->state_size() : 0;
     acted_.set_state(row, reinterpret_cast<const float*>(slot.states.data()) + row * size, size);
 }
 

@@ -39,8 +39,9 @@ public:
     virtual ds_status act() = 0;
     // The worlds that are ready step. The tensors then have their ends, and rewards if they are needed.
     virtual ds_status step() = 0;
-    // Writes the observations of the episodes that are marked, as their policies would see them, to the tensors.
-    virtual ds_status read_last_observations() = 0;
+    // Gets what the episodes that are marked record behind their last step, of these bits: their observations, as their
+    // policies would see them, in the tensors, and the states of their networks.
+    virtual ds_status read_ends(int32_t recorded) = 0;
 
     // The most floats of a state of the policies of a world, on the host.
     int64_t state_size(int64_t world) const;
@@ -75,7 +76,8 @@ protected:
         Ref<Policy> native;
         int64_t cause;       // of the kind FAILING
         int32_t version;
-        Pages states;        // of a recurrent policy on the host: a row of state_size floats per row of all worlds
+        Pages states;        // of a recurrent policy: a row of state_size floats per row of all worlds; of one that is
+                             // on the device a copy, for recording
         int64_t state_size;
         bool on_device;
         RowChooser chooser;  // where prepare_row() runs
@@ -105,7 +107,7 @@ protected:
     PlayedRows played_rows() const;
     // Of the rows at some places of the list.
     void prepare_rows(int64_t first, int64_t count);
-    // Rows whose policies are not on the device choose, or callers are asked.
+    // Notes what is known of all rows. Those whose policies are not on the device choose, or callers are asked.
     ds_status act_on_host();
     void end_acts();
     // Times of policies that acted together since then: the share of each is that of its rows, of all these rows.
@@ -126,6 +128,7 @@ protected:
     Array<int32_t> order_;         // rows that are to act, by policy, ascending in each
     Array<int64_t> first_row_;     // by policy: its place in order_; then the end
     Array<PlayedRow> played_;      // by row, of all worlds
+    int32_t recorded_ = 0;         // bits of what episodes record, when the rows were listed
     const uint8_t* device_nonfinite_ = nullptr;  // by row: its network on the device chose no action; null: all did
 
 private:
@@ -147,7 +150,6 @@ private:
     uint32_t policies_version_ = 0;  // of the table, that was adopted
     uint32_t listed_version_ = 0;    // of the episodes
     bool lists_all_ = false;         // episodes that were active; false also where the list is outdated
-    int32_t recorded_ = 0;           // bits of what episodes record, when they were listed
     Array<PolicyStates> states_;     // by policy, on the host
     Array<uint8_t> nonfinite_;       // by row: its network on the host could choose no action
     bool some_nonfinite_ = false;    // of those that have acted and not stepped

@@ -14,7 +14,7 @@ public:
 
     ds_status act() override;
     ds_status step() override;
-    ds_status read_last_observations() override;
+    ds_status read_ends(int32_t recorded) override;
 
 private:
     ds_status open() override;
@@ -24,6 +24,8 @@ private:
     ds_status upload();
     ds_status prepare();
     ds_status act_on_device(bool some_act_on_host);
+    ds_status read_states();
+    ds_status note_acted();
     void await_callers();
     template <class Value>
     ds_status read_tensor(int tensor, Value* host);
@@ -87,11 +89,12 @@ bool DeviceActors::some_act_on_host() const {
     return false;
 }
 
-// What the host needs of all rows; then what networks there need.
+// What the host needs of all rows, and records; then what networks there need.
 ds_status DeviceActors::prepare() {
     if (const ds_status status = device_->prepare()) return status;
     if (const ds_status status = read_tensor(DS_TENSOR_observations, tensors_.observations)) return status;
     if (const ds_status status = read_tensor(DS_TENSOR_actions, tensors_.actions)) return status;
+    if (const ds_status status = recorded_ & DS_RECORD_STATES ? read_states() : DS_STATUS_OK) return status;
     for (int64_t policy = 0; policy < num_policies_; ++policy) {
         if (!policies_[policy].on_device) prepare_rows(first_row_[policy], num_listed(policy));
     }
@@ -110,8 +113,38 @@ ds_status DeviceActors::act_on_device(bool some_act_on_host) {
     if (some_act_on_host) {
         if (const ds_status status = write_actions()) return status;
     }
-    if (const ds_status status = device_->act()) return status;
-    return episodes_.num_recorded() > 0 ? read_tensor(DS_TENSOR_actions, tensors_.actions) : DS_STATUS_OK;
+    if (const ds_status status = device_->act(recorded_)) return status;
+    if (episodes_.num_recorded() == 0) return DS_STATUS_OK;
+    if (const ds_status status = read_tensor(DS_TENSOR_actions, tensors_.actions)) return status;
+    return recorded_ & (DS_RECORD_LOG_PROBS | DS_RECORD_VALUES) ? note_acted() : DS_STATUS_OK;
+}
+
+// ---- What is recorded of networks on the device
+
+// Of all rows.
+ds_status DeviceActors::read_states() {
+    for (int64_t policy = 0; policy < num_policies_; ++policy) {
+        const PolicySlot& slot = policies_[policy];
+        if (!slot.on_device || !slot.native || slot.native->state_size() == 0) continue;
+        DS_ASSERT(slot.states && slot.state_size == slot.native->state_size());
+        if (const ds_status status = device_->read_states(policy, slot.states.data())) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+// In place of what was noted before they acted.
+ds_status DeviceActors::note_acted() {
+    const float *log_probs, *values;
+    if (const ds_status status = device_->read_acted(&log_probs, &values)) return status;
+    for (int64_t policy = 0; policy < num_policies_; ++policy) {
+        if (!policies_[policy].on_device || !policies_[policy].native) continue;
+        for (int64_t place = first_row_[policy]; place < first_row_[policy + 1]; ++place) {
+            const int64_t row = order_[place];
+            acted_.log_probs[row] = log_probs[row];
+            acted_.values[row] = values[row];
+        }
+    }
+    return DS_STATUS_OK;
 }
 
 // ---- Step ----
@@ -126,10 +159,12 @@ ds_status DeviceActors::step() {
     return uses_host_ ? read_tensor(DS_TENSOR_rewards, tensors_.rewards) : DS_STATUS_OK;
 }
 
-ds_status DeviceActors::read_last_observations() {
-    if (const ds_status status = read_tensor(DS_TENSOR_observations, tensors_.observations)) return status;
-    show_last_time_left();
-    return DS_STATUS_OK;
+ds_status DeviceActors::read_ends(int32_t recorded) {
+    if (recorded & DS_RECORD_OBSERVATIONS) {
+        if (const ds_status status = read_tensor(DS_TENSOR_observations, tensors_.observations)) return status;
+        show_last_time_left();
+    }
+    return recorded & DS_RECORD_STATES ? read_states() : DS_STATUS_OK;
 }
 
 // ---- Tensors ----

@@ -47,19 +47,24 @@ ds_status DeviceRows::load() {
 
 ds_status DeviceRows::take_memory() {
     lists_at(0, &list_bytes_);
-    pinned_ = PinnedMemory::create(stream_->context(), static_cast<uint64_t>(list_bytes_ + 3 * num_rows_));
+    acted_bytes_ = 2 * num_rows_ * static_cast<int64_t>(sizeof *acted_);
+    const int64_t before_flags = list_bytes_ + acted_bytes_;
+    pinned_ = PinnedMemory::create(stream_->context(), static_cast<uint64_t>(before_flags + 3 * num_rows_));
     if (!pinned_) return last_status();
-    memory_ = DeviceMemory::create_on(stream_, static_cast<uint64_t>(list_bytes_ + num_rows_) + sizeof *counter_);
+    memory_ = DeviceMemory::create_on(stream_, static_cast<uint64_t>(before_flags + num_rows_) + sizeof *counter_);
     if (!memory_) return last_status();
     char* const host = static_cast<char*>(pinned_->data());
     char* const device = reinterpret_cast<char*>(memory_->address());
     memset(host, 0, static_cast<size_t>(list_bytes_));
     staged_ = lists_at(reinterpret_cast<uint64_t>(host), &list_bytes_);
     lists_ = lists_at(memory_->address(), &list_bytes_);
-    ends_ = reinterpret_cast<uint8_t*>(host + list_bytes_);
-    counter_ = reinterpret_cast<uint32_t*>(device + list_bytes_);
+    acted_on_host_ = reinterpret_cast<float*>(host + list_bytes_);
+    acted_ = reinterpret_cast<float*>(device + list_bytes_);
+    ends_ = reinterpret_cast<uint8_t*>(host + before_flags);
+    counter_ = reinterpret_cast<uint32_t*>(device + before_flags);
     nonfinite_ = reinterpret_cast<uint8_t*>(counter_ + 1);
-    return stream_->fill(reinterpret_cast<uint64_t>(counter_), 0, sizeof *counter_);
+    const uint64_t cleared = static_cast<uint64_t>(acted_bytes_) + sizeof *counter_;
+    return stream_->fill(reinterpret_cast<uint64_t>(acted_), 0, cleared);
 }
 
 DeviceRows::Lists DeviceRows::lists_at(uint64_t base, int64_t* bytes) const {
@@ -161,7 +166,7 @@ ds_status DeviceRows::capture() {
 
 ds_status DeviceRows::launch_all() {
     if (const ds_status status = prepare()) return status;
-    if (const ds_status status = act()) return status;
+    if (const ds_status status = act(0)) return status;
     if (const ds_status status = simulator_->step()) return status;
     return launch_count();
 }
@@ -192,7 +197,7 @@ ds_status DeviceRows::prepare() {
     return prepare_->launch(*stream_, {{blocks, 1, 1}, {kPrepareThreads, 1, 1}}, parameters);
 }
 
-ds_status DeviceRows::act() {
+ds_status DeviceRows::act(int32_t recorded) {
     const TensorPointers& tensors = simulator_->simulation().tensors;
     ActCall call{};
     call.num_rows = num_rows_;
@@ -203,6 +208,8 @@ ds_status DeviceRows::act() {
     call.keys = lists_.keys;
     call.actions = tensors.actions;
     call.nonfinite = nonfinite_;
+    if (recorded & DS_RECORD_LOG_PROBS) call.log_probs = acted_;
+    if (recorded & DS_RECORD_VALUES) call.values = acted_ + num_rows_;
     call.step_counter = counter_;
     call.stream = stream_->raw();
     for (int64_t i = 0; i < num_policies_; ++i) {
@@ -218,6 +225,24 @@ ds_status DeviceRows::act() {
 ds_status DeviceRows::launch_count() {
     void* parameters[] = {&counter_};
     return count_->launch(*stream_, {{1, 1, 1}, {1, 1, 1}}, parameters);
+}
+
+ds_status DeviceRows::read_states(int64_t index, void* host) {
+    DS_ASSERT(index >= 0 && index < num_policies_ && slots_[index].states);
+    const DeviceMemory& states = *slots_[index].states;
+    if (const ds_status status = stream_->copy(reinterpret_cast<uint64_t>(host), states.address(), states.bytes())) {
+        return status;
+    }
+    return stream_->synchronize();
+}
+
+ds_status DeviceRows::read_acted(const float** log_probs, const float** values) {
+    const ds_status status = stream_->copy(reinterpret_cast<uint64_t>(acted_on_host_), reinterpret_cast<uint64_t>(acted_),
+                                           static_cast<uint64_t>(acted_bytes_));
+    if (status) return status;
+    *log_probs = acted_on_host_;
+    *values = acted_on_host_ + num_rows_;
+    return stream_->synchronize();
 }
 
 ds_status DeviceRows::read_ends(uint8_t* terminations, uint8_t* truncations) {

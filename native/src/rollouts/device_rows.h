@@ -34,9 +34,14 @@ public:
     ds_status play();
     // The same in two parts, for rows that act on the host: what comes before they act, then the rest.
     ds_status prepare();
-    ds_status act();
+    // recorded: bits of what is to be read of the networks afterwards.
+    ds_status act(int32_t recorded);
     ds_status step();
 
+    // Copies the states of a recurrent policy, of all rows, to the host, and waits for it.
+    ds_status read_states(int64_t index, void* host);
+    // After act(): by row, on the host, what was to be recorded of the latest action of a network here.
+    ds_status read_acted(const float** log_probs, const float** values);
     // Copies what the worlds have ended with to the host, and waits for it.
     ds_status read_ends(uint8_t* terminations, uint8_t* truncations);
     // After read_ends(): by row, whether its policy here could choose no action in the step. *flags: null: all could.
@@ -74,10 +79,11 @@ private:
     std::unique_ptr<Slot[]> slots_;
     Ref<Stream> stream_;
     Ref<Kernel> prepare_, count_;
-    Ref<PinnedMemory> pinned_;    // the lists, then what read_ends() and read_nonfinite() copy
-    Ref<DeviceMemory> memory_;    // the lists, then the counter, then what policies write to `nonfinite`
-    int64_t list_bytes_ = 0;
+    Ref<PinnedMemory> pinned_;    // the lists, then what read_acted(), read_ends() and read_nonfinite() copy
+    Ref<DeviceMemory> memory_;    // the lists, then what policies write of their actions, the counter, and `nonfinite`
+    int64_t list_bytes_ = 0, acted_bytes_ = 0;
     Lists staged_{}, lists_{};
+    float *acted_ = nullptr, *acted_on_host_ = nullptr;  // log_probs of all rows, then values
     uint8_t* ends_ = nullptr;
     uint32_t* counter_ = nullptr;
     uint8_t* nonfinite_ = nullptr;

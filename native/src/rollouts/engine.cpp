@@ -25,13 +25,6 @@ ds_status make_queue(const QueueRules& rules, const Ref<MetricsStore>& metrics, 
     return *queue ? DS_STATUS_OK : fail_memory();
 }
 
-// Whether a replica does.
-bool plays_on_device(const ds_rollout_config& rollout, const ds_simulator_config& simulator) {
-    if (rollout.num_devices == 0) return simulator.device_kind == DS_DEVICE_CUDA;
-    return std::any_of(rollout.devices, rollout.devices + rollout.num_devices,
-                       [](const ds_device& device) { return device.kind == DS_DEVICE_CUDA; });
-}
-
 }  // namespace
 
 QueueRules rules_of(const Config& config) {
@@ -39,7 +32,6 @@ QueueRules rules_of(const Config& config) {
     return {
         .scheduler = config.part(DS_CONFIG_SCHEDULER)->scheduler(),
         .worlds = {static_cast<int>(simulator.num_agents), simulator.max_levels > 0},
-        .plays_on_device = plays_on_device(config.rollout(), simulator),
         .episode_length = simulator.episode_length,
         .num_policies = config.rollout().max_policies,
         .capacity = config.rollout().queue_capacity,
@@ -144,6 +136,9 @@ ds_status Engine::add_player(const ds_simulator_config& config) {
 ds_status Engine::make_replica(Player& player, Ref<Replica>* replica) const {
     Ref<Simulator> simulator;
     if (const ds_status status = make_(player.config, &simulator)) return status;
+    // Also where it is made again, in a thread without a current device
+    player.config.device_kind = simulator->config().device_kind;
+    player.config.device_index = simulator->config().device_index;
     if (has_rewards_) simulator->set_rewards(&rewards_);
     return Replica::create(simulator, {player.requests, outputs_, policies_, desk_}, player.number, replica);
 }

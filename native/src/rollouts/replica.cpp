@@ -272,6 +272,7 @@ ds_status Replica::begin_instead() {
         to_play = earlier;
     }
     if (status == DS_STATUS_OUT_OF_MEMORY) status = DS_STATUS_OK;  // that one plays on
+    actors_->adopt(*given_);  // as in begin()
     const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
     return status ? status : of_start;
 }
@@ -367,17 +368,22 @@ ds_status Replica::end_marked() {
     return DS_STATUS_OK;
 }
 
+bool Replica::has_recorded_end(int64_t world) const {
+    const PlayedEpisode& episode = episodes_[world];
+    return episodes_.has_ended(world) && episode.records(kStepRecords) && episode.length > 0;
+}
+
 // What there is after the last step, behind the rows of the steps.
 ds_status Replica::record_ends() {
-    bool are_read = false;
-    for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
-        const PlayedEpisode& episode = episodes_[world];
-        if (!episodes_.has_ended(world) || !episode.records(kStepRecords) || episode.length == 0) continue;
-        if (!are_read && episode.records(DS_RECORD_OBSERVATIONS)) {
-            if (const ds_status status = actors_->read_last_observations()) return status;
-            are_read = true;
-        }
-        if (episode.state == SlotState::kToAct) actors_->note_states(world);
+    if (episodes_.num_recorded() == 0) return DS_STATUS_OK;
+    int32_t recorded = 0;
+    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
+        if (has_recorded_end(world)) recorded |= episodes_[world].recorded;
+    }
+    if (const ds_status status = recorded ? actors_->read_ends(recorded) : DS_STATUS_OK) return status;
+    for (int64_t world = 0; recorded && world < episodes_.num_worlds(); ++world) {
+        if (!has_recorded_end(world)) continue;
+        if (episodes_[world].state == SlotState::kToAct) actors_->note_states(world);
         if (!recordings_.record_end(world)) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     }
     return DS_STATUS_OK;

@@ -155,6 +155,7 @@ Request* RequestQueue::take_first() {
     remove(request);
     served_steps_ = given_steps_[request->lane];
     given_steps_[request->lane] += steps_of(*request);
+    if (!request->interrupted) replace_policies(request);
     return request;
 }
 
@@ -399,7 +400,6 @@ int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Requ
             }
             if (!request) break;
             DS_ASSERT(!request->queue && !request->next && !request->previous);
-            if (!request->interrupted) replace_policies(request);
             *last = request;
             last = &request->next;
         }

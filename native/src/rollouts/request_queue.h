@@ -20,7 +20,6 @@ struct PlayedRequest {
 struct QueueRules {
     ds_scheduler_config scheduler;
     WorldKind worlds;
-    bool plays_on_device;
     int64_t episode_length;
     int64_t num_policies;
     int64_t capacity;      // requests that wait

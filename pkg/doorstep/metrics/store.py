@@ -190,7 +190,8 @@ class MetricsStore:
     # ---- Trace
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trace as Chrome and Perfetto (https://ui.perfetto.dev) read it, whole or not at all.
+        """Writes what an engine did last as Chrome and Perfetto (https://ui.perfetto.dev) read it, whole or not at all:
+        its passes, and the way of requests that record "trace".
 
         Raises:
             StateError: the store was made without a trace.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Literal, final, overload
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, Literal, final, overload
 
-from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_text, check_timeout, refuse
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
@@ -16,15 +16,18 @@ from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
 from doorstep.ray.config import RayConfig
 from doorstep.ray.errors import ActorsLostError
-from doorstep.ray.policy import RayPolicy, publish
+from doorstep.ray.policy import RayPolicy, load_for_ray, publish
 from doorstep.ray.pool import Pool
 from doorstep.ray.requests import Requests
-from doorstep.rollouts.checks import as_list, check_all_submitted
+from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import PullController, RolloutConfig, RoundRobinController, with_reward
+from doorstep.rollouts.named_policies import NamedPolicies
+from doorstep.rollouts.policies import NamedPolicy
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
 _MOST_OUTPUTS = 4096  # taken at a time
+_MORE_ACTORS = "make a second engine with RayConfig(num_actors=...) for more, and close() it for fewer"
 
 
 @final
@@ -118,6 +121,22 @@ class RayRolloutEngine:
         self._check_initialized()
         return publish(self._ray, policy)
 
+    @property
+    def policies(self) -> MutableMapping[str, AnyPolicy]:
+        """Policies that requests name: set, replace and delete them by their names, as those of a `RolloutEngine`. Each
+        is a text that `load_policy()` takes on the actors' machines, what `publish()` returned, or an object, which is
+        published then.
+
+        Another policy under a name plays the requests that no actor has got, with its own sampling where they have
+        none.
+
+        Raises:
+            ArgumentError, StateError: on assignment: as `publish()`.
+            KeyError: there is no such name.
+            ClosedError: on assignment: the engine was closed.
+        """
+        return NamedPolicies(_Names(self))
+
     @overload
     def submit(self, request: EpisodeRequest, *, timeout: float | None = None) -> int: ...
     @overload
@@ -125,12 +144,13 @@ class RayRolloutEngine:
     def submit(
         self, request: EpisodeRequest | Sequence[EpisodeRequest], *, timeout: float | None = None
     ) -> int | list[int]:
-        """Submits a request, or several at once, and returns their ids. Waits while `config.queue_capacity` requests
-        wait.
+        """Submits a request, or several at once, and returns the ids of their episodes: of a sequence with a larger `n`
+        so many for each, in order. Waits while `config.queue_capacity` episodes wait.
 
         Args:
-            request: one, or a sequence of them. Their policies are texts that `load_policy()` takes on the actors'
-                machines, or what `publish()` returned; they have no deadline, and do not record "stream".
+            request: one, with `n` 1, or a sequence of them. Their policies are names in `policies`, texts that
+                `load_policy()` takes on the actors' machines, or what `publish()` returned; they have no deadline, and
+                do not record "stream". Requests that record what their policies do not tell fail in the actor.
             timeout: seconds to wait for room; None: without limit.
 
         Raises:
@@ -140,8 +160,10 @@ class RayRolloutEngine:
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
         requests = as_list(request)
+        if isinstance(request, EpisodeRequest):
+            check_single(requests, "submit([request]) returns the ids of all")
         ids = self._requests.submit(requests, check_timeout(timeout))
-        check_all_submitted(ids, len(requests))
+        check_all_submitted(ids, sum(one.n for one in requests))
         return ids[0] if isinstance(request, EpisodeRequest) else ids
 
     def cancel(self, request_id: int) -> bool:
@@ -200,6 +222,24 @@ class RayRolloutEngine:
         """
         return self._requests.drain(check_timeout(timeout))
 
+    # ---- Replicas
+
+    def add_replica(self, **rules: Any) -> int:
+        """Refused: each actor has the replicas of the config, and another one takes the place of one that is lost.
+
+        Raises:
+            StateError: always; its hint says what to do instead.
+        """
+        raise StateError("the actors of an engine are given when it is made", hint=_MORE_ACTORS)
+
+    def remove_replica(self, number: int) -> None:
+        """Refused, as `add_replica()`.
+
+        Raises:
+            StateError: always.
+        """
+        raise StateError("the actors of an engine are given when it is made", hint=_MORE_ACTORS)
+
     # ---- The end
 
     def close(self) -> None:
@@ -213,3 +253,24 @@ class RayRolloutEngine:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+@final
+class _Names:
+    """The names of an engine. Objects are published when they get one."""
+
+    def __init__(self, engine: RayRolloutEngine) -> None:
+        self._engine = engine
+
+    @property
+    def named_policies(self) -> Mapping[str, NamedPolicy]:
+        return self._engine._requests.named_policies
+
+    def name_policy(self, name: str, policy: AnyPolicy) -> None:
+        check_text("name", name)
+        is_here = isinstance(policy, (RayPolicy, str, os.PathLike))
+        sent = load_for_ray(policy) if is_here else self._engine.publish(policy)
+        self._engine._requests.name_policy(NamedPolicy(name, policy, sent))
+
+    def forget_name(self, name: str) -> None:
+        self._engine._requests.forget_name(name)

@@ -9,6 +9,7 @@ from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
 from doorstep.errors import ClosedError
 from doorstep.ray.policy import MadePolicies
+from doorstep.rollouts.batch import check_recorded
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.failures import describe
@@ -26,7 +27,7 @@ class Player:
         """config: of the engine, in JSON."""
         self._config = RolloutConfig.from_json(config)
         self._engine: RolloutEngine | None = None
-        self._policies = MadePolicies(import_optional("ray", "actors need Ray", "ray").get)
+        self._policies = MadePolicies(lambda published: import_optional("ray", "actors need Ray", "ray").get(published))
 
     def ready(self) -> str:
         """Makes the engine, if it is not made yet. Called before all others, and again to see whether this lives.
@@ -41,16 +42,22 @@ class Player:
             self._engine = RolloutEngine(self._config, on_error="return")
         return VERSION_STRING
 
-    def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult | str]:
+    def play(self, requests: list[EpisodeRequest], continuations: list[int]) -> list[EpisodeResult | str]:
         """The results in the order of the requests; of a request that cannot be played, the reason.
+
+        Args:
+            continuations: which of its episodes is played of each.
 
         Raises:
             ClosedError: the replicas of the engine have ended, so that this actor can play nothing any more.
         """
         assert self._engine is not None
         core = self._engine._core
-        playable = [self._with_policy(request) for request in requests]
-        futures = iter(core.submit_futures([one for one in playable if not isinstance(one, str)], None))
+        made = {number: self._with_policy(one) for number, one in {id(one): one for one in requests}.items()}
+        playable = [made[id(request)] for request in requests]
+        asked = [one for one in playable if not isinstance(one, str)]
+        numbers = [number for one, number in zip(playable, continuations, strict=True) if not isinstance(one, str)]
+        futures = iter(core.submit_futures(asked, None, numbers))
         answers = [one if isinstance(one, str) else _without_request(next(futures).result()) for one in playable]
         if not core.num_playing:
             raise ClosedError("the replicas of this actor have ended")
@@ -62,8 +69,9 @@ class Player:
         try:
             policies = tuple(map(self._policies, given if isinstance(given, tuple) else (given,)))
             chosen_sampling(request, policies)
+            check_recorded(request.record, policies)
             return replace(request, policy=policies if isinstance(given, tuple) else policies[0])
-        except Exception as error:  # of what is loaded here, or policies that do not go together
+        except Exception as error:  # of what is loaded here, or policies that do not go together, or do not tell this
             return describe(error)
 
 

@@ -114,7 +114,7 @@ class Pool:
             if chunk is None:
                 return
             try:
-                actor.calls[self._called(actor.handle.play, chunk.requests)] = chunk
+                actor.calls[self._called(actor.handle.play, chunk.requests, chunk.continuations)] = chunk
             except (self._ray.exceptions.RayError, ActorsLostError):
                 self._requests.put_back(chunk)
                 raise

@@ -7,7 +7,7 @@ import copy
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -19,11 +19,11 @@ from doorstep.ray.errors import ActorsLostError
 from doorstep.ray.policy import load_for_ray
 from doorstep.rollouts.batch import Episodes
 from doorstep.rollouts.changes import TimeLimit
-from doorstep.rollouts.checks import RequestChecks, check_single
+from doorstep.rollouts.checks import RequestChecks
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.failures import CLOSED_TEXT, error_of, has_failed
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
-from doorstep.rollouts.policies import PolicyTable
+from doorstep.rollouts.policies import NamedPolicy, PolicyTable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, Reason, make_unplayed
 from doorstep.rollouts.submissions import INDEX_BITS, Submission, Submissions
@@ -36,15 +36,18 @@ _engines = itertools.count()
 @final
 @dataclass(eq=False)
 class Chunk:
-    """Requests that an actor gets together, and answers together or not at all.
+    """Episodes that an actor gets together, and answers together or not at all.
 
     Attributes:
-        ids: of the requests.
+        ids: of the episodes.
+        requests: theirs, with policies in place of names.
+        continuations: which of its request's episodes each is.
         losses: actors that were lost while they had it.
     """
 
     ids: list[int]
     requests: list[EpisodeRequest]
+    continuations: list[int]
     losses: int = 0
 
 
@@ -87,6 +90,7 @@ class Requests:
             config.max_policies, config.simulator, in_use, lambda number, policy, name: None, load_for_ray
         )
         self._checks = RequestChecks(config, self._policies)
+        self._forgotten: dict[str, NamedPolicy] = {}  # whose names were deleted while requests waited
         self._lock = threading.RLock()
         self._outbox: Outbox[list[EpisodeResult]] = Outbox(lambda parts: list(itertools.chain(*parts)), len)
         self.changes = self._outbox.changes
@@ -102,14 +106,14 @@ class Requests:
         if not requests:
             return []
         limit = TimeLimit(timeout)
-        check_single(requests, "requests with other seeds of their sampling play other episodes")
-        submission = self._submissions.make(Episodes(requests), ())
+        episodes = Episodes(requests)
+        submission = self._submissions.make(episodes, ())
         submission.progress = accepted = _Accepted()
         ids: list[int] = submission.library_tags().tolist()
         try:
             with self._lock:
                 self._check_open([])
-                self._open(submission, requests)
+                self._open(submission, requests, episodes)
             self.changes.wait_until(lambda: self._accept(ids, accepted), limit, _SLICE_SECONDS)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
@@ -134,7 +138,7 @@ class Requests:
             self._settle()
             if request_id not in self._waiting:
                 return False
-            answered = self._answered([self._unplayed(request_id, self._request(request_id), "cancelled", "")])
+            answered = self._answered([self._unplayed(request_id, "cancelled", "")])
             self._outbox.incoming = answered
             self._waiting.remove(request_id)  # right after the assignment: Ctrl-C cannot come between
             self._settle()
@@ -194,6 +198,26 @@ class Requests:
             self._settle()
             return not self._submissions.unanswered
 
+    # ---- Named policies
+
+    @property
+    def named_policies(self) -> Mapping[str, NamedPolicy]:
+        return self._policies.named
+
+    def name_policy(self, named: NamedPolicy) -> None:
+        """Its name stands for it, also in requests that wait."""
+        with self._lock:
+            self._check_open([])
+            self._forgotten.pop(named.name, None)
+            self._policies.set_name(named, lambda number, by: None)  # names are looked up when chunks are taken
+
+    def forget_name(self, name: str) -> None:
+        """Requests that wait keep the policy."""
+        with self._lock:
+            named = self._policies.named[name]
+            self._policies.forget_name(name)
+            self._forgotten = {**self._forgotten, name: named} if self._waiting else {}
+
     # ---- For the thread that serves the actors
 
     def take_chunk(self, most: int, *, is_idle: bool) -> Chunk | None:
@@ -207,7 +231,7 @@ class Requests:
                 chunk = self._lost.popleft()
             elif self._waiting:
                 ids = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
-                chunk = Chunk(ids, [self._request(one) for one in ids])
+                chunk = self._chunk_of(ids)
             else:
                 return None
             self._playing.add(chunk)
@@ -222,9 +246,9 @@ class Requests:
 
     def answer(self, chunk: Chunk, answers: Sequence[EpisodeResult | str]) -> None:
         """The result of each of its requests, or what made it fail."""
-        results = [self._result(*one) for one in zip(chunk.ids, chunk.requests, answers, strict=True)]
         with self._lock:
             self._settle()
+            results = [self._result(*one) for one in zip(chunk.ids, answers, strict=True)]
             self._playing.remove(chunk)
             self._answer(results)
         self.changes.tell()
@@ -244,13 +268,13 @@ class Requests:
             self._lost.clear()
             self._waiting.clear()
             text = str(error.args[0]) if isinstance(error, ActorsLostError) else CLOSED_TEXT
-            self._answer([self._unplayed(number, self._request(number), "failed", text) for number in unanswered])
+            self._answer([self._unplayed(number, "failed", text) for number in unanswered])
         self.changes.tell()
 
     # ---- With the lock held
 
-    def _open(self, submission: Submission, requests: Sequence[EpisodeRequest]) -> None:
-        submission.policies = self._checks.check(requests)
+    def _open(self, submission: Submission, requests: Sequence[EpisodeRequest], episodes: Episodes) -> None:
+        submission.policies = self._checks.check(episodes)
         for request in requests:
             if "stream" in request.record:
                 refuse("request", "one that records no 'stream'", request, "steps do not leave their actor")
@@ -277,9 +301,24 @@ class Requests:
             error.ids = ids  # type: ignore[attr-defined]
             raise error from self._end.__cause__
 
-    def _request(self, number: int) -> EpisodeRequest:
-        submission, index = self._submissions.find(number)
-        return submission.request(index)
+    def _chunk_of(self, ids: list[int]) -> Chunk:
+        """With the policies that names stand for now. Requests that are equal stay one object, which is sent once."""
+        found = [self._submissions.find(number) for number in ids]
+        requests = [submission.request(index) for submission, index in found]
+        continuations = [submission.continuation(index) for submission, index in found]
+        if self._policies.named or self._forgotten:
+            sent = {number: self._with_policies(one) for number, one in {id(one): one for one in requests}.items()}
+            requests = [sent[id(request)] for request in requests]
+        return Chunk(ids, requests, continuations)
+
+    def _with_policies(self, request: EpisodeRequest) -> EpisodeRequest:
+        given = request.policy
+        policy = tuple(map(self._policy_of, given)) if isinstance(given, tuple) else self._policy_of(given)
+        return replace(request, policy=policy)
+
+    def _policy_of(self, policy: Any) -> Any:
+        named = self._policies.named.get(policy) or self._forgotten.get(policy) if isinstance(policy, str) else None
+        return named.loaded if named else policy
 
     def _answer(self, results: list[EpisodeResult]) -> None:
         self._outbox.incoming = self._answered(results)
@@ -299,13 +338,16 @@ class Requests:
 
     # ---- Results
 
-    def _result(self, number: int, request: EpisodeRequest, answer: EpisodeResult | str) -> EpisodeResult:
+    def _result(self, number: int, answer: EpisodeResult | str) -> EpisodeResult:
         """The result of a request here. An actor's arrays are copied: those that come from Ray are read-only, and each
         of them keeps the memory of a whole chunk."""
         if isinstance(answer, str):
-            return self._unplayed(number, request, "failed", answer)
+            return self._unplayed(number, "failed", answer)
+        submission, index = self._submissions.find(number)
         arrays = {name: value.copy() for name, value in vars(answer).items() if isinstance(value, np.ndarray)}
-        return replace(answer, id=number, request=request, **arrays)
+        return replace(answer, id=number, request=submission.request(index), **arrays)
 
-    def _unplayed(self, number: int, request: EpisodeRequest, reason: Reason, error: str) -> EpisodeResult:
-        return make_unplayed(number, request, reason, self._num_agents, error)
+    def _unplayed(self, number: int, reason: Reason, error: str) -> EpisodeResult:
+        submission, index = self._submissions.find(number)
+        request, continuation = submission.request(index), submission.continuation(index)
+        return make_unplayed(number, request, continuation, reason, self._num_agents, error)

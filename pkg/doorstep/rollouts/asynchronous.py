@@ -18,6 +18,7 @@ from doorstep._observations import flat_size, or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.rollouts.changes import SLICE_SECONDS, TimeLimit
+from doorstep.rollouts.checks import check_single
 from doorstep.rollouts.config import PullController, RolloutConfig
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.exchange import Exchange, Row
@@ -279,6 +280,7 @@ class AsyncEpisodes:
         request = self._request(env, self._episodes[env])
         if not isinstance(request, EpisodeRequest):
             refuse("request", "a callable that returns a doorstep.EpisodeRequest", request)
+        check_single([request], "each environment plays one episode after the other")
         num_agents = self._engine.config.simulator.num_agents
         others = request.policy if isinstance(request.policy, tuple) else (request.policy,) * num_agents
         policies = [self._exchange if agent in self._agents else others[agent] for agent in range(num_agents)]

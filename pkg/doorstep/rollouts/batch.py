@@ -74,12 +74,17 @@ def _has_no_level(request: EpisodeRequest) -> bool:
 class Episodes:
     """The episodes of requests, `n` of each, in the order of the requests.
 
+    Args:
+        continuations: which of its episodes is played of each request; None: all.
+
     Raises:
         ArgumentError: one of them is no request, or there are too many.
     """
 
-    def __init__(self, requests: Sequence[EpisodeRequest] | RequestBatch) -> None:
-        self.requests = requests
+    def __init__(
+        self, requests: Sequence[EpisodeRequest] | RequestBatch, continuations: Sequence[int] | None = None
+    ) -> None:
+        self.requests, self._continuations = requests, continuations
         self._places: NDArray[np.intp] | None = None  # those of their requests; None: each has one
         if isinstance(requests, RequestBatch):
             counts: Any = requests.template.n
@@ -87,7 +92,7 @@ class Episodes:
             for request in requests:
                 if not isinstance(request, EpisodeRequest):
                     refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", request)
-            counts = [request.n for request in requests]
+            counts = [request.n if continuations is None else 1 for request in requests]
         total = int(np.sum(np.broadcast_to(counts, len(requests))))
         if total > MOST_AT_ONCE:
             refuse("requests", f"at most {MOST_AT_ONCE} episodes at a time", total)
@@ -106,8 +111,16 @@ class Episodes:
             return self.requests.template.tag
         return [self[index].tag for index in indices.tolist()]
 
+    def continuation(self, index: int) -> int:
+        """Which of its request's episodes this is."""
+        if self._continuations is not None:
+            return self._continuations[index]
+        return 0 if self._places is None else index - int(np.searchsorted(self._places, self._places[index]))
+
     def spread(self, array: NDArray[Any]) -> NDArray[Any]:
         """Records of the requests as records of the episodes, with their numbers."""
+        if self._continuations is not None:
+            array["continuation"] = self._continuations
         if self._places is None:
             return array
         first = np.searchsorted(self._places, np.arange(len(array)))
@@ -158,13 +171,19 @@ class RequestWriter:
     Args:
         num_agents: of an episode.
         policies: numbers for their policies.
+        are_loaded: whether these are what plays: then it is known what they tell.
         chosen: what gives a request the values of some fields of its record, by their names; None: the library does.
     """
 
     def __init__(
-        self, num_agents: int, policies: PolicyTable, **chosen: Callable[[EpisodeRequest], float] | None
+        self,
+        num_agents: int,
+        policies: PolicyTable,
+        *,
+        are_loaded: bool = True,
+        **chosen: Callable[[EpisodeRequest], float] | None,
     ) -> None:
-        self._num_agents, self._policies = num_agents, policies
+        self._num_agents, self._policies, self._are_loaded = num_agents, policies, are_loaded
         self._chosen = {name: choose for name, choose in chosen.items() if choose is not None}
         self._levels: weakref.WeakKeyDictionary[AnyLevel, Handle] = weakref.WeakKeyDictionary()
 
@@ -199,7 +218,8 @@ class RequestWriter:
         ]
         array["record"] = [record_bits(request) for request in requests]
         policies = self._write_policies(array, requests)
-        self._check_recorded(array, requests)
+        if self._are_loaded:
+            self._check_recorded(array, requests)
         self._write_sampling(array, requests)
         kept = [*self._write_levels(array, requests), *_write_states(array, requests)]
         return WrittenRequests(array, policies, kept)
@@ -215,17 +235,10 @@ class RequestWriter:
         return frozenset(held)
 
     def _check_recorded(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
-        """Refuses to record what no policy of a request gives."""
         numbers = array["policies"][:, : self._num_agents].tolist()
         asked = {(one.record, tuple(its)) for one, its in zip(requests, numbers, strict=True) if one.record}
         for record, given in asked:
-            policies = [self._policies[number] for number in given]
-            if "values" in record and not any(getattr(policy, "has_value", False) for policy in policies):
-                hint = "pass a module with one: doorstep.policy.Heads(heads, value=torch.nn.Linear(width, 1))"
-                refuse("record", "without 'values' where no policy has a value head", record, hint)
-            if "log_probs" in record and not any(_tells_log_probs(policy) for policy in policies):
-                hint = "functions know them alone: keep them there"
-                refuse("record", "without 'log_probs' where all policies are functions", record, hint)
+            check_recorded(record, [self._policies[number] for number in given])
 
     def _write_sampling(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
         params = self._chosen_sampling(requests, array)
@@ -262,6 +275,20 @@ class RequestWriter:
         if handle is None:
             handle = self._levels[level] = native.create_shared_level(to_native(level), self._num_agents)
         return handle
+
+
+def check_recorded(record: Sequence[str], policies: Sequence[Any]) -> None:
+    """Refuses to record what no policy of a request gives.
+
+    Raises:
+        ArgumentError: names it.
+    """
+    if "values" in record and not any(getattr(policy, "has_value", False) for policy in policies):
+        hint = "pass a module with one: doorstep.policy.Heads(heads, value=torch.nn.Linear(width, 1))"
+        refuse("record", "without 'values' where no policy has a value head", record, hint)
+    if "log_probs" in record and not any(_tells_log_probs(policy) for policy in policies):
+        hint = "functions know them alone: keep them there"
+        refuse("record", "without 'log_probs' where all policies are functions", record, hint)
 
 
 def _write_states(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Handle]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, final
 
@@ -21,8 +22,28 @@ from doorstep.rollouts.row_states import RowStates, on_host
 
 
 @final
+class _Waiting:
+    """Counts threads that wait for rows."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def begin(self) -> None:
+        with self._lock:
+            self._count += 1
+
+    def end(self) -> bool:
+        """Whether it was the last one."""
+        with self._lock:
+            self._count -= 1
+            return self._count == 0
+
+
+@final
 class Callers:
-    """One thread waits for rows; when it has got some, another one waits, so that no policy waits for another.
+    """One thread waits for rows; when it has got some, another one waits, so that no policy waits for another. Threads
+    that wait do not refer to policies, which may refer to the engine: it ends when nobody else does.
 
     Args:
         failures: gets what policies raise.
@@ -46,8 +67,7 @@ class Callers:
         self._own_threads, self._tend = threads, tend
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._states = states
-        self._lock = threading.Lock()
-        self._num_waiting = 0
+        self._waiting = _Waiting()
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -62,27 +82,15 @@ class Callers:
 
     def _add(self) -> None:
         name = f"doorstep-policies-{len(self._threads)}"
-        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        given = weakref.ref(self), self._engine, self._own_threads, self._waiting
+        thread = threading.Thread(target=_run, args=given, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    # ---- The threads
+    # ---- In the threads
 
-    def _run(self) -> None:
-        self._own_threads.enter("a policy")
-        with contextlib.suppress(ClosedError):  # the engine has ended
-            while True:
-                self._serve()
-
-    def _serve(self) -> None:
-        with self._lock:
-            self._num_waiting += 1
-        try:
-            asked = self._engine.take_rows()
-        finally:
-            with self._lock:
-                self._num_waiting -= 1
-                is_last = self._num_waiting == 0
+    def serve(self, asked: RowsToAct, *, is_last: bool) -> None:
+        """Gives actions to rows. is_last: no other thread waits for rows."""
         if is_last:
             with contextlib.suppress(RuntimeError):  # no more threads can start: other rows wait
                 self._add()
@@ -114,6 +122,25 @@ class Callers:
             observations=asked.observations,
             rewards=asked.rewards,
         )
+
+
+def _run(
+    callers: weakref.ref[Callers], engine: EngineHandle, own_threads: OwnThreads, waiting: _Waiting
+) -> None:
+    """A thread."""
+    own_threads.enter("a policy")
+    with contextlib.suppress(ClosedError):  # the engine has ended
+        while True:
+            waiting.begin()
+            try:
+                asked = engine.take_rows()
+            finally:
+                is_last = waiting.end()
+            its = callers()
+            if its is None:
+                return  # nobody refers to the engine, which ends
+            its.serve(asked, is_last=is_last)
+            del asked, its
 
 
 def _read_actions(returned: Any, rows: int) -> NDArray[np.int32]:

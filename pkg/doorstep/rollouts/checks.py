@@ -47,14 +47,15 @@ class RequestChecks:
     """
 
     def __init__(self, config: RolloutConfig, policies: PolicyTable) -> None:
-        self._writer, self._config = RequestWriter(config.simulator.num_agents, policies), config
+        self._writer = RequestWriter(config.simulator.num_agents, policies, are_loaded=False)
+        self._config = config
 
-    def check(self, requests: Sequence[EpisodeRequest]) -> frozenset[int]:
+    def check(self, episodes: Episodes) -> frozenset[int]:
         """The numbers of their policies.
 
         Raises:
             ArgumentError: one of them is refused.
         """
-        written = self._writer.write(Episodes(requests))
+        written = self._writer.write(episodes)
         native.check_requests(self._config.native_handle, written.array)
         return written.policies

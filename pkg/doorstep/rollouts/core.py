@@ -1,4 +1,5 @@
-"""The parts of an engine. Its threads refer to them, and not to the engine, which ends when nobody else does."""
+"""The parts of an engine. Its threads, while they wait, refer to few of them, none of which leads to policies or
+requests, which may refer to the engine: it ends when nobody else does."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from doorstep.rollouts.failures import FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
 from doorstep.rollouts.policies import NamedPolicy, PolicyTable, is_callable
-from doorstep.rollouts.promises import Promises
+from doorstep.rollouts.promises import Promises, Signals
 from doorstep.rollouts.readers import PROMISES, Readers
 from doorstep.rollouts.request import EpisodeRequest, check_policy
 from doorstep.rollouts.restarts import RestartLog
@@ -103,13 +104,14 @@ class Core:
         requests: Sequence[EpisodeRequest] | RequestBatch,
         timeout: float | None,
         futures: Sequence[Promise] = (),
+        continuations: Sequence[int] | None = None,
     ) -> NDArray[np.uint64]:
-        """The ids of the episodes that found room in time, which are the first ones."""
+        """The ids of the episodes that found room in time, which are the first ones. continuations: see `Episodes`."""
         if not len(requests):
             return np.empty(0, np.uint64)
         self._check_open([])
         self._warn_of_ends()
-        episodes = Episodes(with_levels(requests, self._levels))
+        episodes = Episodes(with_levels(requests, self._levels), continuations)
         submission = self._submissions.make(episodes, futures)
         try:
             with self._lock:
@@ -187,14 +189,17 @@ class Core:
             raise
 
     def submit_futures(
-        self, requests: Sequence[EpisodeRequest] | RequestBatch, timeout: float | None
+        self,
+        requests: Sequence[EpisodeRequest] | RequestBatch,
+        timeout: float | None,
+        continuations: Sequence[int] | None = None,
     ) -> list[Future[EpisodeResult]]:
-        """The futures of the requests that found room in time, which are the first ones."""
-        single = [requests.template] if isinstance(requests, RequestBatch) else requests
-        _check_have_no_steps(single)
-        check_single(single, "a future has one result; run() returns all")
-        futures = [_EpisodeFuture(self.handle, self.threads, self._readers) for _ in range(len(requests))]
-        ids = self.submit(requests, timeout, futures).tolist()
+        """The futures of the episodes that found room in time, which are the first ones. continuations: see
+        `Episodes`."""
+        _check_have_no_steps([requests.template] if isinstance(requests, RequestBatch) else requests)
+        count = len(Episodes(requests, continuations))
+        futures = [_EpisodeFuture(self.handle, self.threads, self._readers) for _ in range(count)]
+        ids = self.submit(requests, timeout, futures, continuations).tolist()
         for future, request_id in zip(futures, ids, strict=False):
             future.request_id = request_id
         return list(futures[: len(ids)])
@@ -254,9 +259,7 @@ class Core:
     def forget_name(self, name: str) -> None:
         """Requests that wait keep the policy."""
         with self._lock:
-            others = dict(self._policies.named)
-            del others[name]
-            self._policies.named = others
+            self._policies.forget_name(name)
 
     def _replace_policy(self, number: int, by: int) -> None:
         self._submissions.use_too(number, by)
@@ -272,17 +275,16 @@ class Core:
     # ---- The end ----
 
     def end(self) -> None:
-        """Ends soon. Takes no lock and does not wait: the garbage collector may call it anywhere."""
+        """Ends soon. Takes no lock and does not wait."""
         self.ending = True
-        self.handle.close()
-        self.promises.end()
+        end(self.handle, self.promises.signals)
 
     def join(self, timeout: float | None = None) -> None:
         """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
         if self.threads.calls:
             return
         self.handle.join(timeout)
-        self.promises.end()  # which can see now that all have been answered
+        self.promises.signals.end()  # whose thread can see now that all have been answered
         self._callers.join(timeout)
         self.promises.join(timeout)
 
@@ -445,7 +447,15 @@ def _call_back(
         traceback.print_exc()
 
 
-# ---- Exit and fork ----
+# ---- The end, exit and fork ----
+
+
+def end(engine: native.EngineHandle, signals: Signals) -> None:
+    """Ends an engine soon, of which nothing else may be left. The garbage collector may call it anywhere."""
+    engine.close()
+    signals.end()
+
+
 
 _cores: weakref.WeakSet[Core] = weakref.WeakSet()  # of this process
 _EXIT_SECONDS = 5.0  # to wait for each thread: a policy may never return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import weakref
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
 from doorstep._native._generated import MAX_REPLICAS
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ClosedError, StateError
+from doorstep.errors import ClosedError
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns
@@ -25,12 +24,13 @@ from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.batch import RequestBatch, make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
-from doorstep.rollouts.core import Core, watch_process
+from doorstep.rollouts.core import Core, end, watch_process
 from doorstep.rollouts.named_policies import NamedPolicies
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
 
 _MOST_OUTPUTS = 4096  # taken at a time
+_ONE_RESULT = "a future has one result; run() returns all"
 _PAUSE_SECONDS = 0.002  # between two attempts of a coroutine to submit
 
 
@@ -90,7 +90,7 @@ class RolloutEngine:
         raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
         self._parts = Core(self._config, metrics, table, raises=raises)
         try:
-            self._finalizer = weakref.finalize(self, self._parts.end)
+            self._finalizer = weakref.finalize(self, end, self._parts.handle, self._parts.promises.signals)
             self._finalizer.atexit = False
             watch_process(self._parts)
             self._parts.start()
@@ -134,18 +134,6 @@ class RolloutEngine:
     def metrics(self) -> MetricsStore | None:
         """What the engine has measured; None: it does not measure. A result that you have is in it."""
         return self._parts.metrics
-
-    def write_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes what the engine did last, for Chrome and Perfetto (https://ui.perfetto.dev): its passes, and the way
-        of requests that record "trace".
-
-        Raises:
-            StateError: the engine keeps no trace, see `MetricsConfig`.
-            ArgumentError, OSError: the file cannot be written.
-        """
-        if self.metrics is None:
-            raise StateError("this engine measures nothing", hint="make it with MetricsConfig(trace=100_000)")
-        self.metrics.write_trace(path)
 
     @property
     def policies(self) -> MutableMapping[str, AnyPolicy]:
@@ -336,7 +324,9 @@ class RolloutEngine:
         Raises:
             ArgumentError, StateError, ClosedError: as `submit()`; steps of futures cannot be streamed.
         """
-        futures = self._core.submit_futures(as_list(request), None)
+        requests = as_list(request)
+        check_single(requests, _ONE_RESULT)
+        futures = self._core.submit_futures(requests, None)
         return futures[0] if isinstance(request, EpisodeRequest) else futures
 
     def future_batch(
@@ -354,7 +344,9 @@ class RolloutEngine:
         ...     sum(future.result().length for future in futures)
         500
         """
-        return self._core.submit_futures(_batch_of(seeds, max_steps, fields), None)
+        batch = _batch_of(seeds, max_steps, fields)
+        check_single([batch.template], _ONE_RESULT)
+        return self._core.submit_futures(batch, None)
 
     def run(self, requests: Iterable[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests and waits for them; the results are in their order, `n` for each. What else was submitted does
@@ -377,6 +369,7 @@ class RolloutEngine:
         """Submits a request and awaits its result, in any event loop of asyncio. Cancelling the task cancels the
         request. Raises as `run()`."""
         self._core.threads.check_wait(None)
+        check_single([request], _ONE_RESULT)
         while not (futures := self._core.submit_futures([request], 0.0)):
             await asyncio.sleep(_PAUSE_SECONDS)
         return await asyncio.wrap_future(futures[0])
@@ -407,7 +400,7 @@ class RolloutEngine:
             return
         self._parts.end()
         self._parts.join(limit)
-        self._finalizer.detach()  # it refers to policies, which may refer to the engine
+        self._finalizer.detach()
 
     def __enter__(self) -> RolloutEngine:
         return self

@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from typing import TYPE_CHECKING, final
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Protocol, final
 
 from doorstep.policy.loading import AnyPolicy
+from doorstep.rollouts.policies import NamedPolicy
 
-if TYPE_CHECKING:
-    from doorstep.rollouts.core import Core
+
+class NamesPolicies(Protocol):
+    """What an engine knows of names."""
+
+    @property
+    def named_policies(self) -> Mapping[str, NamedPolicy]: ...
+
+    def name_policy(self, name: str, policy: AnyPolicy) -> None:
+        """The name stands for this policy, also in requests that wait."""
+
+    def forget_name(self, name: str) -> None:
+        """Requests that wait keep the policy. KeyError."""
 
 
 @final
 class NamedPolicies(MutableMapping[str, AnyPolicy]):
     """Policies by their names, in the order in which the names were first given."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, engine: NamesPolicies) -> None:
+        self._engine = engine
 
     def __getitem__(self, name: str) -> AnyPolicy:
-        return self._core.named_policies[name].given
+        return self._engine.named_policies[name].given
 
     def __setitem__(self, name: str, policy: AnyPolicy) -> None:
-        self._core.name_policy(name, policy)
+        self._engine.name_policy(name, policy)
 
     def __delitem__(self, name: str) -> None:
-        self._core.forget_name(name)
+        self._engine.forget_name(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._core.named_policies)
+        return iter(self._engine.named_policies)
 
     def __len__(self) -> int:
-        return len(self._core.named_policies)
+        return len(self._engine.named_policies)
 
     def __repr__(self) -> str:
         return repr(dict(self))

@@ -124,6 +124,16 @@ class PolicyTable:
         self._numbers, self._given[number], self._policies[number] = numbers, _UNUSED, _UNUSED
         self._tell(number, None, "")
 
+    def forget_name(self, name: str) -> None:
+        """Requests that wait keep the policy.
+
+        Raises:
+            KeyError: there is no such name.
+        """
+        others = dict(self.named)
+        del others[name]
+        self.named = others
+
     def drop_unused(self) -> None:
         """Refers no longer to policies that no unanswered request has, but for names."""
         in_use = self._in_use()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import traceback
@@ -19,6 +20,30 @@ from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
 
 _MOST_OUTPUTS = 4096  # that are taken from the library at a time
+
+
+@final
+class Signals:
+    """What the thread that keeps promises is told. It refers to the promises, and with them to requests and policies,
+    only while a result is awaited: these may refer to the engine, which ends when nobody else does.
+
+    Attributes:
+        promises: that are to be kept; None: no result is awaited.
+        wake: of the thread, when there are promises or the end.
+        changes: told by the thread.
+        is_over: the thread has nothing left to do.
+    """
+
+    def __init__(self) -> None:
+        self.promises: Promises | None = None
+        self.wake, self.changes = Changes(), Changes()
+        self.is_ending = self.is_over = False
+
+    def end(self) -> None:
+        """To be called when the engine ends. Takes no lock, and does not wait."""
+        self.is_ending = True
+        self.wake.tell()
+        self.changes.tell()
 
 
 @final
@@ -47,20 +72,19 @@ class Promises:
     ) -> None:
         self._threads, self._tend, self._readers, self._raises = threads, tend, readers, raises
         self._engine, self._failures, self._lock, self._submissions = engine, failures, lock, submissions
-        self._changes = Changes()
-        self._wake = Changes()  # of the thread, when there are promises or the end
-        self._exist = self._ending = self._is_over = False  # promises; over: the thread has nothing left to do
+        self.signals = Signals()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        thread = threading.Thread(target=self._run, name="doorstep-futures", daemon=True)
+        given = self._engine, self._threads, self.signals
+        thread = threading.Thread(target=_run, args=given, name="doorstep-futures", daemon=True)
         thread.start()
         self._thread = thread
 
     def begin(self) -> None:
-        """There are some from now on."""
-        self._exist = True
-        self._wake.tell()
+        """Some are awaited from now on."""
+        self.signals.promises = self
+        self.signals.wake.tell()
 
     # ---- Waiting
 
@@ -73,12 +97,12 @@ class Promises:
                 results.append(awaited[len(results)].result())
             return len(results) == len(awaited)
 
-        self._changes.wait_until(are_there, TimeLimit(None), wait=self._wait_without_limit)
+        self.signals.changes.wait_until(are_there, TimeLimit(None), wait=self._wait_without_limit)
         return results
 
     def drain(self, limit: TimeLimit) -> bool:
         """Waits until the thread, if there are promises, has seen all results; whether that is so."""
-        return self._changes.wait_until(self._is_drained, limit, wait=self._wait)
+        return self.signals.changes.wait_until(self._is_drained, limit, wait=self._wait)
 
     def _is_drained(self) -> bool:
         with self._lock:
@@ -87,43 +111,40 @@ class Promises:
 
     def _wait(self, before: int, timeout: float) -> None:
         self._tend()
-        self._wake.tell()  # which Ctrl-C may have prevented
-        self._changes.wait(before, timeout)
+        self.signals.wake.tell()  # which Ctrl-C may have prevented
+        self.signals.changes.wait(before, timeout)
 
     def _wait_without_limit(self, before: int, timeout: float) -> None:
         self._wait(before, timeout)
-        if self._changes.count == before:
+        if self.signals.changes.count == before:
             self._readers.check_wait()
 
     # ---- The thread
 
-    def _run(self) -> None:
-        self._threads.enter("a callback of a future")
-        self._serve()
-        self._is_over = True
-        self._changes.tell()
+    @property
+    def are_awaited(self) -> bool:
+        return self._submissions.tally_of_futures.unanswered > 0
 
-    def _serve(self) -> None:
-        while not self._exist:
-            before, ending = self._wake.count, self._ending
-            if ending and not self._engine.info().num_playing:
-                return
-            if not self._exist:
-                self._wake.wait(before, SLICE_SECONDS if ending else -1)
+    def keep(self) -> None:
+        """Keeps promises until no result is awaited.
+
+        Raises:
+            ClosedError: the engine has ended: all have their results.
+        """
         incoming: Incoming | None = None
         while True:
             self._tend()
+            if not self.are_awaited:
+                return
             try:
                 incoming = incoming or Incoming(TakeCall(self._engine, PROMISES, _MOST_OUTPUTS))
                 incoming.call.run(SLICE_SECONDS)
                 if len(incoming):
                     self._keep(incoming)
                     incoming = None
-            except ClosedError:
-                return  # the engine has ended: all have their results
             except (MemoryError, OutOfMemoryError):
                 time.sleep(SLICE_SECONDS)  # nothing is lost
-            self._changes.tell()
+            self.signals.changes.tell()
 
     def _keep(self, incoming: Incoming) -> None:
         incoming.view_rows()
@@ -140,18 +161,37 @@ class Promises:
 
     # ---- The end
 
-    def end(self) -> None:
-        """To be called when the engine ends. Takes no lock, and does not wait."""
-        self._ending = True
-        self._wake.tell()
-        self._changes.tell()
-
     def join(self, timeout: float | None) -> None:
         if self._thread is None:
             return
         # If Ctrl-C comes within its join(), Python takes a thread that is running for one that has ended
-        if self._changes.wait_until(lambda: self._is_over, TimeLimit(timeout)):
+        if self.signals.changes.wait_until(lambda: self.signals.is_over, TimeLimit(timeout)):
             self._thread.join(timeout)
+
+
+def _run(engine: EngineHandle, threads: OwnThreads, signals: Signals) -> None:
+    """The thread."""
+    threads.enter("a callback of a future")
+    with contextlib.suppress(ClosedError):
+        while True:
+            before, is_ending = signals.wake.count, signals.is_ending
+            _keep_all(signals)
+            if is_ending and not engine.info().num_playing:
+                break
+            signals.wake.wait(before, SLICE_SECONDS if is_ending else -1)
+    signals.promises = None
+    signals.is_over = True
+    signals.changes.tell()
+
+
+def _keep_all(signals: Signals) -> None:
+    promises = signals.promises
+    if promises is not None:
+        promises.keep()
+        signals.promises = None
+        if promises.are_awaited:  # again, and another thread may have said so before the assignment
+            signals.promises = promises
+            signals.wake.tell()
 
 
 def _resolve(promise: Promise, result: Any, error: Exception | None) -> None:

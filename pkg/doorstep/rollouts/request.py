@@ -64,8 +64,7 @@ class EpisodeRequest:
         record: what comes back with the result, each of every step and together with the actions: "actions";
             "observations", and rewards; "log_probs" of the actions, and the versions of the policies that chose them;
             "values" that policies expected; "states" of policies with memory: see `EpisodeResult`. "stream": an output
-            after each step; "trace": the way of the request is shown in the engine's trace. Engines on a GPU refuse
-            "log_probs", "values" and "states".
+            after each step; "trace": the way of the request is shown in the engine's trace.
         tag: a number of yours, 0 to 2**64 - 1, that comes back with the outputs.
 
     Raises:

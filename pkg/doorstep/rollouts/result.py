@@ -53,8 +53,9 @@ class EpisodeResult:
             which the actions were drawn, by temperature and top_p too. Of greedy and idle actions 0; NaN of functions,
             which alone know them.
         versions: int32 [length, A], likewise: which weights chose the action. An engine numbers the weights of modules
-            of PyTorch in the order in which it sees them, from 0: a policy's version rises when its module's weights
-            have changed, and stays as long as they do. 0 of all other policies.
+            of PyTorch on the CPU in the order in which it sees them, from 0: a policy's version rises when its module's
+            weights have changed, and stays as long as they do. 0 of all other policies, also of modules on a GPU, whose
+            weights are read in place.
         values: float32 [length, A], if it records "values", else None: the estimates of the value heads, before each
             step. NaN of policies that have none.
         states: float32 [length, A, S], if it records "states", else None: the recurrent states of `doorstep.Policy`
@@ -253,13 +254,13 @@ def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) ->
 
 
 def make_unplayed(
-    request_id: int, request: EpisodeRequest, reason: Reason, num_agents: int, error: str
+    request_id: int, request: EpisodeRequest, continuation: int, reason: Reason, num_agents: int, error: str
 ) -> EpisodeResult:
     """The result of a request of which no step was played."""
     return EpisodeResult(
         id=request_id,
         request=request,
-        continuation=0,
+        continuation=continuation,
         reason=reason,
         returns=np.zeros(num_agents, np.float32),
         length=0,

@@ -115,6 +115,9 @@ class Submission:
     def request(self, index: int) -> EpisodeRequest:
         return self._episodes[index]
 
+    def continuation(self, index: int) -> int:
+        return self._episodes.continuation(index)
+
     @property
     def has_futures(self) -> bool:
         return bool(self._futures)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,20 +15,22 @@ from doorstep._documents import from_json, to_json
 from doorstep.errors import ArgumentError, DoorstepError
 from doorstep.levels.files import level_from
 from doorstep.policy.sampling import SamplingParams
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import RECORDED, EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
-_FIELDS = ("seed", "level", "policy", "sampling", "max_steps", "priority", "deadline", "record", "tag")
-_RECORDED = ("actions", "observations")
-_ARRAYS = ("returns", "max_y", "actions", "observations", "rewards", "last_observations")
-_NUMBERS = ("id", "reason", "length", "queued_seconds", "played_seconds", "replica", "error")
+_FIELDS = ("seed", "level", "state", "n", "policy", "sampling", "max_steps", "priority", "deadline", "record", "tag")
+_RECORDED = tuple(name for name in RECORDED if name != "stream")  # results alone are sent
+_STEPS = ("actions", "observations", "rewards", "log_probs", "versions", "values", "states")
+_ARRAYS = ("returns", "max_y", *_STEPS, "last_observations", "last_states")
+_NUMBERS = ("id", "continuation", "reason", "length", "queued_seconds", "played_seconds", "replica", "error")
 
 
 # ---- Requests
 
 
 def requests_of(text: bytes, policies: Sequence[str], most: int) -> list[EpisodeRequest]:
-    """The requests of a list, each an object with the fields of an `EpisodeRequest`. policies: their names.
+    """The requests of a list, each an object with the fields of an `EpisodeRequest`. policies: their names; most: of
+    their episodes.
 
     Raises:
         ArgumentError: names the entry and the field, as `requests[3].seed`.
@@ -34,7 +38,10 @@ def requests_of(text: bytes, policies: Sequence[str], most: int) -> list[Episode
     entries = from_json(text)
     if not isinstance(entries, list) or not 1 <= len(entries) <= most:
         refuse("requests", f"a list of 1 to {most} objects", entries)
-    return [_request_of(f"requests[{i}]", entry, policies) for i, entry in enumerate(entries)]
+    requests = [_request_of(f"requests[{i}]", entry, policies) for i, entry in enumerate(entries)]
+    if (episodes := sum(request.n for request in requests)) > most:
+        refuse("requests", f"those of at most {most} episodes", f"{episodes} episodes", "send some of them later")
+    return requests
 
 
 def _request_of(name: str, entry: Any, policies: Sequence[str]) -> EpisodeRequest:
@@ -53,6 +60,8 @@ def _objects_of(entry: dict[str, Any], policies: Sequence[str]) -> dict[str, Any
     objects: dict[str, Any] = {"policy": _policy_of(entry.get("policy", next(iter(policies), None)), policies)}
     if entry.get("level") is not None:
         objects["level"] = level_from("level", entry["level"])
+    if entry.get("state") is not None:
+        objects["state"] = _bytes_of(entry["state"])
     if entry.get("sampling") is not None:
         with within("sampling"):
             objects["sampling"] = SamplingParams.from_dict(entry["sampling"])
@@ -61,6 +70,13 @@ def _objects_of(entry: dict[str, Any], policies: Sequence[str]) -> dict[str, Any
     if not isinstance(names, (list, tuple)) or not all(name in _RECORDED for name in names):
         refuse("record", "some of " + ", ".join(map(repr, _RECORDED)), recorded)
     return {**objects, "record": tuple(names)}
+
+
+def _bytes_of(state: Any) -> bytes:
+    try:
+        return base64.b64decode(state, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        refuse("state", "a text: the bytes of sim.save([world]) in base64", state)
 
 
 def _policy_of(named: Any, policies: Sequence[str]) -> Any:

@@ -52,9 +52,9 @@ def serve(
 
     `POST /episodes` takes a JSON list of objects with the fields of an `EpisodeRequest`, and streams a line of JSON for
     each result, in the order in which episodes end; `index` is the place of its request in the list. Clients name the
-    engine's `policies`, which may change meanwhile; they send no functions and no paths. A client that disconnects
-    cancels its requests. `GET /metrics` is the engine's metrics as Prometheus reads them, `GET /info` its config,
-    policies and limits.
+    engine's `policies`, which may change meanwhile, as may its replicas; they send no functions and no paths. A client
+    that disconnects cancels its requests. `GET /metrics` is the engine's metrics as Prometheus reads them, `GET /info`
+    its config, policies, replicas and limits.
 
     Errors are JSON, `{"error": {"type", "message", "argument"}}`: 400 for requests that are refused, 401 and 403 for
     callers, 413 for a body of more than 8 MiB, 429 with `Retry-After` while 4,096 episodes are being answered, 503
@@ -188,6 +188,7 @@ class _Offer:
             "doorstep": VERSION_STRING,
             "config": self._engine.config.to_dict(),
             "policies": list(self._engine.policies),
+            "replicas": list(self._engine.replicas),
             "in_flight": self._in_flight,
             "limits": {"in_flight": self._most, "body_bytes": MOST_BYTES},
         })
@@ -197,10 +198,11 @@ class _Offer:
         asked = await asyncio.to_thread(requests_of, await _body_of(request), policies, self._most)
         if self._is_ending:
             raise ClosedError("this server is ending", hint="send the requests to another one")
-        if self._in_flight + len(asked) > self._most:
+        episodes = sum(one.n for one in asked)
+        if self._in_flight + episodes > self._most:
             busy = f"{self._in_flight} episodes are being answered, and at most {self._most} may be"
             raise RefusedError(429, busy, **_RETRY)
-        self._in_flight += len(asked)
+        self._in_flight += episodes
         stream = _Stream()
         self._streams.add(stream)
         try:
@@ -209,7 +211,7 @@ class _Offer:
         finally:
             stream.cancel()
             self._streams.remove(stream)
-            self._in_flight -= len(asked)
+            self._in_flight -= episodes
 
 
 async def _body_of(request: web.Request) -> bytes:
@@ -228,7 +230,8 @@ class _Stream:
 
     def __init__(self) -> None:
         self._futures: list[Future[EpisodeResult]] = []
-        self._done: asyncio.Queue[int | None] = asyncio.Queue()  # indices of futures; None: the server ends
+        self._indices: list[int] = []  # of their requests
+        self._done: asyncio.Queue[int | None] = asyncio.Queue()  # places of futures; None: the server ends
 
     async def submit(self, engine: RolloutEngine, requests: list[EpisodeRequest]) -> None:
         """All or, with an error, none. The engine may have no room for a while, and is waited for in a thread."""
@@ -238,30 +241,32 @@ class _Stream:
         except asyncio.CancelledError:
             submitting.add_done_callback(_cancel_submitted)
             raise
+        self._indices = [index for index, request in enumerate(requests) for _ in range(request.n)]
         loop = asyncio.get_running_loop()
-        for index, future in enumerate(self._futures):
-            future.add_done_callback(lambda _, index=index: self._tell(loop, index))  # type: ignore[misc]
+        for place, future in enumerate(self._futures):
+            future.add_done_callback(lambda _, place=place: self._tell(loop, place))  # type: ignore[misc]
 
-    def _tell(self, loop: asyncio.AbstractEventLoop, index: int) -> None:
+    def _tell(self, loop: asyncio.AbstractEventLoop, place: int) -> None:
         """In the engine's thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(self._done.put_nowait, index)
+            loop.call_soon_threadsafe(self._done.put_nowait, place)
 
     async def send(self, request: web.Request) -> Any:
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"})
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):  # the client has gone
             for _ in self._futures:
-                index = await self._done.get()
-                if index is None:
+                place = await self._done.get()
+                if place is None:
                     await _write(request, response, error_line(ClosedError("this server is ending")))
                     break
-                await _write(request, response, self._line(index))
+                await _write(request, response, self._line(place))
         return response
 
-    def _line(self, index: int) -> bytes:
+    def _line(self, place: int) -> bytes:
+        index = self._indices[place]
         try:
-            return result_line(index, self._futures[index].result())
+            return result_line(index, self._futures[place].result())
         except StateError as error:  # the episode has failed
             return result_line(index, error.result)  # type: ignore[attr-defined]
         except (CancelledError, ClosedError) as error:

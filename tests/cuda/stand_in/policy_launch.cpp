@@ -59,6 +59,8 @@ void add_rows(const ActArguments& arguments, FoundAccesses& accesses) {
     accesses.add("keys", call.keys, rows * static_cast<int64_t>(sizeof(ds_sampling_key)), false);
     accesses.add("actions", call.actions, rows * DS_ACTION_COMPONENT_COUNT * 4, true);
     accesses.add("nonfinite", call.nonfinite, rows, true);
+    accesses.add("log_probs", call.log_probs, rows * 4, true);
+    accesses.add("values", call.values, rows * 4, true);
 }
 
 int make_act_launch(const Launch& launch, const void* parameter, Task* task) {

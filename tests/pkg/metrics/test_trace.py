@@ -17,7 +17,8 @@ from doorstep.metrics import MetricsConfig
 
 
 def trace_of(engine: RolloutEngine, folder: Path) -> list[dict[str, Any]]:
-    engine.write_trace(folder / "trace.json")
+    assert engine.metrics is not None
+    engine.metrics.write_trace(folder / "trace.json")
     document = json.loads((folder / "trace.json").read_text())
     events: list[dict[str, Any]] = document["traceEvents"]
     return events
@@ -116,20 +117,21 @@ def test_tracing_a_request_records_nothing_else(tmp_path: Path) -> None:
 
 
 def test_without_a_trace_there_is_no_file(tmp_path: Path) -> None:
-    for metrics in (MetricsConfig(), MetricsConfig(enabled=False)):
-        with RolloutEngine(RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=metrics)) as engine:
-            engine.submit(EpisodeRequest(max_steps=2, record=("trace",)))
-            engine.drain()
-            with pytest.raises(doorstep.StateError, match="MetricsConfig"):
-                engine.write_trace(tmp_path / "trace.json")
+    with RolloutEngine(SimulatorConfig(2, num_threads=1)) as engine:
+        engine.submit(EpisodeRequest(max_steps=2, record=("trace",)))
+        engine.drain()
+        assert engine.metrics is not None
+        with pytest.raises(doorstep.StateError, match="MetricsConfig"):
+            engine.metrics.write_trace(tmp_path / "trace.json")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=10))
     with RolloutEngine(config) as engine:
+        assert engine.metrics is not None
         with pytest.raises(OSError, match="absent"):
-            engine.write_trace(tmp_path / "absent" / "trace.json")
-        engine.write_trace(tmp_path / "empty.json")
+            engine.metrics.write_trace(tmp_path / "absent" / "trace.json")
+        engine.metrics.write_trace(tmp_path / "empty.json")
     json.loads((tmp_path / "empty.json").read_text())
     assert [path.name for path in tmp_path.iterdir()] == ["empty.json"]

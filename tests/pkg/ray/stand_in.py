@@ -29,7 +29,7 @@ class RayTaskError(RayError):
 
 def played(requests: list[EpisodeRequest]) -> Answers:
     """What an actor answers that does its work."""
-    return [make_unplayed(-1, EpisodeRequest(), "time", 2, "") for _ in requests]
+    return [make_unplayed(-1, EpisodeRequest(), 0, "time", 2, "") for _ in requests]
 
 
 class Actor:
@@ -58,8 +58,9 @@ class Actor:
         self.is_ready = True
         return self.version
 
-    def _play(self, requests: list[EpisodeRequest]) -> Any:
+    def _play(self, requests: list[EpisodeRequest], continuations: list[int]) -> Any:
         self.ray.check_runs()
+        assert len(continuations) == len(requests)
         assert self.is_ready, "it has not said that it is ready"
         assert self.outstanding < MOST_CALLS
         answer = self.ray.behave(self, requests)

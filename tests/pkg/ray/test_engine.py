@@ -16,7 +16,15 @@ import pytest
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, SimulatorConfig
+from doorstep import (
+    ArgumentError,
+    ClosedError,
+    EpisodeRequest,
+    RolloutConfig,
+    RolloutEngine,
+    SimulatorConfig,
+    StateError,
+)
 
 pytest.importorskip("ray")
 
@@ -72,6 +80,21 @@ def test_results_have_the_bits_of_an_engine_here(cluster: Any, num_actors: int) 
     assert sorted(result.id for result in results) == ids
     assert {result.id: result.request for result in results} == dict(zip(ids, requests, strict=True))
     assert sorted(map(facts, results)) == expected
+
+
+@pytest.mark.slow
+def test_named_policies_are_published_and_replaced(cluster: Any) -> None:
+    asked = [EpisodeRequest(seed=seed, max_steps=20, policy=("it", "idle"), n=2) for seed in range(20)]
+    hashes = []
+    with RayRolloutEngine(SIMULATOR, RayConfig(chunk=7)) as engine, RolloutEngine(SIMULATOR) as here:
+        for policy in ("random", network()):
+            engine.policies["it"] = here.policies["it"] = policy
+            assert engine.policies["it"] is policy
+            ids = engine.submit(asked)
+            results = {result.id: result for result in taken(engine)}
+            hashes.append([results[one].state_hash for one in ids])
+            assert hashes[-1] == [result.state_hash for result in here.run(asked)]
+    assert hashes[0] != hashes[1]
 
 
 # ---- Requests that fail, alone
@@ -278,8 +301,15 @@ def test_arguments_are_checked(cluster: Any) -> None:
             lambda: engine.get_outputs(block=2),  # type: ignore[arg-type]
             lambda: engine.drain(timeout=-1),
             lambda: engine.cancel(-1),
+            lambda: engine.submit(EpisodeRequest(n=2)),
+            lambda: engine.policies.update({"": "idle"}),
+            lambda: engine.policies.update({"it": 3}),
         ):
             with pytest.raises(ArgumentError):
                 call()
+        for change in (engine.add_replica, lambda: engine.remove_replica(0)):
+            with pytest.raises(StateError) as refused:
+                change()
+            assert "num_actors" in refused.value.hint
         assert engine.outstanding == 0
         assert engine.get_outputs() == []

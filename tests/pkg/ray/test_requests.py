@@ -13,8 +13,10 @@ import doorstep
 from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.levels import Level, Room, Spawn, reference
 from doorstep.ray import ActorsLostError, RayConfig
+from doorstep.ray.player import Player
 from doorstep.ray.policy import RayPolicy
 from doorstep.ray.requests import Chunk, Requests
+from doorstep.rollouts.policies import NamedPolicy
 from doorstep.rollouts.request import Recorded
 
 SIMULATOR = SimulatorConfig(2)
@@ -248,6 +250,81 @@ def test_configs_are_checked(fields: dict[str, Any], message: str) -> None:
 
 def test_records_that_actors_refuse_are_all_that_are_refused() -> None:
     requests = made()
-    kinds: tuple[Recorded, ...] = ("actions", "observations", "trace")
+    kinds: tuple[Recorded, ...] = ("actions", "observations", "log_probs", "values", "states", "trace")
     requests.submit([EpisodeRequest(record=kind) for kind in kinds], None)
-    assert requests.outstanding == 3
+    assert requests.outstanding == len(kinds)
+
+
+def answer_all(requests: Requests) -> list[doorstep.EpisodeResult]:
+    """What an actor would make of each chunk, as the requests tell it."""
+    player = Player(RolloutConfig(SIMULATOR).to_json())
+    player.ready()
+    assert player._engine is not None
+    with player._engine:
+        while (chunk := requests.take_chunk(4, is_idle=True)) is not None:
+            requests.answer(chunk, player.play(chunk.requests, chunk.continuations))
+    return requests.take_results(1000, None)
+
+
+def test_a_request_plays_several_episodes_wherever_chunks_divide_it() -> None:
+    state = doorstep.Simulator(1, seed=3, num_threads=1).save([0])
+    asked = [
+        EpisodeRequest(seed=1, n=7, max_steps=9, policy="random", record="log_probs"),
+        EpisodeRequest(seed=2, max_steps=3),
+        EpisodeRequest(state=state, seed=5, n=3, max_steps=8, policy="random"),
+    ]
+    with RolloutEngine(SIMULATOR) as engine:
+        expected = engine.run(asked)
+    requests = made()
+    ids = requests.submit(asked, None)
+    results = answer_all(requests)
+    assert [result.id for result in results] == ids
+    assert [result.request for result in results] == [one for one in asked for _ in range(one.n)]
+    for result, own in zip(results, expected, strict=True):
+        assert (result.continuation, result.state_hash) == (own.continuation, own.state_hash)
+        assert (result.log_probs is None) == (own.log_probs is None)
+        assert result.log_probs is None or result.log_probs.tobytes() == own.log_probs.tobytes()  # type: ignore[union-attr]
+
+
+def test_episodes_that_are_not_played_tell_which_they_are() -> None:
+    requests = made()
+    ids = requests.submit([EpisodeRequest(n=4)], None)
+    assert requests.cancel(ids[2])
+    requests.end(ClosedError("closed"))
+    assert sorted((result.id, result.continuation) for result in requests.take_results(9, None)) == list(
+        zip(ids, range(4), strict=True)
+    )
+
+
+def test_what_policies_do_not_tell_fails_its_requests_alone() -> None:
+    requests = made()
+    records: tuple[Recorded, ...] = ("values", "actions", "log_probs")
+    requests.submit([EpisodeRequest(max_steps=1, policy="idle", record=record) for record in records], None)
+    failed, *others = answer_all(requests)
+    assert (failed.reason, [other.reason for other in others]) == ("failed", ["time", "time"])
+    assert "no policy has a value head" in failed.error
+
+
+def test_a_name_is_what_it_stands_for_when_an_actor_gets_the_request() -> None:
+    requests = made()
+    named = [EpisodeRequest(seed=seed, max_steps=20, policy=("it", "idle")) for seed in range(4)]
+    with pytest.raises(ArgumentError, match="policy is 'it'"):
+        requests.submit(named, None)
+    requests.name_policy(NamedPolicy("it", "idle", "idle"))
+    requests.submit(named * 3, None)
+    before = taken(requests)
+    requests.name_policy(NamedPolicy("it", "random", "random"))
+    middle = taken(requests)
+    requests.forget_name("it")
+    assert dict(requests.named_policies) == {}
+    after = taken(requests)  # which keeps it
+    chunks = {"idle": before, "random": middle, "random again": after}
+    for name, chunk in chunks.items():
+        assert [request.policy for request in chunk.requests] == [(name.split()[0], "idle")] * 4
+    with pytest.raises(ArgumentError, match="policy is 'it'"):
+        requests.submit(named, None)
+    for chunk in chunks.values():
+        requests.answer(chunk, played(chunk))
+    assert [result.request for result in requests.take_results(12, None)] == named * 3  # with the name
+    with pytest.raises(KeyError):
+        requests.forget_name("it")

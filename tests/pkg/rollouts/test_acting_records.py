@@ -14,8 +14,6 @@ from tests.pkg.rollouts.playing import NUM_INPUTS, results_of, some_requests, wa
 
 import doorstep
 from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig
-from doorstep._native import rollouts as native
-from doorstep._native._generated import EpisodeRecord
 from doorstep.errors import ArgumentError
 from doorstep.policy import Heads, SamplingParams
 from doorstep.rollouts import native_policies
@@ -293,24 +291,6 @@ def test_what_no_policy_gives_is_refused(policy: Any, record: Any) -> None:
         with pytest.raises(ArgumentError, match="it must be without"):
             engine.submit_batch(range(3), policy=policy, record=record)
         assert engine.outstanding == 0
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        RolloutConfig(SimulatorConfig(2, device="cuda:0")),
-        RolloutConfig(SimulatorConfig(2), devices=("cpu", "cuda:1")),
-    ],
-)
-def test_engines_on_a_gpu_refuse_what_acting_records(config: RolloutConfig) -> None:
-    requests = np.zeros(1, native.REQUEST_DTYPE)
-    for record in (EpisodeRecord.LOG_PROBS, EpisodeRecord.VALUES, EpisodeRecord.STATES):
-        requests["record"] = record | EpisodeRecord.OBSERVATIONS
-        with pytest.raises(ArgumentError, match="not recorded on CUDA") as refusal:
-            native.check_requests(config.native_handle, requests)
-        assert refusal.value.argument == "record"
-    requests["record"] = EpisodeRecord.OBSERVATIONS
-    native.check_requests(config.native_handle, requests)
 
 
 def test_several_replicas_record_alike() -> None:

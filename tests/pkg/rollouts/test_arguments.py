@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.pkg.rollouts.playing import walk
 
 import doorstep
@@ -193,6 +195,19 @@ def test_requests_that_are_refused_take_no_number_of_a_policy() -> None:
                 engine.submit(EpisodeRequest(policy=lambda rows: walk(rows), level=levels.reference()))
         engine.submit(EpisodeRequest(policy=(lambda rows: walk(rows), "idle"), max_steps=2))
         assert next(iter(engine)).finished
+
+
+def test_requests_that_are_refused_leave_nothing() -> None:
+    def plays(rows: NDArray[np.float32]) -> NDArray[np.int32]:
+        return walk(rows)
+
+    with RolloutEngine(SIMULATOR) as engine:
+        before = sys.getrefcount(plays)
+        for _ in range(300):
+            with pytest.raises(doorstep.ArgumentError):
+                engine.submit(EpisodeRequest(policy=(plays, "no policy")))
+        engine.run([EpisodeRequest(max_steps=1)])
+        assert sys.getrefcount(plays) <= before + 1  # which the table keeps until its number is needed
 
 
 def test_one_policy_may_be_the_only_one() -> None:

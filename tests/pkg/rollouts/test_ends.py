@@ -326,6 +326,36 @@ def test_an_engine_that_its_own_policy_refers_to_is_collected() -> None:
     assert is_soon(lambda: not alive())
 
 
+@pytest.mark.parametrize("is_played", [True, False])
+def test_an_engine_is_collected_though_results_of_its_own_policy_were_never_read(is_played: bool) -> None:
+    for use in ("submit", "a name", "stream"):
+        engine = RolloutEngine(SimulatorConfig(2))
+
+        def refers(observations: NDArray[np.float32], its: RolloutEngine = engine) -> NDArray[np.int32]:
+            assert its.config
+            return walk(observations)
+
+        engine.policies["it"] = refers
+        policy: Any = "it" if use == "a name" else refers
+        record: Any = "stream" if use == "stream" else ()
+        engine.submit([EpisodeRequest(policy=policy, max_steps=1 if is_played else None, record=record)] * 5)
+        assert not is_played or engine.drain(20)
+        kept = weakref.ref(engine)
+        del engine, refers, policy
+        assert is_soon(lambda kept=kept: kept() is None)  # type: ignore[misc]
+    assert is_soon(lambda: not alive())
+
+
+def test_futures_of_an_engine_that_is_dropped_get_results() -> None:
+    for _ in range(20):
+        engine = RolloutEngine(SimulatorConfig(2))
+        futures = [engine.future(request) for request in some_requests(10, policy=walk)]
+        del engine
+        assert {future.result(20).reason for future in futures} <= {"time", "failed"}
+        del futures
+    assert is_soon(lambda: not alive())
+
+
 def test_policies_live_no_longer_than_their_requests() -> None:
     torch = pytest.importorskip("torch")
     kept: list[Any] = []

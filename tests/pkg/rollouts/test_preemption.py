@@ -89,6 +89,66 @@ def test_interrupted_episodes_have_the_results_of_others(config: RolloutConfig) 
             assert np.array_equal(getattr(result, name), getattr(other, name))
 
 
+def each_the_most_urgent(engine: RolloutEngine, requests: list[EpisodeRequest]) -> list[Any]:
+    """The results, in the order of the requests, each of which takes the world of one before."""
+    ids = [one for request in requests for one in engine.submit([request])]
+    results = {result.id: result for result in engine}
+    assert list(results) != ids
+    return [results[one] for one in ids]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_interrupted_episodes_record_what_others_record(is_named: bool) -> None:
+    policies = {"it": recurrent(), "partner": "random"}
+    given: dict[str, Any] = {name: name for name in policies} if is_named else policies
+    players = (given["it"], (given["it"], given["partner"]), (given["partner"], given["it"]), (walk, given["it"]))
+    requests = [
+        EpisodeRequest(
+            seed=index,
+            policy=players[index % 4],
+            max_steps=100 + index % 10,
+            priority=index,
+            record=("states", "log_probs", "stream") if index % 2 else ("states", "observations"),
+        )
+        for index in range(40)
+    ]
+    with RolloutEngine(SimulatorConfig(40, num_threads=1)) as engine:
+        engine.policies.update(policies)
+        expected = results_of(engine, requests)
+    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 3)) as engine:
+        engine.policies.update(policies)
+        results = each_the_most_urgent(engine, requests)
+    assert_equal_results(results, expected)
+    for result, other in zip(results, expected, strict=True):
+        for name in ("actions", "states", "last_states", "log_probs", "versions", "observations"):
+            recorded, same = getattr(result, name), getattr(other, name)
+            assert (recorded is None) == (same is None)
+            assert recorded is None or recorded.tobytes() == same.tobytes(), name
+        assert result.states.any()
+
+
+def test_interrupted_episodes_keep_the_policy_with_which_they_began() -> None:
+    def requests(priority: int) -> list[EpisodeRequest]:
+        return [EpisodeRequest(seed=seed, policy="it", max_steps=100, priority=priority) for seed in range(20)]
+
+    hashes = []
+    with RolloutEngine(SimulatorConfig(20, num_threads=1)) as engine:
+        for policy in ("random", "idle"):
+            engine.policies["it"] = policy
+            hashes.append([result.state_hash for result in results_of(engine, requests(0))])
+    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 4)) as engine:
+        engine.policies["it"] = "random"
+        low = engine.submit(requests(0))
+        make_steps(engine, 1)
+        engine.policies["it"] = "idle"
+        high = engine.submit(requests(1))
+        results = {result.id: result.state_hash for result in engine}
+    assert [results[one] for one in high] == hashes[1]
+    for one, before, after in zip(low, *hashes, strict=True):
+        assert results[one] in (before, after)
+    assert [results[one] for one in low[:4]] == hashes[0][:4]  # which were played
+
+
 def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was() -> None:
     low = [EpisodeRequest(seed=seed, record=("stream", "actions") if seed < 8 else ()) for seed in range(256)]
     with RolloutEngine(config_of(PriorityScheduler(preempts=True), 256)) as engine:

@@ -166,6 +166,41 @@ print(sum(1 for _ in engine))
     assert run_python(BEGIN + code) == "100000\n"
 
 
+def test_a_fork_within_the_first_submission_disturbs_neither_side(run_python: RunPython) -> None:
+    code = """
+from dataclasses import dataclass
+from typing import ClassVar
+from doorstep.rollouts import RolloutConfig, SchedulerConfig, register_scheduler
+@dataclass(frozen=True)
+class Config(SchedulerConfig):
+    type: ClassVar[str] = "forks"
+children = []
+@register_scheduler(Config)
+class Scheduler:
+    def __init__(self, config):
+        pass
+    def __call__(self, request):
+        if not children and (child := os.fork()):
+            children.append(child)
+        return request.seed
+parent = os.getpid()
+forking = RolloutEngine(RolloutConfig(SimulatorConfig(2), scheduler=Config()))
+try:
+    forking.submit([EpisodeRequest(seed=seed, policy=walk, max_steps=5) for seed in range(10)])
+except doorstep.ClosedError:
+    assert os.getpid() != parent
+if os.getpid() != parent:
+    signal.alarm(30)
+    with RolloutEngine(SimulatorConfig(4)) as own:
+        own.submit_batch(range(10), max_steps=5, policy=walk)
+        os._exit(len(list(own)))
+print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]), len(list(forking)))
+forking.close()
+engine.close()
+"""
+    assert run_python(BEGIN + code) == "10 10\n"
+
+
 def test_a_child_that_ends_as_a_script_leaves_the_parents_engine(run_python: RunPython) -> None:
     code = """
 import multiprocessing

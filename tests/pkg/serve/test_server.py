@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import time
@@ -66,6 +67,57 @@ def test_results_are_those_of_the_engine(engine: RolloutEngine) -> None:
         assert ("actions" in result) == (own.actions is not None)
 
 
+def network_with_all() -> Any:
+    """A policy with a memory and a value."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(2)
+    heads = [torch.nn.Linear(8, size) for size in doorstep.ACTIONS]
+    return doorstep.load_policy(
+        torch.nn.Sequential(
+            torch.nn.Linear(94, 8),
+            torch.nn.GRUCell(8, 8),
+            doorstep.policy.Heads(heads, value=torch.nn.Linear(8, 1)),
+        )
+    )
+
+
+def test_a_request_plays_several_episodes_from_a_state_and_records_everything(engine: RolloutEngine) -> None:
+    network, record = network_with_all(), ("observations", "log_probs", "values", "states")
+    with doorstep.Simulator(1, seed=9, max_levels=1, num_threads=1) as sim:
+        for _ in range(5):
+            sim.step()
+        state = sim.save([0])
+    common: dict[str, Any] = {"n": 3, "max_steps": 6, "seed": 4, "record": record}
+    with served(engine, {"all": network, "random": "random"}) as at:
+        document = {**common, "policy": ["all", "random"]}
+        lines = at.play([document, {"max_steps": 2}, {**document, "state": base64.b64encode(state).decode()}])
+    assert [line["index"] for line in lines] == [0, 0, 0, 1, 2, 2, 2]
+    policy = (network, "random")
+    expected = engine.run([
+        doorstep.EpisodeRequest(policy=policy, **common),
+        doorstep.EpisodeRequest(policy=policy, state=state, **common),
+    ])
+    several = [line for line in lines if line["index"] != 1]
+    several.sort(key=lambda line: (line["index"], line["continuation"]))
+    for line, own in zip(several, expected, strict=True):
+        assert (line["continuation"], int(line["state_hash"], 16)) == (own.continuation, own.state_hash)
+        for name in ("actions", "rewards", "log_probs", "versions", "values", "states", "last_states"):
+            told = np.array(line[name], np.float32)  # of null: NaN
+            np.testing.assert_array_equal(told, np.float32(getattr(own, name)), name)
+
+
+def test_replicas_come_and_go_while_the_engine_is_served(engine: RolloutEngine) -> None:
+    with served(engine, POLICIES) as at:
+        before = at.play([{"seed": 5, "max_steps": 20}] * 20)
+        number = engine.add_replica(num_worlds=2)
+        assert json.loads(at.call("GET", "/info")[2])["replicas"] == [0, number]
+        engine.remove_replica(0)
+        after = at.play([{"seed": 5, "max_steps": 20}] * 20)
+        assert json.loads(at.call("GET", "/info")[2])["replicas"] == [number]
+    assert {line["state_hash"] for line in before} == {line["state_hash"] for line in after}
+    assert {line["replica"] for line in after} == {number}
+
+
 def test_a_policy_that_raises_fails_its_episodes_alone(engine: RolloutEngine) -> None:
     with served(engine, POLICIES) as at:
         failed, played = at.play([{"policy": "failing", "max_steps": 2}, {"max_steps": 2}])
@@ -114,7 +166,7 @@ def test_metrics_are_those_of_the_engine(engine: RolloutEngine) -> None:
 def test_info_tells_config_policies_and_limits(engine: RolloutEngine) -> None:
     with served(engine, POLICIES) as at:
         info = json.loads(at.call("GET", "/info")[2])
-    assert info["policies"] == list(POLICIES)
+    assert (info["policies"], info["replicas"]) == (list(POLICIES), [0])
     assert doorstep.RolloutConfig.from_dict(info["config"]) == engine.config
     assert info["limits"] == {"in_flight": 4096, "body_bytes": 8 << 20}
 
@@ -155,6 +207,13 @@ BAD_BODIES: list[tuple[Any, str]] = [
     (b'[{"deadline": NaN}]', "requests[0].deadline"),
     (entry(deadline=-1), "requests[1].deadline"),
     (entry(tag=2**64), "requests[1].tag"),
+    (entry(n=0), "requests[1].n"),
+    (entry(n=4097), "requests"),  # more episodes than may be in flight
+    (entry(state="no base64"), "requests[1].state"),
+    (entry(state=5), "requests[1].state"),
+    (entry(state=[1, 2]), "requests[1].state"),
+    (entry(state="AAAA", level=doorstep.levels.curated()["one door"].to_dict()), "requests[1].level"),
+    (entry(record=["values"]), "record"),  # which no policy tells
     (entry(record=["stream"]), "requests[1].record"),
     (entry(record={"actions": 1}), "requests[1].record"),
     (entry(record=[["actions"]]), "requests[1].record"),
@@ -179,6 +238,16 @@ def test_bodies_that_are_no_requests_are_refused_and_named(engine: RolloutEngine
         assert len(at.play([{"max_steps": 1}])) == 1
     assert engine.metrics is not None
     assert engine.metrics.total("requests_answered", reason="time").value == 1
+
+
+def test_states_that_the_engine_cannot_go_on_from_are_refused(engine: RolloutEngine) -> None:
+    with doorstep.Simulator(1, num_agents=3, num_threads=1) as sim:
+        others = base64.b64encode(sim.save([0])).decode()
+    with served(engine, POLICIES) as at:
+        for state in ("AAAA", others):
+            status, error = at.refusal("POST", "/episodes", [{"seed": 1}, {"state": state}])
+            assert (status, error["type"]) == (409, "StateError"), error
+        assert in_flight(at) == engine.outstanding == 0
 
 
 def test_huge_bodies_are_refused_before_they_are_read(engine: RolloutEngine) -> None:
