@@ -132,7 +132,7 @@ ret;                                   // 270
 })", &parameter);
     CHECK_EQUAL(cost.slots, 8);
     CHECK_EQUAL(cost.wavefronts, 32 + 2);
-    CHECK_EQUAL(cost.device_bytes, 32);
+    CHECK_EQUAL(cost.l2_bytes, 32);
     CHECK_EQUAL(cost.cycles[kStrict], 271);
 }
 
@@ -174,7 +174,7 @@ void what_does_not_fit_the_device_takes_another_round() {
     CHECK_NEAR(seconds(1), 1e-3, 1e-5);
     CHECK_NEAR(seconds(8 * kMultiprocessors), 1e-3, 1e-5);
     CHECK_NEAR(seconds(8 * kMultiprocessors + 1), 2e-3, 1e-5);
-    tile.device_bytes = 1e10;  // more than all else
+    tile.l2_bytes = 1e10;  // more than all else
     CHECK_NEAR(seconds(1), 1e10 / kDevices[0].bytes_per_second, 1e-9);
 }
 

@@ -18,7 +18,7 @@ Cost mean_of(const std::vector<Cost>& sample) {
     Cost mean;
     for (const Cost& cost : sample) mean.add(cost);
     const double count = static_cast<double>(sample.size());
-    mean.slots /= count, mean.lane_slots /= count, mean.wavefronts /= count, mean.device_bytes /= count;
+    mean.slots /= count, mean.lane_slots /= count, mean.wavefronts /= count, mean.l2_bytes /= count;
     for (double& cycles : mean.cycles) cycles /= count;
     return mean;
 }
@@ -75,7 +75,7 @@ double seconds_for(int64_t tiles, const std::vector<Cost>& sample, const BlockNe
         }
     }
     const double computed = *std::max_element(blocks.begin(), blocks.end()) / clock;
-    return std::max(computed, mean.device_bytes * static_cast<double>(tiles) / device.bytes_per_second);
+    return std::max(computed, mean.l2_bytes * static_cast<double>(tiles) / device.bytes_per_second);
 }
 
 }  // namespace gpu_model

@@ -1,106 +1,110 @@
 // A model of a GPU that executes the kernels' PTX: what a step, a view and an action cost, and between which speeds an
 // H100 or H200 would be. Predicted, never measured. Prints Markdown tables.
 //
-//     gpu_model [--stages] [--worlds=N] [--steps=N] [CASE...]
+//     gpu_model [--list] [--stages] [--worlds=N] [--steps=N] [CASE...]
 //
-// A CASE is a part of a case's name, such as "normal/2" or "drawn"; without any, all are executed.
+// CASE: the beginning of a case's name, such as "normal/2" or "drawn"; without any, all are executed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "act_case.h"
+#include "report.h"
 #include "step_cases.h"
+#include "view_cases.h"
 
 namespace {
 
 using namespace gpu_model;
 
 struct Options {
-    bool stages = false;
-    int worlds = 256, steps = 3;
+    bool list = false, stages = false;
+    int worlds = 0, steps = 3;  // 0 worlds: as many as suit the case
     std::vector<const char*> cases;
 
     bool chooses(const std::string& name) const {
-        for (const char* part : cases)
-            if (name.find(part) != std::string::npos) return true;
+        for (const char* beginning : cases)
+            if (name.rfind(beginning, 0) == 0) return true;
         return cases.empty();
     }
+    int worlds_or(int number) const { return worlds ? worlds : number; }
 };
 
-Cost sum_of(const TileCost& tile) {
-    Cost sum;
-    for (const Cost& interval : tile) sum.add(interval);
-    return sum;
+[[noreturn]] void refuse(const char* option) {
+    fprintf(stderr, "gpu_model [--list] [--stages] [--worlds=N] [--steps=N] [CASE...]; got %s\n", option);
+    exit(2);
 }
 
-void print_row(const char* name, const Cost& sum, double units, double tiles) {
-    printf("| %s | %.0f | %.1f | %.0f | %.0f | %.1f | %.1f |\n", name, sum.slots / units,
-           sum.slots > 0 ? sum.lane_slots / sum.slots : 0., sum.wavefronts / units, sum.device_bytes / units,
-           sum.cycles[kFree] / tiles / 1e3, sum.cycles[kStrict] / tiles / 1e3);
-}
-
-void print_stages(const Measured& measured, double units) {
-    for (size_t k = 0; k < measured.stages.size(); ++k) {
-        Cost sum;
-        for (const TileCost& tile : measured.tiles) sum.add(tile[k]);
-        print_row(measured.stages[k], sum, units, static_cast<double>(measured.tiles.size()));
-    }
-}
-
-double rate(const Measured& measured, const std::vector<Cost>& sample, int64_t units, Order order, double clock,
-            const Device& device) {
-    const double per_tile = measured.units_per_tile;
-    const auto tiles = static_cast<int64_t>((static_cast<double>(units) + per_tile - 1) / per_tile);
-    return static_cast<double>(units) / seconds_for(tiles, sample, measured.needs, order, clock, device);
-}
-
-void print_rates(const Measured& measured, const std::vector<Cost>& sample) {
-    for (const int64_t units : measured.batches) {
-        printf("predicted, not measured: %lld %ss:", static_cast<long long>(units), measured.unit);
-        for (const Device& device : kDevices)
-            printf(" %s %.1f to %.1f M %ss/s", device.name,
-                   rate(measured, sample, units, kStrict, kSlowestClock, device) / 1e6,
-                   rate(measured, sample, units, kFree, kFastestClock, device) / 1e6, measured.unit);
-        printf("\n");
-    }
-}
-
-void print(const Measured& measured, bool stages) {
-    const double tiles = static_cast<double>(measured.tiles.size()), units = tiles * measured.units_per_tile;
-    std::vector<Cost> sample;
-    Cost sum;
-    for (const TileCost& tile : measured.tiles) {
-        sample.push_back(sum_of(tile));
-        sum.add(sample.back());
-    }
-    printf("\n%s: %d blocks a multiprocessor, %u registers, %u bytes of shared memory\n\n", measured.name.c_str(),
-           resident_blocks(measured.needs), measured.needs.registers, measured.needs.shared_bytes);
-    printf("| per %s | slots | lanes | wavefronts | bytes | k cycles of a tile, free | strict |\n", measured.unit);
-    printf("|---|---|---|---|---|---|---|\n");
-    if (stages) print_stages(measured, units);
-    print_row("all", sum, units, tiles);
-    printf("\n");
-    print_rates(measured, sample);
-    fflush(stdout);
+// The number after the name, at least 1.
+bool read_number(const char* option, const char* name, int* number) {
+    if (strncmp(option, name, strlen(name)) != 0) return false;
+    *number = atoi(option + strlen(name));
+    if (*number < 1) refuse(option);
+    return true;
 }
 
 Options read_options(int count, char** values) {
     Options options;
     for (int i = 1; i < count; ++i) {
-        if (strcmp(values[i], "--stages") == 0) options.stages = true;
-        else if (strncmp(values[i], "--worlds=", 9) == 0) options.worlds = atoi(values[i] + 9);
-        else if (strncmp(values[i], "--steps=", 8) == 0) options.steps = atoi(values[i] + 8);
-        else options.cases.push_back(values[i]);
+        const char* const option = values[i];
+        if (strcmp(option, "--list") == 0) options.list = true;
+        else if (strcmp(option, "--stages") == 0) options.stages = true;
+        else if (read_number(option, "--worlds=", &options.worlds) || read_number(option, "--steps=", &options.steps)) continue;
+        else if (option[0] == '-') refuse(option);
+        else options.cases.push_back(option);
     }
     return options;
+}
+
+// Executes the chosen cases, or lists their names.
+class Cases {
+public:
+    explicit Cases(const Options& options) : options_(options) {}
+
+    std::vector<Measured> measured;
+
+    template <class Measure>
+    void add(const std::string& name, const Measure& measure) {
+        if (!options_.chooses(name)) return;
+        if (options_.list) {
+            printf("%s\n", name.c_str());
+            return;
+        }
+        if (measured.empty()) print_cost_header();
+        measured.push_back(measure());
+        measured.back().name = name;
+        print_costs(measured.back());
+    }
+
+private:
+    const Options& options_;
+};
+
+std::string name_of(const char* scene, int agents) { return std::string(scene) + "/" + std::to_string(agents); }
+
+void add_all(Cases& cases, const Options& options) {
+    for (int scene = 0; scene < kStepScenes; ++scene)
+        for (const int agents : {1, 2, 4, 8})
+            cases.add(name_of(kSceneNames[scene], agents), [&] {
+                const int worlds = options.worlds_or(agents <= 2 ? 256 : 128);
+                return measure_steps(static_cast<StepScene>(scene), agents, worlds, options.steps);
+            });
+    for (const bool plays_levels : {false, true})
+        for (const int agents : {1, 2, 8})
+            cases.add(name_of(plays_levels ? "level_views" : "views", agents), [&] {
+                return measure_views(plays_levels, agents, options.worlds_or(agents <= 2 ? 16 : 4));
+            });
+    cases.add("act", [&] { return measure_act(4 * 32); });
 }
 
 }  // namespace
 
 int main(int count, char** values) {
     const Options options = read_options(count, values);
-    for (int scene = 0; scene < kStepScenes; ++scene)
-        for (const int agents : {2, 1, 4, 8})
-            if (options.chooses(std::string(kSceneNames[scene]) + "/" + std::to_string(agents)))
-                print(measure_steps(static_cast<StepScene>(scene), agents, options.worlds, options.steps),
-                      options.stages);
+    Cases cases(options);
+    add_all(cases, options);
+    if (options.list) return 0;
+    if (options.stages)
+        for (const Measured& measured : cases.measured) print_stages(measured);
+    print_rates(cases.measured);
 }

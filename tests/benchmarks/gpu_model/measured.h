@@ -10,7 +10,7 @@
 namespace gpu_model {
 
 struct Measured {
-    std::string name;
+    std::string name;                 // of the case
     const char* unit;                 // that a tile has so many of: "world", "view", "row"
     double units_per_tile;
     std::vector<const char*> stages;  // names of a tile's barrier intervals

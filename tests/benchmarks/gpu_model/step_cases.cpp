@@ -2,14 +2,12 @@
 
 #include <string.h>
 
-#include <array>
-
 #include "check.h"
-#include "draws.h"
 #include "embedded.h"
 #include "exec/cuda/kernels.h"
 #include "exec/tensors.h"
 #include "math/float_environment.h"
+#include "random_actions.h"
 #include "sim/observation_layout.h"
 #include "sim/reference_level.h"
 
@@ -51,13 +49,7 @@ public:
     }
 
     void write_actions(Draws& draws) {
-        int32_t* row = simulation_.tensors.actions;
-        for (int slot = 0; slot < num_worlds_ * model_.num_agents; slot++, row += 4) {
-            row[0] = static_cast<int32_t>(draws.below(4));
-            row[1] = static_cast<int32_t>(draws.below(8));
-            row[2] = static_cast<int32_t>(draws.below(5));
-            row[3] = static_cast<int32_t>(draws.below(2));
-        }
+        write_random_actions(draws, simulation_.tensors.actions, int64_t{num_worlds_} * model_.num_agents);
     }
     void step() { model_.step(simulation_, 0, num_worlds_, nullptr); }
 
@@ -175,8 +167,8 @@ Measured measure_steps(StepScene scene, int num_agents, int num_worlds, int num_
         step_interpreted(program, interpreted, num_worlds, costs);
         CHECK(interpreted == worlds);
     }
-    return {std::string(kSceneNames[scene]) + "/" + std::to_string(num_agents), "world",
-            static_cast<double>(shape.tile_worlds), interval_names(), costs.tiles, needs, {8192, 65536, 262144}};
+    return {"", "world", static_cast<double>(shape.tile_worlds), interval_names(), costs.tiles, needs,
+            {8192, 65536, 262144}};
 }
 
 }  // namespace gpu_model

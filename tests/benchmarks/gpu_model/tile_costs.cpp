@@ -64,7 +64,7 @@ void Cost::add(const Cost& other) {
     slots += other.slots;
     lane_slots += other.lane_slots;
     wavefronts += other.wavefronts;
-    device_bytes += other.device_bytes;
+    l2_bytes += other.l2_bytes;
     for (int order = 0; order < kOrders; ++order) cycles[order] += other.cycles[order];
 }
 
@@ -146,7 +146,7 @@ uint32_t TileCosts::access_device(const WarpAccess& access, bool loads) {
         hit &= found;
         if (found) continue;
         for (const uint64_t sector : sectors)
-            if (sector / (kLineBytes / kSectorBytes) == line) cost_.device_bytes += kSectorBytes;
+            if (sector / (kLineBytes / kSectorBytes) == line) cost_.l2_bytes += kSectorBytes;
     }
     const uint32_t wavefronts = static_cast<uint32_t>(lines.size());
     count_wavefronts(wavefronts);

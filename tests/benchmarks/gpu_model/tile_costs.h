@@ -16,7 +16,7 @@ struct Cost {
     double slots = 0;         // machine instructions of warps
     double lane_slots = 0;    // and of threads
     double wavefronts = 0;    // of loads and stores
-    double device_bytes = 0;  // sectors that L2 is asked for or given
+    double l2_bytes = 0;    // sectors that L2 is asked for or given
     double cycles[kOrders] = {};  // from the first warp's start to the last warp's end, if the block runs alone
 
     void add(const Cost& other);
