@@ -64,6 +64,32 @@ ret;
     CHECK_EQUAL(cost.cycles[kStrict], 32 * 9 + 1);  // a round: addition, 4 cycles later comparison, 4 later branch
 }
 
+void lanes_that_call_run_until_they_return() {
+    const Cost cost = cost_of(R"(
+.func adding(
+)
+{
+.reg .b32 %r<2>;
+add.s32 %r1, 1, 2;          // 4
+ret;                        // 4
+}
+.visible .entry calling(
+)
+{
+.reg .pred %p<2>;
+.reg .b32 %r<3>;
+mov.u32 %r1, %tid.x;
+setp.ge.u32 %p1, %r1, 4;    // 32 lanes
+@%p1 bra $end;              // 32
+call.uni adding, ();        // 4
+$end:
+add.s32 %r2, %r1, 1;        // 32
+ret;                        // 32
+})");
+    CHECK_EQUAL(cost.slots, 7);
+    CHECK_EQUAL(cost.lane_slots, 4 * 32 + 3 * 4);
+}
+
 void operands_that_are_ready_are_not_waited_for_in_free_order() {
     const Cost cost = cost_of(R"(
 .visible .entry ordering(
@@ -183,6 +209,7 @@ void what_does_not_fit_the_device_takes_another_round() {
 int main() {
     RUN(lanes_that_part_at_a_branch_meet_again);
     RUN(a_loop_takes_as_long_as_the_lane_with_most_rounds);
+    RUN(lanes_that_call_run_until_they_return);
     RUN(operands_that_are_ready_are_not_waited_for_in_free_order);
     RUN(lanes_that_share_a_bank_take_turns);
     RUN(device_memory_is_accessed_by_lines);

@@ -30,7 +30,8 @@ Cost sum_of(const TileCost& intervals) {
 }  // namespace
 
 Measured measure_act(int64_t num_rows) {
-    const Ref<Policy> policy = perceptron().policy();
+    const TestNetwork network = perceptron();  // owns the weights
+    const Ref<Policy> policy = network.policy();
     const int64_t floats = act_scratch_floats(policy->network());
     const BlockNeeds needs{kActThreads, static_cast<uint32_t>((kStagedFloats + floats) * 4),
                            registers_of(kPoliciesModule, kActKernel)};

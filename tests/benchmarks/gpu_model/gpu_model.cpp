@@ -49,9 +49,10 @@ Options read_options(int count, char** values) {
         const char* const option = values[i];
         if (strcmp(option, "--list") == 0) options.list = true;
         else if (strcmp(option, "--stages") == 0) options.stages = true;
-        else if (read_number(option, "--worlds=", &options.worlds) || read_number(option, "--steps=", &options.steps)) continue;
-        else if (option[0] == '-') refuse(option);
-        else options.cases.push_back(option);
+        else if (option[0] != '-') options.cases.push_back(option);
+        else if (!read_number(option, "--worlds=", &options.worlds) &&
+                 !read_number(option, "--steps=", &options.steps))
+            refuse(option);
     }
     return options;
 }

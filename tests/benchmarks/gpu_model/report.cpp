@@ -64,7 +64,8 @@ void print_costs(const Measured& measured) {
 void print_stages(const Measured& measured) {
     printf("\n%s: per %s; then nanoseconds that each limit alone would allow, predicted, not measured\n\n",
            measured.name.c_str(), measured.unit);
-    printf("| stage | slots | lanes | wavefronts | L2 bytes | k cycles, free | strict | issue | load/store | latency |");
+    printf("| stage | slots | lanes | wavefronts | L2 bytes | k cycles, free | strict |");
+    printf(" issue | load/store | latency |");
     for (const Device& device : kDevices) printf(" memory of an %s |", device.name);
     printf("\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     const auto print_row = [&](const char* name, const Cost& sum) {

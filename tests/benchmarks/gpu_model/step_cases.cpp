@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "device_memory.h"
 #include "embedded.h"
 #include "exec/cuda/kernels.h"
 #include "exec/tensors.h"
@@ -64,8 +65,8 @@ private:
 
     void allocate() {
         const int64_t num_levels = model_.kind.plays_levels ? 1 : 0;
-        blocks_.resize(bytes() + 64);
-        simulation_.worlds = blocks_.data() + (64 - reinterpret_cast<uintptr_t>(blocks_.data()) % 64);
+        blocks_.resize(bytes());
+        simulation_.worlds = blocks_.data();
         simulation_.rules.episode_length = 200;
         simulation_.rules.auto_reset = 1;
         simulation_.levels = &level_;
@@ -111,8 +112,8 @@ private:
     const WorldModel& model_;
     const int num_worlds_;
     const ds_level level_;
-    std::vector<char> blocks_;
-    std::vector<std::vector<uint8_t>> tensors_;
+    DeviceArray<char> blocks_;
+    std::vector<DeviceArray<uint8_t>> tensors_;
     Simulation simulation_{};
 };
 
@@ -125,20 +126,20 @@ std::vector<const char*> interval_names() {
 }
 
 void step_interpreted(const ptx::Program& program, const Worlds& worlds, int num_worlds, TileCosts& costs) {
-    static const FlightTable flights = [] {
-        FlightTable table;
-        make_flight_table(table);
-        return table;
+    static const DeviceArray<FlightTable> flights = [] {
+        DeviceArray<FlightTable> tables(1);
+        make_flight_table(tables[0]);
+        return tables;
     }();
     const KernelShape& shape = find_kernel_shape(worlds.kind());
     const uint32_t grid = static_cast<uint32_t>((num_worlds + shape.tile_worlds - 1) / shape.tile_worlds);
-    std::vector<uint64_t> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * grid / 8 + 1);
-    uint32_t trouble[kTroubleKinds] = {};
+    DeviceArray<char> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * grid);
+    DeviceArray<uint32_t> trouble(kTroubleKinds);
     KernelArguments arguments{};
     arguments.simulation = worlds.simulation();
-    arguments.flights = &flights;
+    arguments.flights = flights.data();
     arguments.workspace = workspace.data();
-    arguments.trouble = trouble;
+    arguments.trouble = trouble.data();
     arguments.num_worlds = num_worlds;
     ptx::launch_in_warps(program, program.kernel(kKernelNames[kKernel_step]),
                          {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments}, costs);

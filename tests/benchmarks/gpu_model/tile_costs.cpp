@@ -28,16 +28,6 @@ const Operand& address_operand(const Instruction& instruction) {
     return instruction.kind == Instruction::kStore ? instruction.to[0] : instruction.from[0];
 }
 
-bool ends_block(const Instruction& instruction) {
-    switch (instruction.kind) {
-        case Instruction::kBranch:
-        case Instruction::kCall:
-        case Instruction::kReturn:
-        case Instruction::kBarrier: return true;
-        default: return false;
-    }
-}
-
 // The registers that an instruction reads and writes, by their place among the warp's.
 struct Places {
     size_t sources[9], results[4];
@@ -47,8 +37,9 @@ struct Places {
         if (instruction.predicate >= 0) sources[source_count++] = first + static_cast<size_t>(instruction.predicate);
         for (int i = 0; i < instruction.from_count; ++i) add_source(instruction.from[i], first);
         for (int i = 0; i < instruction.to_count; ++i) {
-            if (instruction.kind == Instruction::kStore) add_source(instruction.to[i], first);
-            else if (instruction.to[i].kind == Operand::kRegister) results[result_count++] = first + instruction.to[i].slot;
+            const Operand& operand = instruction.to[i];
+            if (instruction.kind == Instruction::kStore) add_source(operand, first);
+            else if (operand.kind == Operand::kRegister) results[result_count++] = first + operand.slot;
         }
     }
 
@@ -92,7 +83,7 @@ void TileCosts::execute(uint32_t warp, Thread* lane, uint32_t mask, const Instru
     const Places places(instruction, lane[__builtin_ctz(mask)].frames.back().registers);
     for (WarpOrder& order : state.orders)
         order.issue({slots, latency, places.sources, places.source_count, places.results, places.result_count,
-                     ends_block(instruction)});
+                     instruction.changes_path()});
 }
 
 // Returns the latency.
@@ -111,7 +102,7 @@ uint32_t TileCosts::access_memory(uint32_t warp, Thread* lane, uint32_t mask, co
     const uint64_t address = access.address[first.index % ptx::kWarp];
     if (address - reinterpret_cast<uint64_t>(shared_) < shared_bytes_) {
         const uint32_t wavefronts = shared_wavefronts(access);
-        count_wavefronts(wavefronts);
+        cost_.wavefronts += wavefronts;
         return kSharedLatency + wavefronts - 1;
     }
     const auto local_of = [](const Thread& thread) { return reinterpret_cast<uint64_t>(thread.local.data()); };
@@ -130,11 +121,9 @@ uint32_t TileCosts::access_local(uint32_t warp, WarpAccess access, bool loads) {
     constexpr uint64_t kLocalLines = uint64_t{1} << 63;
     const std::vector<uint64_t> words = units_of(access, 4);
     bool hit = true;
-    for (const uint64_t word : words) {
-        hit &= cache_.touch(kLocalLines | uint64_t{warp} << 32 | word) || !loads;
-    }
+    for (const uint64_t word : words) hit &= cache_.touch(kLocalLines | uint64_t{warp} << 32 | word) || !loads;
     const uint32_t wavefronts = static_cast<uint32_t>(words.size());
-    count_wavefronts(wavefronts);
+    cost_.wavefronts += wavefronts;
     return (hit ? kL1Latency : kL2Latency) + wavefronts - 1;
 }
 
@@ -149,7 +138,7 @@ uint32_t TileCosts::access_device(const WarpAccess& access, bool loads) {
             if (sector / (kLineBytes / kSectorBytes) == line) cost_.l2_bytes += kSectorBytes;
     }
     const uint32_t wavefronts = static_cast<uint32_t>(lines.size());
-    count_wavefronts(wavefronts);
+    cost_.wavefronts += wavefronts;
     return (hit ? kL1Latency : kL2Latency) + wavefronts - 1;
 }
 

@@ -45,8 +45,6 @@ private:
     uint32_t access_memory(uint32_t warp, ptx::Thread* lane, uint32_t mask, const ptx::Instruction& instruction);
     uint32_t access_local(uint32_t warp, WarpAccess access, bool loads);
     uint32_t access_device(const WarpAccess& access, bool loads);
-    void count_wavefronts(uint32_t wavefronts) { cost_.wavefronts += wavefronts; }
-    void begin_interval();
 
     LineCache cache_;
     std::vector<Warp> warps_;

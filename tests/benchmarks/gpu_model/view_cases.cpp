@@ -1,6 +1,7 @@
 #include "view_cases.h"
 
 #include "check.h"
+#include "device_memory.h"
 #include "embedded.h"
 #include "random_actions.h"
 #include "render/raycast/block_views.h"
@@ -83,10 +84,9 @@ public:
         const auto pixels = static_cast<size_t>(fields.num_agents * kSide * kSide);
         rgb_.assign(4 * pixels, 77);
         depth_.assign(pixels, 77.f);
-        memory_.resize(static_cast<size_t>(constants_.bytes()) + 64);
-        char* const aligned = memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64);
-        constants_.write(aligned);
-        call = constants_.call({fields, 1, kRig, {rgb_.data(), depth_.data(), nullptr, nullptr}}, aligned);
+        memory_.resize(static_cast<size_t>(constants_.bytes()));
+        constants_.write(memory_.data());
+        call = constants_.call({fields, 1, kRig, {rgb_.data(), depth_.data(), nullptr, nullptr}}, memory_.data());
     }
     Pictures(const Pictures&) = delete;
     Pictures& operator=(const Pictures&) = delete;
@@ -98,9 +98,9 @@ public:
 private:
     static constexpr CameraRig kRig{kSide, kSide, 1.1917536f, 1.1917536f, {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
     RaycastConstants constants_;
-    std::vector<uint8_t> rgb_;
-    std::vector<float> depth_;
-    std::vector<char> memory_;
+    DeviceArray<uint8_t> rgb_;
+    DeviceArray<float> depth_;
+    DeviceArray<char> memory_;
 };
 
 bool sees_meshes(const ViewsCall& call, int agent) {
@@ -154,8 +154,10 @@ Measured measure_views(bool plays_levels, int num_agents, int num_worlds) {
             program, program.kernel(kernel.name),
             {static_cast<uint32_t>(num_agents), kViewThreads, kernel.block_bytes, &interpreted.call}, costs);
         CHECK(interpreted == expected);
-        for (int agent = 0; agent < num_agents; ++agent)
-            views.push_back(by_stage(costs.tiles[static_cast<size_t>(agent)], sees_meshes(expected.call, agent), rounds));
+        for (int agent = 0; agent < num_agents; ++agent) {
+            const TileCost& intervals = costs.tiles[static_cast<size_t>(agent)];
+            views.push_back(by_stage(intervals, sees_meshes(expected.call, agent), rounds));
+        }
     }
     return {"", "view", 1,
             {"read the world", "find the sides in view", "take them", "place meshes", "find the faces of tiles",

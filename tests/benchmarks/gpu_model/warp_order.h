@@ -1,5 +1,5 @@
-// When a warp executes its instructions if nothing else runs on the multiprocessor. The compiler's order is between two:
-// that of the PTX, and the best within each basic block.
+// When a warp executes its instructions if nothing else runs on the multiprocessor. The machine code's order lies
+// between two: that of the PTX, and the best within each basic block.
 #pragma once
 
 #include <stdint.h>

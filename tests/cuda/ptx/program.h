@@ -32,7 +32,10 @@ struct Instruction {
     uint32_t target = 0;         // of a branch: instruction; of a call: function
     bool is_target = false;      // of a branch
     uint32_t weight = 1;         // approximate number of machine instructions
-    uint32_t latency = 4;        // cycles until the result can be used, unless it depends on memory; likewise
+    uint32_t latency = 4;        // cycles until the result can be used, unless it comes from memory; likewise
+
+    // Ends a basic block.
+    bool changes_path() const { return kind >= kBranch; }
 };
 
 struct Function {

@@ -35,16 +35,6 @@ Group next_group(const Thread* lane) {
     return group;
 }
 
-bool changes_path(const Instruction& instruction) {
-    switch (instruction.kind) {
-        case Instruction::kBranch:
-        case Instruction::kCall:
-        case Instruction::kReturn:
-        case Instruction::kBarrier: return true;
-        default: return false;
-    }
-}
-
 // Executes until the group's paths may part or meet others.
 void run(uint32_t warp, Thread* lane, Group group, WarpWatcher& watcher) {
     const Function& function = *lane[__builtin_ctz(group.mask)].frames.back().function;
@@ -52,7 +42,7 @@ void run(uint32_t warp, Thread* lane, Group group, WarpWatcher& watcher) {
         const Instruction& instruction = function.instructions[at];
         watcher.execute(warp, lane, group.mask, instruction);
         for (uint32_t left = group.mask; left; left &= left - 1) execute_next(lane[__builtin_ctz(left)]);
-        if (changes_path(instruction) || at + 1 >= group.other) return;
+        if (instruction.changes_path() || at + 1 >= group.other) return;
     }
 }
 
