@@ -48,16 +48,12 @@ constexpr float kPi = 3.14159265358979f;
 DS_INLINE float square_root(float a) { return __fsqrt_rn(a); }
 DS_INLINE float absolute(float a) { return fabsf(a); }
 DS_INLINE void prefetch(const char*) {}
-template <class Value>
-DS_INLINE Value read_constant(const Value* from) { return __ldg(from); }  // of memory that no kernel is writing
 DS_INLINE int count_bits(uint32_t bits) { return __popc(bits); }
 DS_INLINE int lowest_bit(uint32_t bits) { return __ffs(static_cast<int>(bits)) - 1; }
 #else
 DS_INLINE float square_root(float a) { return __builtin_sqrtf(a); }
 DS_INLINE float absolute(float a) { return __builtin_fabsf(a); }
 DS_INLINE void prefetch(const char* line) { __builtin_prefetch(line, 0, 2); }  // into the second-level cache
-template <class Value>
-DS_INLINE Value read_constant(const Value* from) { return *from; }
 DS_INLINE int count_bits(uint32_t bits) { return __builtin_popcount(bits); }
 DS_INLINE int lowest_bit(uint32_t bits) { return __builtin_ctz(bits); }  // bits must not be zero
 #endif

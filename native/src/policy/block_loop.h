@@ -87,7 +87,7 @@ DS_INLINE void fetch_weights(const Weight* weights, int64_t num_inputs, const Pi
     DS_UNROLLED for (int k = 0; k < FetchedWeights::kCount; k++) {
         const StagedPlace place(part, k);
         const bool exists = place.output < piece.outputs && place.input < piece.inputs;
-        fetched.of[k] = exists ? as_float(read_constant(first + place.output * num_inputs + place.input)) : 0.f;
+        fetched.of[k] = exists ? as_float(DS_LOAD_CONSTANT(first + place.output * num_inputs + place.input)) : 0.f;
     }
 }
 DS_INLINE void fetch_weights(const Product& product, const Piece& piece, Part part, FetchedWeights& fetched) {

@@ -12,8 +12,10 @@
 
 #if defined(__CUDACC__)
 #define DS_UNROLLED _Pragma("unroll 16")
+#define DS_LOAD_CONSTANT(address) __ldg(address)  // of memory that no kernel is writing
 #else
 #define DS_UNROLLED _Pragma("GCC unroll 16")
+#define DS_LOAD_CONSTANT(address) *(address)
 #endif
 
 namespace doorstep {
