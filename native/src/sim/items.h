@@ -397,19 +397,25 @@ struct SlidingBatches {
     }
 };
 
-// The solvers take turns through the coupled worlds.
+// The solvers take turns through the coupled worlds. Each finds its next one before it solves it: the solvers of a warp
+// that solved within the search would do so one after the other.
 struct CoupledWorlds {
     template <class TileT, WorkerShare Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         const int solver = share.solver();
         if (solver < 0) return;
         DS_ASSERT(solver < Share::solvers);
-        int turn = 0;
-        for (int i = 0; i < tile.count; i++) {
-            if (!tile.records.coupled[i].yes) continue;
-            if (turn == solver) call(CoupledItem<TileT>{{tile, i}, solver});
-            turn = turn + 1 == Share::solvers ? 0 : turn + 1;
-        }
+        for (int i = find(tile, 0, solver); i < tile.count; i = find(tile, i + 1, Share::solvers - 1))
+            call(CoupledItem<TileT>{{tile, i}, solver});
+    }
+
+   private:
+    // The first coupled world from `world` on after some that are skipped, or the tile's count.
+    template <class TileT>
+    static DS_METHOD int find(const TileT& tile, int world, int skipped) {
+        for (; world < tile.count; world++)
+            if (tile.records.coupled[world].yes && skipped-- == 0) break;
+        return world;
     }
 };
 

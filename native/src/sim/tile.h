@@ -122,7 +122,7 @@ struct WholeShare {
 struct ThreadShare {
     static constexpr bool whole = false;
     static constexpr int kWarp = 32;
-    static constexpr int solvers = 4;  // worlds that a tile solves at a time
+    static constexpr int solvers = 8;  // worlds that a tile solves at a time
     int first, stride;                 // thread, threads of the block
 
     // Which of the tile's solvers the thread is, or -1. They are distributed over the warps, because solvers of one
