@@ -291,16 +291,19 @@ struct FlatAgentsThat {
     }
 };
 
-// Lidar lines: one by one where lanes are threads, otherwise all of an agent at once.
+// Lidar lines: a few together where lanes are threads, otherwise all of an agent at once.
+constexpr int kThreadLines = 4;
 template <class Filter>
 struct LinesThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarLines : 1;  // per agent
+        constexpr int kAgents = TileT::W::kAgents;
+        constexpr int kRuns = (kLidarLines + kThreadLines - 1) / kThreadLines;
+        constexpr int kItems = TileT::Float::kLanes == 1 ? kRuns : 1;  // per agent
         if (Share::whole && !Filter::any(tile)) return;
         for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride) {
             if (Filter::includes(tile.records, item / (kItems * kAgents)))
-                call(LineItem<TileT>(tile, item / kItems, item % kItems));
+                call(LineItem<TileT>(tile, item / kItems, item % kItems * kThreadLines));
             if (item % (kItems * kAgents) == 0) tile.prefetch_next(item / (kItems * kAgents));
         }
     }

@@ -134,15 +134,33 @@ DS_INLINE StaticsInSight look_at_statics(const W& world, Vec3 origin, const Foun
     return sight;
 }
 
+// Where a line enters and leaves the space between two parallel planes, at low and high <= it along their axis.
+template <FloatLanes Float>
+struct Crossing {
+    Float enter, leave;
+};
+
+// A thread chooses the near plane by the line's direction, which takes fewer instructions than a minimum and a maximum;
+// vectors have an instruction for each of those. Both give the same bits: distances to both planes are only equal where
+// the planes are.
+template <FloatLanes Float>
+DS_INLINE Crossing<Float> cross_between(Float low, Float high, Float inverse) {
+    if constexpr (Float::kLanes == 1) {
+        const auto ascends = Float(0.f) < inverse;
+        return {select(ascends, low, high) * inverse, select(ascends, high, low) * inverse};
+    } else {
+        const Float a = low * inverse, b = high * inverse;
+        return {minimum(a, b), maximum(a, b)};
+    }
+}
+
 template <class Lines>
 DS_INLINE void cast_at_static(UpwardLines<Lines>& lines, const LidarSides<NarrowFloat>& sides, uint32_t kind) {
     using Float = typename Lines::F;
     const Float min_x(sides.min_x.v), max_x(sides.max_x.v), min_y(sides.min_y.v), max_y(sides.max_y.v);
     for (int v = 0; v < Lines::kVectors; v++) {
-        const Float ax = min_x * lines.inverse_x[v], bx = max_x * lines.inverse_x[v];
-        const Float enter = maximum(minimum(ax, bx), min_y * lines.inverse_y[v]);
-        const Float leave = minimum(maximum(ax, bx), max_y * lines.inverse_y[v]);
-        hit(lines, v, enter, leave, kind);
+        const Crossing<Float> x = cross_between(min_x, max_x, lines.inverse_x[v]);
+        hit(lines, v, maximum(x.enter, min_y * lines.inverse_y[v]), minimum(x.leave, max_y * lines.inverse_y[v]), kind);
     }
 }
 
@@ -170,14 +188,15 @@ struct StaticTable {
     static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>&, Span) { return true; }
 };
 
-// The same for a single line: computed where they are needed, so that a CUDA thread keeps no table.
+// The same for a thread's lines: computed where they are needed, so that it keeps no table.
 template <class W>
 struct LoadedStatics {
     const W& world;
     Vec3 origin;
 
     DS_METHOD LidarSides<NarrowFloat> sides(int i) const {
-        return sides_from(load_statics<NarrowFloat>(world, i), origin);
+        const LidarSides<NarrowFloat> sides = sides_from(load_statics<NarrowFloat>(world, i), origin);
+        return {minimum(sides.min_x, sides.max_x), maximum(sides.min_x, sides.max_x), sides.min_y, sides.max_y};
     }
     static DS_METHOD uint32_t in_span(uint32_t some, Span) { return some; }
     static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>& sides, Span span) {
@@ -251,8 +270,8 @@ DS_INLINE void cast_at_upright(Lines& lines, const YawedSides<NarrowFloat>& box,
     for (int v = 0; v < Lines::kVectors; v++) {
         const Float ix = one / away_from_zero(c * lines.x[v] + s * lines.y[v]);
         const Float iy = one / away_from_zero(c * lines.y[v] - s * lines.x[v]);
-        const Float ax = min_x * ix, bx = max_x * ix, ay = min_y * iy, by = max_y * iy;
-        hit(lines, v, maximum(minimum(ax, bx), minimum(ay, by)), minimum(maximum(ax, bx), maximum(ay, by)), kind);
+        const Crossing<Float> x = cross_between(min_x, max_x, ix), y = cross_between(min_y, max_y, iy);
+        hit(lines, v, maximum(x.enter, y.enter), minimum(x.leave, y.leave), kind);
     }
 }
 
@@ -282,9 +301,9 @@ DS_INLINE void cast_at_tilted(Lines& lines, Vec3 center, Quat rotation, float ha
         for (int k = 0; k < 3; k++) {
             const Float along = away_from_zero(Float(axis_x[k]) * lines.x[v] + Float(axis_y[k]) * lines.y[v]);
             const Float inverse = Float(1.f) / along;
-            const Float a = Float(-half - origins[k]) * inverse, b = Float(half - origins[k]) * inverse;
-            enter = maximum(enter, minimum(a, b));
-            leave = minimum(leave, maximum(a, b));
+            const Crossing<Float> axis = cross_between(Float(-half - origins[k]), Float(half - origins[k]), inverse);
+            enter = maximum(enter, axis.enter);
+            leave = minimum(leave, axis.leave);
         }
         hit(lines, v, enter, leave, kind);
     }
@@ -406,18 +425,20 @@ DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
 }
 
-// A single line, for one CUDA thread. sight: statics_in_sight(), the same for all lines of the agent.
+// The lines of a CUDA thread, from `first` on: none of a line's many minima waits for another line's. sight:
+// statics_in_sight(), the same for all lines of the agent.
 template <class W>
-DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sight, float* out) {
+DS_INLINE void cast_thread_lidar(const W& world, int agent, int first, StaticsInSight sight, float* out) {
     const LoadedStatics<W> statics{world, lidar_origin(world, agent)};
-    cast_lines<NarrowFloat, LidarLines<NarrowFloat, 1>>(world, agent, line, 1, sight, statics, out);
+    const int left = kLidarLines - first, count = left < kThreadLines ? left : kThreadLines;
+    cast_lines<NarrowFloat, LidarLines<NarrowFloat, kThreadLines>>(world, agent, first, count, sight, statics, out);
 }
 
-// The lines of an item: one of a thread, all of an agent where lanes are vectors.
+// The lines of an item: a few of a thread, all of an agent where lanes are vectors.
 template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE void cast_item(const W& world, LineIndex line, StaticsInSight sight, float* out) {
     DS_ASSERT(line.line >= 0 && line.line < kLidarLines);
-    if constexpr (Float::kLanes == 1) cast_line(world, line.agent, line.line, sight, out);
+    if constexpr (Float::kLanes == 1) cast_thread_lidar(world, line.agent, line.line, sight, out);
     else cast_agent_lidar<Float, Wide>(world, line.agent, out);
 }
 

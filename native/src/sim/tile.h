@@ -63,7 +63,7 @@ struct WallsInReach {
     uint32_t bits;  // statics in reach of a sliding agent
 };
 // Bits of the statics that a ray at an agent's height can hit, and of those of them near the agent, tested first.
-// Computed where a thread casts a single line.
+// Computed where threads cast a few lines each.
 struct StaticsInSight {
     uint32_t solid, near;
 };
