@@ -215,15 +215,10 @@ bench-render: wheel ## Measure the cost of cameras on the CPU, compared with a p
 bench-view: wheel test-environment ## Measure the cost of doorstep view with a connected browser
 	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/python -m tests.benchmarks.view $(BENCH_ARGUMENTS)
 
-bench-kernels: ## Count the operations of steps and views on a GPU; needs no GPU
+bench-kernels: ## Predict the speed of kernels on a GPU by a model that executes their PTX; needs no GPU
 	@$(call environment,build,build repair)
-	@$(native_tests) --target kernel_costs view_costs
-	@echo "from the normal start"
-	@build/library/tests/native/kernel_costs
-	@echo "among cubes"
-	@build/library/tests/native/kernel_costs cubes
-	@echo "views"
-	@build/library/tests/native/view_costs
+	@$(native_tests) --target gpu_model
+	@build/library/tests/native/gpu_model $(BENCH_ARGUMENTS)
 
 bench-gpu: ## Measure the wheel in dist/ on an NVIDIA GPU, with the torch that PYTHON has
 	@$(PYTHON) tests/gpu/run.py --bench $(BENCH_ARGUMENTS)

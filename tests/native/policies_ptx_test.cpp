@@ -15,7 +15,7 @@ void run_act_interpreted(const ActArguments& arguments, uint32_t grid, uint32_t 
     std::vector<uint32_t> order(kActThreads);
     std::iota(order.begin(), order.end(), 0u);
     if (way[0] == 'b') std::reverse(order.begin(), order.end());
-    ptx::launch(program, program.kernel(kActKernel), {grid, kActThreads, shared_bytes, &arguments, &order, nullptr});
+    ptx::launch(program, program.kernel(kActKernel), {grid, kActThreads, shared_bytes, &arguments}, order);
 }
 
 void the_ptx_of_the_policies_gives_the_bytes_of_the_cpu() {

@@ -28,7 +28,7 @@ void run_interpreted(WorldKind kind, KernelId kernel, const KernelArguments& arg
     if (way[0] == 'b') std::reverse(order.begin(), order.end());
     const ptx::Program& program = program_for(kind);
     ptx::launch(program, program.kernel(kKernelNames[kernel]),
-                {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments, &order, nullptr});
+                {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments}, order);
 }
 
 void step_with(WorldKind kind, int num_worlds, int steps, const KernelLaunch& launch) {
@@ -59,7 +59,7 @@ void run_training_interpreted(const char* kernel, const void* call, uint32_t gri
     static const ptx::Program program = ptx::read_embedded(kTrainingModule);
     std::vector<uint32_t> order(kTrainingThreads);
     std::iota(order.begin(), order.end(), 0u);
-    ptx::launch(program, program.kernel(kernel), {grid, kTrainingThreads, 0, call, &order, nullptr});
+    ptx::launch(program, program.kernel(kernel), {grid, kTrainingThreads, 0, call}, order);
 }
 
 void the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu() {

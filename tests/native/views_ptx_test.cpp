@@ -18,7 +18,7 @@ void draw_interpreted(const ViewsCall& call, uint32_t grid, bool backwards) {
     if (backwards) std::reverse(order.begin(), order.end());
     const ViewKernel kernel = find_view_kernel(call.views.fields);
     ptx::launch(program, program.kernel(kernel.name),
-                {grid, kViewThreads, kernel.block_bytes, &call, &order, nullptr});
+                {grid, kViewThreads, kernel.block_bytes, &call}, order);
 }
 
 void check(int num_agents, int num_worlds, int width, int height, uint32_t grid, bool backwards,

@@ -32,26 +32,47 @@ struct Thread {
     uint64_t arguments[kMaxArguments];  // of the call being prepared
     uint64_t returned;                  // by the latest call
     bool at_barrier = false;
-    std::vector<uint32_t>* counts = nullptr;  // how often each instruction of the program ran, or null
-    std::vector<uint32_t> first_count;        // per function: where its instructions begin in counts
 
     uint64_t* register_at(uint32_t slot) { return &registers[frames.back().registers + slot]; }
+
+    // Whether its predicate lets the instruction have an effect.
+    bool takes(const Instruction& instruction) {
+        if (instruction.predicate < 0) return true;
+        return (*register_at(static_cast<uint32_t>(instruction.predicate)) & 1) != (instruction.negated ? 1 : 0);
+    }
 };
 
-// The cost of a barrier interval of a block: instructions of the threads, and of the warps if lanes that execute the
-// same instruction equally often execute it together.
-struct IntervalCost {
-    uint64_t thread_instructions, warp_instructions;
-    uint64_t longest_thread;  // of the thread with most instructions
-};
+// Executes the thread's next instruction.
+inline void execute_next(Thread& thread) {
+    Frame& frame = thread.frames.back();
+    const Instruction& instruction = frame.function->instructions[frame.next++];
+    if (thread.takes(instruction)) instruction.operation(thread, instruction);
+}
 
 struct Launch {
     uint32_t grid, threads, shared_bytes;
     const void* parameter;
-    const std::vector<uint32_t>* order;   // of the threads
-    std::vector<IntervalCost>* costs;     // filled with the intervals of all blocks, one after the other; or null
 };
 
-void launch(const Program& program, const Function& kernel, const Launch& how);
+// The memory of one block after another.
+class Block {
+public:
+    explicit Block(const Launch& how) : how_(how), shared_((how.shared_bytes + 15) / 8), threads_(how.threads) {}
+
+    // The block's threads, before their first instruction.
+    std::vector<Thread>& begin(const Program& program, const Function& kernel, uint32_t block);
+    char* shared() { return reinterpret_cast<char*>(shared_.data()); }
+
+private:
+    const Launch& how_;
+    std::vector<uint64_t> shared_;
+    std::vector<Thread> threads_;
+};
+
+// order: of the threads.
+void launch(const Program& program, const Function& kernel, const Launch& how, const std::vector<uint32_t>& order);
+
+// In operations.cpp: the address that an operand in brackets names.
+uint64_t address_of(Thread& thread, const Operand& operand);
 
 }  // namespace ptx

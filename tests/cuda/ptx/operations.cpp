@@ -10,6 +10,23 @@
 #include "machine.h"
 
 namespace ptx {
+
+uint64_t address_of(Thread& thread, const Operand& operand) {
+    Frame& frame = thread.frames.back();
+    switch (operand.kind) {
+        case Operand::kShared: return reinterpret_cast<uint64_t>(thread.shared) + operand.value;
+        case Operand::kLocal: return reinterpret_cast<uint64_t>(thread.local.data() + frame.local) + operand.value;
+        case Operand::kParameter:
+            return (frame.kernel_parameter ? reinterpret_cast<uint64_t>(frame.kernel_parameter)
+                                           : reinterpret_cast<uint64_t>(&frame.parameters[operand.slot])) +
+                   operand.value;
+        case Operand::kArgument: return reinterpret_cast<uint64_t>(&thread.arguments[operand.slot]) + operand.value;
+        case Operand::kReturned: return reinterpret_cast<uint64_t>(&thread.returned) + operand.value;
+        case Operand::kRegister: return *thread.register_at(operand.slot) + operand.value;
+        default: return operand.value;
+    }
+}
+
 namespace {
 
 using u8 = uint8_t;
@@ -21,22 +38,6 @@ using s32 = int32_t;
 using s64 = int64_t;
 using f32 = float;
 using f64 = double;
-
-uint64_t address_of(Thread& thread, const Operand& operand) {
-    Frame& frame = thread.frames.back();
-    switch (operand.kind) {
-        case Operand::kShared: return reinterpret_cast<u64>(thread.shared) + operand.value;
-        case Operand::kLocal: return reinterpret_cast<u64>(thread.local.data() + frame.local) + operand.value;
-        case Operand::kParameter:
-            return (frame.kernel_parameter ? reinterpret_cast<u64>(frame.kernel_parameter)
-                                           : reinterpret_cast<u64>(&frame.parameters[operand.slot])) +
-                   operand.value;
-        case Operand::kArgument: return reinterpret_cast<u64>(&thread.arguments[operand.slot]) + operand.value;
-        case Operand::kReturned: return reinterpret_cast<u64>(&thread.returned) + operand.value;
-        case Operand::kRegister: return *thread.register_at(operand.slot) + operand.value;
-        default: return operand.value;
-    }
-}
 
 template <class T>
 T get(Thread& thread, const Operand& operand) {

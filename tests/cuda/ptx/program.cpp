@@ -132,8 +132,11 @@ private:
                 read_instruction(line.substr(0, line.size() - 1), function, scope);
             }
         }
-        for (auto& [instruction, label] : scope.branches)
-            function.instructions[instruction].target = scope.labels.at(label);
+        for (auto& [instruction, label] : scope.branches) {
+            const uint32_t target = scope.labels.at(label);
+            function.instructions[instruction].target = target;
+            function.instructions[target].is_target = true;
+        }
     }
 
     static uint32_t size_of(const Function& function) { return static_cast<uint32_t>(function.instructions.size()); }
@@ -212,7 +215,8 @@ private:
         if (opcode == ".pragma") return;
         instruction.operation = find_operation(opcode);
         if (!instruction.operation) refuse("the opcode " + opcode, line);
-        instruction.weight = weight_of(opcode);
+        instruction.kind = kind_of(opcode);
+        set_cost(opcode, instruction);
         std::string rest;
         std::getline(in, rest, '\0');
         if (opcode.rfind("bra", 0) == 0) scope.branches.emplace_back(function.instructions.size(), trimmed(rest));
@@ -260,15 +264,28 @@ private:
         for (const std::string& text : groups[0]) instruction.to[instruction.to_count++] = parse(text);
         for (size_t group = 1; group < groups.size(); ++group)
             for (const std::string& text : groups[group]) instruction.from[instruction.from_count++] = parse(text);
-        if (opcode.rfind("ld.", 0) == 0 || opcode.rfind("st.", 0) == 0) instruction.bytes = element_bytes(opcode);
+        if (instruction.kind != Instruction::kArithmetic) instruction.bytes = element_bytes(opcode);
     }
 
-    // Instructions that usually become one machine instruction of sm_90.
-    static uint32_t weight_of(const std::string& opcode) {
-        if (opcode == "div.rn.f32") return 10;
-        if (opcode == "rcp.rn.f32" || opcode == "sqrt.rn.f32") return 8;
-        if (opcode.rfind("cvta", 0) == 0 || opcode.rfind("mov", 0) == 0) return 0;
-        return 1;
+    static Instruction::Kind kind_of(const std::string& opcode) {
+        static const std::pair<const char*, Instruction::Kind> beginnings[] = {
+            {"ld.", Instruction::kLoad},   {"st.", Instruction::kStore},  {"atom.", Instruction::kAtomic},
+            {"bra", Instruction::kBranch}, {"call", Instruction::kCall},  {"ret", Instruction::kReturn},
+            {"bar.", Instruction::kBarrier}};
+        for (const auto& [beginning, kind] : beginnings)
+            if (opcode.rfind(beginning, 0) == 0) return kind;
+        return Instruction::kArithmetic;
+    }
+
+    // Most become one machine instruction of sm_90.
+    static void set_cost(const std::string& opcode, Instruction& instruction) {
+        const auto set = [&](uint32_t weight, uint32_t latency) {
+            instruction.weight = weight;
+            instruction.latency = latency;
+        };
+        if (opcode == "div.rn.f32") set(10, 70);
+        if (opcode == "rcp.rn.f32" || opcode == "sqrt.rn.f32") set(8, 70);
+        if (opcode.rfind("cvta", 0) == 0 || opcode.rfind("mov", 0) == 0) set(0, 0);
     }
 
     std::istringstream text_;

@@ -22,6 +22,7 @@ struct Operand {
 };
 
 struct Instruction {
+    enum Kind { kArithmetic, kLoad, kStore, kAtomic, kBranch, kCall, kReturn, kBarrier } kind = kArithmetic;
     Operation operation = nullptr;
     int predicate = -1;          // register, or -1: always
     bool negated = false;
@@ -29,7 +30,9 @@ struct Instruction {
     int to_count = 0, from_count = 0;
     uint32_t bytes = 0;          // of each element of a load or store
     uint32_t target = 0;         // of a branch: instruction; of a call: function
+    bool is_target = false;      // of a branch
     uint32_t weight = 1;         // approximate number of machine instructions
+    uint32_t latency = 4;        // cycles until the result can be used, unless it depends on memory; likewise
 };
 
 struct Function {

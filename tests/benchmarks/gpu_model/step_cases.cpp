@@ -1,0 +1,182 @@
+#include "step_cases.h"
+
+#include <string.h>
+
+#include <array>
+
+#include "check.h"
+#include "draws.h"
+#include "embedded.h"
+#include "exec/cuda/kernels.h"
+#include "exec/tensors.h"
+#include "math/float_environment.h"
+#include "sim/observation_layout.h"
+#include "sim/reference_level.h"
+
+namespace gpu_model {
+
+const char* const kSceneNames[kStepScenes] = {"normal", "cubes", "level", "drawn"};
+
+namespace {
+
+using namespace doorstep;
+
+constexpr int kWarmUp = 60;
+
+ds_level level_of(StepScene scene) {
+    ds_level level = reference_level();
+    if (scene == kDrawnPhysics) {
+        level.physics.friction = {0.5f, 1.5f};
+        level.physics.cube_mass = {5.f, 30.f};
+    }
+    return level;
+}
+
+class Worlds {
+public:
+    Worlds(StepScene scene, int num_agents, int num_worlds)
+        : model_(find_world_model({num_agents, scene == kReferenceLevels || scene == kDrawnPhysics}, false)),
+          num_worlds_(num_worlds),
+          level_(level_of(scene)) {
+        allocate();
+        model_.create(simulation_, 0, num_worlds_, 5, 0);
+        if (scene == kAmongCubes) place_beside_cubes();
+    }
+    Worlds(const Worlds& other)
+        : model_(other.model_), num_worlds_(other.num_worlds_), level_(other.level_) {
+        allocate();
+        memcpy(simulation_.worlds, other.simulation_.worlds, bytes());
+        tensors_ = other.tensors_;
+        point_to_tensors();
+    }
+
+    void write_actions(Draws& draws) {
+        int32_t* row = simulation_.tensors.actions;
+        for (int slot = 0; slot < num_worlds_ * model_.num_agents; slot++, row += 4) {
+            row[0] = static_cast<int32_t>(draws.below(4));
+            row[1] = static_cast<int32_t>(draws.below(8));
+            row[2] = static_cast<int32_t>(draws.below(5));
+            row[3] = static_cast<int32_t>(draws.below(2));
+        }
+    }
+    void step() { model_.step(simulation_, 0, num_worlds_, nullptr); }
+
+    bool operator==(const Worlds& other) const {
+        return memcmp(simulation_.worlds, other.simulation_.worlds, bytes()) == 0 && tensors_ == other.tensors_;
+    }
+    const Simulation& simulation() const { return simulation_; }
+    WorldKind kind() const { return model_.kind; }
+
+private:
+    size_t bytes() const { return model_.world_bytes * static_cast<size_t>(num_worlds_); }
+
+    void allocate() {
+        const int64_t num_levels = model_.kind.plays_levels ? 1 : 0;
+        blocks_.resize(bytes() + 64);
+        simulation_.worlds = blocks_.data() + (64 - reinterpret_cast<uintptr_t>(blocks_.data()) % 64);
+        simulation_.rules.episode_length = 200;
+        simulation_.rules.auto_reset = 1;
+        simulation_.levels = &level_;
+        simulation_.max_levels = num_levels;
+        simulation_.given_rewards = given(nullptr);
+        simulation_.flat = layout_of(kDefaultObservations, model_.num_agents);
+        const Dimensions dimensions{num_worlds_, model_.num_agents, simulation_.flat.size, num_levels};
+        for (const TensorRow& row : kTensorRows) {
+            ds_tensor_info info;
+            describe_tensor(row, dimensions, &info);
+            tensors_.emplace_back(static_cast<size_t>(tensor_bytes(info)));
+        }
+        point_to_tensors();
+        for (int64_t i = 0; i < num_worlds_ * num_levels; i++) simulation_.tensors.level_weights[i] = 1.f;
+    }
+
+    void point_to_tensors() {
+#define DS_POINT(name, ...) \
+    simulation_.tensors.name = reinterpret_cast<decltype(simulation_.tensors.name)>(tensors_[DS_TENSOR_##name].data());
+        DS_TENSOR_TABLE(DS_POINT)
+#undef DS_POINT
+        simulation_.tensors.observations = simulation_.tensors.final_observations = nullptr;  // the default
+    }
+
+    float& coordinate(int64_t world, int64_t body, int64_t axis) {
+        const StateField& row = model_.state_fields[DS_STATE_body_positions];
+        return *reinterpret_cast<float*>(static_cast<char*>(simulation_.worlds) +
+                                         world * static_cast<int64_t>(model_.world_bytes) + row.offset +
+                                         body * row.strides[0] + axis * row.strides[1]);
+    }
+
+    // Each agent in front of a cube of the second or third room.
+    void place_beside_cubes() {
+        for (int64_t world = 0; world < num_worlds_; world++)
+            for (int64_t agent = 0; agent < model_.num_agents; agent++) {
+                const int64_t place = agent % 2, cube = model_.num_agents + (world % 2 == 0 ? place : 3 + place);
+                coordinate(world, agent, 0) = coordinate(world, cube, 0) + 2.5f * static_cast<float>(agent / 2);
+                coordinate(world, agent, 1) = coordinate(world, cube, 1) - 2.8f;
+            }
+        model_.refresh(simulation_, 0, num_worlds_);
+    }
+
+    const WorldModel& model_;
+    const int num_worlds_;
+    const ds_level level_;
+    std::vector<char> blocks_;
+    std::vector<std::vector<uint8_t>> tensors_;
+    Simulation simulation_{};
+};
+
+// The work between two barriers of the step kernel, in order.
+std::vector<const char*> interval_names() {
+    std::vector<const char*> names{"load worlds"};
+    names.insert(names.end(), kStageNames, kStageNames + kNumStages);
+    for (const char* name : {"report trouble", "store worlds", "end"}) names.push_back(name);
+    return names;
+}
+
+void step_interpreted(const ptx::Program& program, const Worlds& worlds, int num_worlds, TileCosts& costs) {
+    static const FlightTable flights = [] {
+        FlightTable table;
+        make_flight_table(table);
+        return table;
+    }();
+    const KernelShape& shape = find_kernel_shape(worlds.kind());
+    const uint32_t grid = static_cast<uint32_t>((num_worlds + shape.tile_worlds - 1) / shape.tile_worlds);
+    std::vector<uint64_t> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * grid / 8 + 1);
+    uint32_t trouble[kTroubleKinds] = {};
+    KernelArguments arguments{};
+    arguments.simulation = worlds.simulation();
+    arguments.flights = &flights;
+    arguments.workspace = workspace.data();
+    arguments.trouble = trouble;
+    arguments.num_worlds = num_worlds;
+    ptx::launch_in_warps(program, program.kernel(kKernelNames[kKernel_step]),
+                         {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments}, costs);
+}
+
+}  // namespace
+
+Measured measure_steps(StepScene scene, int num_agents, int num_worlds, int num_steps) {
+    const DefaultFloatEnvironment environment;
+    Worlds worlds(scene, num_agents, num_worlds);
+    Draws draws{3};
+    for (int step = 0; step < kWarmUp; step++) {
+        worlds.write_actions(draws);
+        worlds.step();
+    }
+    const int module = number_of(worlds.kind());
+    const KernelShape& shape = find_kernel_shape(worlds.kind());
+    const BlockNeeds needs{static_cast<uint32_t>(shape.threads), shape.shared_bytes,
+                           registers_of(module, kKernelNames[kKernel_step])};
+    const ptx::Program program = ptx::read_embedded(module);
+    TileCosts costs(cache_lines(needs));
+    for (int step = 0; step < num_steps; step++) {
+        worlds.write_actions(draws);
+        Worlds interpreted = worlds;
+        worlds.step();
+        step_interpreted(program, interpreted, num_worlds, costs);
+        CHECK(interpreted == worlds);
+    }
+    return {std::string(kSceneNames[scene]) + "/" + std::to_string(num_agents), "world",
+            static_cast<double>(shape.tile_worlds), interval_names(), costs.tiles, needs, {8192, 65536, 262144}};
+}
+
+}  // namespace gpu_model
