@@ -181,6 +181,9 @@ struct AgentItem : WorldItem<TileT> {
     }
 };
 
+// Lines of lidar that a CUDA thread casts together.
+constexpr int kThreadLines = 4;
+
 template <WorldTile TileT>
 struct LineItem : AgentItem<TileT> {
     int line;
@@ -292,7 +295,6 @@ struct FlatAgentsThat {
 };
 
 // Lidar lines: a few together where lanes are threads, otherwise all of an agent at once.
-constexpr int kThreadLines = 4;
 template <class Filter>
 struct LinesThat {
     template <class TileT, class Share, class Call>
