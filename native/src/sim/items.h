@@ -26,7 +26,7 @@ struct AgentIndex {
 };
 struct LineIndex {
     int agent;
-    int line;  // the first that the stage casts
+    int line;  // the first that the item casts
 };
 struct ButtonIndex {
     int first;  // of a vector of buttons
@@ -181,8 +181,8 @@ struct AgentItem : WorldItem<TileT> {
     }
 };
 
-// Lines of lidar that a CUDA thread casts together.
-constexpr int kThreadLines = 4;
+// CUDA threads that cast the lines of an agent.
+constexpr int kLidarThreads = 4;
 
 template <WorldTile TileT>
 struct LineItem : AgentItem<TileT> {
@@ -299,13 +299,11 @@ template <class Filter>
 struct LinesThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kAgents = TileT::W::kAgents;
-        constexpr int kRuns = (kLidarLines + kThreadLines - 1) / kThreadLines;
-        constexpr int kItems = TileT::Float::kLanes == 1 ? kRuns : 1;  // per agent
+        constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarThreads : 1;  // per agent
         if (Share::whole && !Filter::any(tile)) return;
         for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride) {
             if (Filter::includes(tile.records, item / (kItems * kAgents)))
-                call(LineItem<TileT>(tile, item / kItems, item % kItems * kThreadLines));
+                call(LineItem<TileT>(tile, item / kItems, item % kItems));
             if (item % (kItems * kAgents) == 0) tile.prefetch_next(item / (kItems * kAgents));
         }
     }

@@ -27,11 +27,11 @@ struct Span {
     float down, up;
 };
 
-// Some or all lines of one agent: Vectors of lanes.
-template <FloatLanes Float, int Vectors>
+// Some or all lines of one agent: Vectors of lanes, each Step lines after the one before.
+template <FloatLanes Float, int Vectors, int Step = Float::kLanes>
 struct LidarLines {
     using F = Float;
-    static constexpr int kVectors = Vectors;
+    static constexpr int kVectors = Vectors, kStep = Step;
     using Bits = typename Float::Bits;
     Float x[kVectors], y[kVectors];              // direction, world axes, no component exactly zero
     Bits forward[kVectors], backward[kVectors];  // nearest hits; those of the backward rays as negative distances
@@ -49,8 +49,8 @@ DS_INLINE Lines aim_lines(Heading heading, int first) {
     Lines lines;
     const Float c(heading.cosine), s(heading.sine);
     for (int v = 0; v < Lines::kVectors; v++) {
-        const Float x = Float::load(kLidarDirectionX + first + v * Float::kLanes);
-        const Float y = Float::load(kLidarDirectionY + first + v * Float::kLanes);
+        const Float x = Float::load(kLidarDirectionX + first + v * Lines::kStep);
+        const Float y = Float::load(kLidarDirectionY + first + v * Lines::kStep);
         lines.x[v] = away_from_zero(x * c - y * s);
         lines.y[v] = away_from_zero(x * s + y * c);
         lines.forward[v] = bits_of(Float(kLidarRange));
@@ -377,14 +377,14 @@ DS_INLINE LidarHits<Float> decode_hits(typename Float::Bits hits) {
     return {zero_unless(Float(0.f) < code, distance), code};
 }
 
-// One direction of the first `count` lines: a pair each.
+// One direction of the lines from `first` on: a pair each.
 template <class Lines>
-DS_INLINE void write_hits(const typename Lines::F::Bits* hits, int count, float* out) {
+DS_INLINE void write_hits(const typename Lines::F::Bits* hits, int first, float* out) {
     using Float = typename Lines::F;
     for (int v = 0; v < Lines::kVectors; v++) {
-        const int first = v * Float::kLanes, left = count - first;
+        const int line = first + v * Lines::kStep, left = kLidarLines - line;
         const auto decoded = decode_hits<Float>(hits[v]);
-        store_pairs(decoded.distance, decoded.code, out + 2 * first, left < Float::kLanes ? left : Float::kLanes);
+        store_pairs(decoded.distance, decoded.code, out + 2 * line, left < Float::kLanes ? left : Float::kLanes);
     }
 }
 
@@ -398,9 +398,9 @@ DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
     return look_at_statics<NarrowFloat>(world, lidar_origin(world, agent), [](int, const auto&) {});
 }
 
-// Casts `count` of an agent's lines, from `first` on.
+// Casts an agent's lines from `first` on.
 template <FloatLanes Float, class Lines, class Statics, class W>
-DS_INLINE void cast_lines(const W& world, int agent, int first, int count, StaticsInSight sight, const Statics& statics,
+DS_INLINE void cast_lines(const W& world, int agent, int first, StaticsInSight sight, const Statics& statics,
                           float* out) {
     constexpr Span kEverywhere = {-1e30f, 1e30f};
     const Vec3 origin = lidar_origin(world, agent);
@@ -411,8 +411,8 @@ DS_INLINE void cast_lines(const W& world, int agent, int first, int count, Stati
     cast_at_statics(upward, world, statics, statics.in_span(sight.solid & ~sight.near, span), span);
     upward.write_to(lines);
     cast_at_bodies<Float>(lines, world, agent, origin, span);
-    write_hits<Lines>(lines.forward, count, out + 2 * first);
-    write_hits<Lines>(lines.backward, count, out + 2 * (first + kLidarLines));
+    write_hits<Lines>(lines.forward, first, out);
+    write_hits<Lines>(lines.backward, first, out + 2 * kLidarLines);
 }
 
 // All lines of an agent, as Wide lanes; statics and bodies as those of Float.
@@ -422,16 +422,16 @@ DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     const StaticsInSight sight =
         look_at_statics<Float>(world, lidar_origin(world, agent),
                                [&](int lane, const LidarSides<Float>& sides) { statics.set(lane, sides); });
-    cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
+    cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, sight, statics, out);
 }
 
-// The lines of a CUDA thread, from `first` on: none of a line's many minima waits for another line's. sight:
-// statics_in_sight(), the same for all lines of the agent.
+// The lines of a CUDA thread, whose chains of minima run side by side. Neighbouring threads have neighbouring lines, so
+// that they write to neighbouring places. sight: statics_in_sight(), the same for all lines of the agent.
 template <class W>
 DS_INLINE void cast_thread_lidar(const W& world, int agent, int first, StaticsInSight sight, float* out) {
+    constexpr int kVectors = (kLidarLines + kLidarThreads - 1) / kLidarThreads;
     const LoadedStatics<W> statics{world, lidar_origin(world, agent)};
-    const int left = kLidarLines - first, count = left < kThreadLines ? left : kThreadLines;
-    cast_lines<NarrowFloat, LidarLines<NarrowFloat, kThreadLines>>(world, agent, first, count, sight, statics, out);
+    cast_lines<NarrowFloat, LidarLines<NarrowFloat, kVectors, kLidarThreads>>(world, agent, first, sight, statics, out);
 }
 
 // The lines of an item: a few of a thread, all of an agent where lanes are vectors.

@@ -62,15 +62,22 @@ constexpr KernelShape make_kernel_shape() {
 static_assert(kBlockBytes<World<1>> % sizeof(Chunk) == 0, "a block begins with a chunk");
 static_assert(kTroubleRepairedIndex == 1u << (kTroubleKinds - 1), "every bit of Trouble has a word");
 
+// Bytes from the first chunk of a tile to another one, where worlds have this stride.
+template <class W>
+DS_INLINE int place_of(int chunk, int stride) {
+    constexpr int kChunk = static_cast<int>(sizeof(Chunk));
+    return chunk * kChunk + chunk / kChunks<W> * (stride - kChunks<W> * kChunk);
+}
+
 template <class W>
 DS_INLINE Chunk* chunk_of(const SharedTile<W>& tile, int chunk) {
-    char* const world = static_cast<char*>(tile.simulation.worlds) + (tile.first + chunk / kChunks<W>) * kBlockBytes<W>;
-    return reinterpret_cast<Chunk*>(world) + chunk % kChunks<W>;
+    char* const first = static_cast<char*>(tile.simulation.worlds) + tile.first * kBlockBytes<W>;
+    return reinterpret_cast<Chunk*>(first + place_of<W>(chunk, kBlockBytes<W>));
 }
 
 template <class W>
 DS_INLINE uint32_t* words_of(const SharedTile<W>& tile, int chunk) {
-    return reinterpret_cast<uint32_t*>(tile.blocks + chunk / kChunks<W> * kSharedPitch<W>) + chunk % kChunks<W> * 4;
+    return reinterpret_cast<uint32_t*>(tile.blocks + place_of<W>(chunk, kSharedPitch<W>));
 }
 
 template <class W>
