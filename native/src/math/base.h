@@ -24,7 +24,7 @@
 #define DS_CPU_NOINLINE DS_NOINLINE
 #define DS_ROLLED
 #endif
-// DS_CPU_NOINLINE: inlined on CUDA, where a function that is called rebuilds the descriptor of memory around its accesses.
+// DS_CPU_NOINLINE: inlined on CUDA, where a function that is called rebuilds the descriptor of memory around each access.
 // DS_ROLLED before a loop: on CUDA, where it iterates over single lanes, the loop is not unrolled, so that a step fits
 // the instruction caches.
 

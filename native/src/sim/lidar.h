@@ -185,7 +185,6 @@ struct StaticTable {
                 bits |= lane_bits((Float::load(min_y + lane) <= up) & (down <= Float::load(max_y + lane))) << lane;
         return some & bits;
     }
-    static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>&, Span) { return true; }
 };
 
 // The same for a thread's lines: computed where they are needed, so that it keeps no table.
@@ -198,21 +197,25 @@ struct LoadedStatics {
         const LidarSides<NarrowFloat> sides = sides_from(load_statics<NarrowFloat>(world, i), origin);
         return {minimum(sides.min_x, sides.max_x), maximum(sides.min_x, sides.max_x), sides.min_y, sides.max_y};
     }
-    static DS_METHOD uint32_t in_span(uint32_t some, Span) { return some; }
-    static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>& sides, Span span) {
-        return sides.min_y.v <= span.up && span.down <= sides.max_y.v;
+    DS_METHOD uint32_t in_span(uint32_t some, Span span) const {
+        uint32_t bits = 0;
+        DS_ROLLED
+        while (some) {
+            const int i = take_lowest_bit(some);
+            const LidarSides<NarrowFloat> at = sides(i);
+            if (at.min_y.v <= span.up && span.down <= at.max_y.v) bits |= 1u << i;
+        }
+        return bits;
     }
 };
 
+// Threads of a warp, each of which takes the next of its own bits, wait only for the one with the most of them.
 template <class Lines, class Statics, class W>
-DS_INLINE void cast_at_statics(UpwardLines<Lines>& lines, const W& world, const Statics& statics, uint32_t bits,
-                               Span span) {
+DS_INLINE void cast_at_statics(UpwardLines<Lines>& lines, const W& world, const Statics& statics, uint32_t bits) {
     DS_ROLLED
     while (bits) {
         const int i = take_lowest_bit(bits);
-        const LidarSides<NarrowFloat> sides = statics.sides(i);
-        if (!Statics::is_reached(sides, span)) continue;
-        cast_at_static(lines, sides, static_cast<uint32_t>(world.statics.kind[i]));
+        cast_at_static(lines, statics.sides(i), static_cast<uint32_t>(world.statics.kind[i]));
     }
 }
 
@@ -275,17 +278,31 @@ DS_INLINE void cast_at_upright(Lines& lines, const YawedSides<NarrowFloat>& box,
     }
 }
 
+// Those of all bodies of a world, for lanes.
 template <FloatLanes Float, class W>
 struct YawedTable {
+    const W& world;
+    Vec3 origin;
     alignas(32) float rows[6][W::kBodyLanes];
 
-    DS_METHOD void set(int lane, const YawedSides<Float>& sides) {
+    DS_METHOD void fill(int lane) {
+        const YawedSides<Float> sides = yawed_sides<Float>(world, lane, origin);
         const Float columns[6] = {sides.cosine, sides.sine, sides.min_x, sides.max_x, sides.min_y, sides.max_y};
         for (int k = 0; k < 6; k++) columns[k].store(rows[k] + lane);
     }
     DS_METHOD YawedSides<NarrowFloat> sides(int i) const {
         return {rows[0][i], rows[1][i], rows[2][i], rows[3][i], rows[4][i], rows[5][i]};
     }
+};
+
+// The same for a thread, which computes them where they are needed.
+template <class W>
+struct YawedTable<NarrowFloat, W> {
+    const W& world;
+    Vec3 origin;
+
+    DS_METHOD void fill(int) {}
+    DS_METHOD YawedSides<NarrowFloat> sides(int i) const { return yawed_sides<NarrowFloat>(world, i, origin); }
 };
 
 // Any box: slabs along its three axes; horizontal rays use only the axes' x and y components.
@@ -331,36 +348,28 @@ DS_INLINE void cast_at_tilted_cube(Lines& lines, const W& world, int i, Vec3 ori
         cast_at_tilted(lines, center, world.bodies.rotation(i), kCubeHalfExtent, kind_of_body(world, i));
 }
 
-// All bodies except the agent's own. A thread, with one body per lane, computes the sides of those that it may hit.
+// All bodies except the agent's own.
 template <FloatLanes Float, class Lines, class W>
 DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 origin, Span span) {
-    if constexpr (Float::kLanes == 1) {
-        DS_ROLLED
-        for (int i = 0; i < W::kBodies; i++) {
-            if (i == agent || !is_body_in_span<Float>(world, i, origin, span).v) continue;
-            if (is_tilted<Float>(world, i).v) cast_at_tilted_cube(lines, world, i, origin);
-            else if (is_tall<Float>(world, i, origin).v)
-                cast_at_upright(lines, yawed_sides<Float>(world, i, origin), kind_of_body(world, i));
-        }
-    } else {
-        YawedTable<Float, W> table;
-        uint32_t upright = 0, tilted = 0;
-        for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
-            const auto in_span = is_body_in_span<Float>(world, lane, origin, span);
-            if (!any(in_span)) continue;
-            const auto tilts = is_tilted<Float>(world, lane);
-            upright |= lane_bits(in_span & is_tall<Float>(world, lane, origin) & ~tilts) << lane;
-            tilted |= lane_bits(in_span & tilts) << lane;
-            table.set(lane, yawed_sides<Float>(world, lane, origin));
-        }
-        const uint32_t others = low_bits(W::kBodies) & ~(1u << agent);
-        for (uint32_t bits = upright & others; bits;) {
-            const int i = take_lowest_bit(bits);
-            cast_at_upright(lines, table.sides(i), kind_of_body(world, i));
-        }
-        for (uint32_t bits = tilted & others; bits;)
-            cast_at_tilted_cube(lines, world, take_lowest_bit(bits), origin);
+    YawedTable<Float, W> table{world, origin};
+    uint32_t upright = 0, tilted = 0;
+    DS_ROLLED
+    for (int lane = 0; lane < W::kBodies; lane += Float::kLanes) {
+        const auto in_span = is_body_in_span<Float>(world, lane, origin, span);
+        if (!any(in_span)) continue;
+        const auto tilts = is_tilted<Float>(world, lane);
+        upright |= lane_bits(in_span & is_tall<Float>(world, lane, origin) & ~tilts) << lane;
+        tilted |= lane_bits(in_span & tilts) << lane;
+        table.fill(lane);
     }
+    const uint32_t others = low_bits(W::kBodies) & ~(1u << agent);
+    DS_ROLLED
+    for (uint32_t bits = upright & others; bits;) {
+        const int i = take_lowest_bit(bits);
+        cast_at_upright(lines, table.sides(i), kind_of_body(world, i));
+    }
+    DS_ROLLED
+    for (uint32_t bits = tilted & others; bits;) cast_at_tilted_cube(lines, world, take_lowest_bit(bits), origin);
 }
 
 constexpr float kKindCodes[8] = {0.f, 1.f / 6.f, 2.f / 6.f, 3.f / 6.f, 4.f / 6.f, 5.f / 6.f, 0.f, 0.f};  // kind / 6
@@ -402,13 +411,12 @@ DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
 template <FloatLanes Float, class Lines, class Statics, class W>
 DS_INLINE void cast_lines(const W& world, int agent, int first, StaticsInSight sight, const Statics& statics,
                           float* out) {
-    constexpr Span kEverywhere = {-1e30f, 1e30f};
     const Vec3 origin = lidar_origin(world, agent);
     Lines lines = aim_lines<Lines>(world.bodies.heading(agent), first);
     UpwardLines<Lines> upward(lines);
-    cast_at_statics(upward, world, statics, sight.near, kEverywhere);
+    cast_at_statics(upward, world, statics, sight.near);
     const Span span = upward.reach();
-    cast_at_statics(upward, world, statics, statics.in_span(sight.solid & ~sight.near, span), span);
+    cast_at_statics(upward, world, statics, statics.in_span(sight.solid & ~sight.near, span));
     upward.write_to(lines);
     cast_at_bodies<Float>(lines, world, agent, origin, span);
     write_hits<Lines>(lines.forward, first, out);

@@ -51,7 +51,8 @@ struct BlockMemory {
 
 template <class W>
 constexpr KernelShape make_kernel_shape() {
-    constexpr int kWorlds = kSharedWorlds<W>, kSolvers = kWorlds < ThreadShare::solvers ? kWorlds : ThreadShare::solvers;
+    constexpr int kWorlds = kSharedWorlds<W>;
+    constexpr int kSolvers = kWorlds < ThreadShare::solvers ? kWorlds : ThreadShare::solvers;
     static_assert(kWorlds * W::kAgents <= kBlockThreads, "a thread moves one sliding agent");
     static_assert(kWorlds / kSolvers * W::kAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
     return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers, sizeof(CoupledWorld<W>)};
