@@ -15,16 +15,13 @@
 #define DS_INLINE static __device__ __forceinline__
 #define DS_METHOD __device__ __forceinline__
 #define DS_NOINLINE static __device__ __noinline__
-#define DS_CPU_NOINLINE DS_INLINE
 #define DS_ROLLED _Pragma("unroll 1")
 #else
 #define DS_INLINE static inline __attribute__((always_inline))
 #define DS_METHOD inline __attribute__((always_inline))
 #define DS_NOINLINE [[maybe_unused]] static __attribute__((noinline))
-#define DS_CPU_NOINLINE DS_NOINLINE
 #define DS_ROLLED
 #endif
-// DS_CPU_NOINLINE: inlined on CUDA, where a function that is called rebuilds the descriptor of memory around each access.
 // DS_ROLLED before a loop: on CUDA, where it iterates over single lanes, the loop is not unrolled, so that a step fits
 // the instruction caches.
 

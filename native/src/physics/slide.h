@@ -186,7 +186,7 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
 
 // One step of the agents of a batch. Only poses are returned, because agents stop at the end of a step.
 template <FloatLanes Float>
-DS_CPU_NOINLINE void slide_batch(SlideBatch<Float>& batch, int wall_count) {
+DS_NOINLINE void slide_batch(SlideBatch<Float>& batch, int wall_count) {
     DS_ASSERT(wall_count >= 0 && wall_count <= kMaxSlideWalls);
     const Float zero(0.f), h(kSubstep);
     // The distance that an agent falls in a substep is its normal multiplier on the floor

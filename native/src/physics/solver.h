@@ -284,7 +284,7 @@ DS_INLINE void put_agents_on_floor(Problem& problem) {
 }
 
 template <class Problem>
-DS_CPU_NOINLINE void solve_step(Problem& problem) {
+DS_NOINLINE void solve_step(Problem& problem) {
     DS_ASSERT(problem.body_count >= 0 && problem.body_pair_count >= 0 && problem.static_pair_count >= 0);
     DS_ASSERT(problem.body_pair_count <= Problem::kMaxBodyPairs);
     DS_ASSERT(problem.static_pair_count <= Problem::kMaxStaticPairs);
