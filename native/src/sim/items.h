@@ -371,8 +371,7 @@ struct AgentVectors {
     }
 };
 
-// Agents with one wall in reach are collected apart from those with more, so that they skip the empty slots. Of a block's
-// threads the first take an agent each: a warp takes as long for one as for all its threads.
+// Agents with one wall in reach are collected apart from those with more, so that they skip the empty slots.
 struct SlidingBatches {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
@@ -389,15 +388,7 @@ struct SlidingBatches {
             call(SlidingItem<TileT>{tile, agents, bodies, share.slider()});
             waiting[queue] = 0;
         };
-        if constexpr (!Share::whole) {
-            static_assert(kLanes == 1);
-            const int slot = find_sliding(tile, share.first);
-            slots[0][0] = slot;
-            waiting[0] = slot < tile.count * kAgents;
-            if (waiting[0]) slide(0);
-            return;
-        }
-        for (int slot = 0; slot < tile.count * kAgents; slot++) {
+        for (int slot = share.first; slot < tile.count * kAgents; slot += share.stride) {
             if (tile.records.motions[slot] != kSliding) continue;
             const uint32_t walls = tile.records.walls[slot].bits;
             const int queue = (walls & (walls - 1)) != 0;
@@ -406,18 +397,6 @@ struct SlidingBatches {
         }
         for (int queue = 0; queue < 2; queue++)
             if (waiting[queue] > 0) slide(queue);
-    }
-
-   private:
-    // The first sliding agent of the tile after some that are skipped, or the number of agents.
-    template <class TileT>
-    static DS_METHOD int find_sliding(const TileT& tile, int skipped) {
-        const int agents = tile.count * TileT::W::kAgents;
-        int slot = 0;
-        DS_ROLLED
-        for (; slot < agents; slot++)
-            if (tile.records.motions[slot] == kSliding && skipped-- == 0) break;
-        return slot;
     }
 };
 
