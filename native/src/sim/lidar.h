@@ -285,6 +285,7 @@ struct YawedTable {
     Vec3 origin;
     alignas(32) float rows[6][W::kBodyLanes];
 
+    DS_METHOD YawedTable(const W& of, Vec3 rays) : world(of), origin(rays) {}
     DS_METHOD void fill(int lane) {
         const YawedSides<Float> sides = yawed_sides<Float>(world, lane, origin);
         const Float columns[6] = {sides.cosine, sides.sine, sides.min_x, sides.max_x, sides.min_y, sides.max_y};
@@ -301,6 +302,7 @@ struct YawedTable<NarrowFloat, W> {
     const W& world;
     Vec3 origin;
 
+    DS_METHOD YawedTable(const W& of, Vec3 rays) : world(of), origin(rays) {}
     DS_METHOD void fill(int) {}
     DS_METHOD YawedSides<NarrowFloat> sides(int i) const { return yawed_sides<NarrowFloat>(world, i, origin); }
 };
@@ -351,7 +353,7 @@ DS_INLINE void cast_at_tilted_cube(Lines& lines, const W& world, int i, Vec3 ori
 // All bodies except the agent's own.
 template <FloatLanes Float, class Lines, class W>
 DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 origin, Span span) {
-    YawedTable<Float, W> table{world, origin};
+    YawedTable<Float, W> table(world, origin);
     uint32_t upright = 0, tilted = 0;
     DS_ROLLED
     for (int lane = 0; lane < W::kBodies; lane += Float::kLanes) {
