@@ -73,7 +73,7 @@ def test_kernels_are_loaded_and_unloaded_again_and_again() -> None:
     assert free_bytes() >= before
 
 
-def test_device_memory_is_at_most_3_kib_a_world_and_96_mib() -> None:
+def test_device_memory_is_at_most_3_kib_a_world_and_112_mib() -> None:
     kept = doorstep.Simulator(64, device="cuda")  # the context, the kernels and their stacks stay
     kept.step()
     before = free_bytes()
@@ -81,8 +81,8 @@ def test_device_memory_is_at_most_3_kib_a_world_and_96_mib() -> None:
         sim.step()
         sim.wait()
         # The driver's pools grow by 32 MiB at a time.
-        assert before - free_bytes() <= 65536 * 3 * 1024 + 96 * MEBIBYTE
-        assert sim.allocated_bytes <= 65536 * 3 * 1024 + 64 * MEBIBYTE
+        assert before - free_bytes() <= 65536 * 3 * 1024 + 112 * MEBIBYTE
+        assert sim.allocated_bytes <= 65536 * 3 * 1024 + 80 * MEBIBYTE
     kept.close()
 
 

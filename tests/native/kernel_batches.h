@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "check.h"
@@ -21,11 +22,13 @@ namespace doorstep {
 using KernelRunner = void (*)(WorldKind kind, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
                               const char* way);
 
-// A configuration of a run: the number of blocks, and the name of the runner's variant.
+// A configuration of a run: the number of blocks, the name of the runner's variant, and the worlds of a tile, as many as
+// the kernels allow if there are more.
 struct KernelLaunch {
     KernelRunner run;
     uint32_t grid;
     const char* way;
+    int32_t tile_worlds = INT32_MAX;
 };
 
 class KernelBatches {
@@ -156,10 +159,11 @@ private:
 
     uint32_t run(KernelId kernel, const uint8_t* mask, const EpisodeStart* starts = nullptr) {
         const KernelShape& shape = find_kernel_shape(model_.kind);
-        std::vector<uint64_t> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * launch_.grid / 8 + 1);
+        const int32_t tile = std::min(launch_.tile_worlds, shape.tile_worlds);
+        std::vector<uint64_t> workspace(static_cast<size_t>(workspace_bytes(shape, tile)) * launch_.grid / 8 + 1);
         uint32_t trouble[kTroubleKinds] = {};
         const KernelArguments arguments{batch_.simulation, &flights_,    workspace.data(), trouble, mask,   starts,
-                                        num_worlds_,       kWorldOffset, kSeed,            0,       nullptr};
+                                        num_worlds_,       kWorldOffset, kSeed,            tile,    nullptr};
         launch_.run(model_.kind, kernel, arguments, launch_.grid, launch_.way);
         uint32_t bits = 0;
         for (int kind = 0; kind < kTroubleKinds; kind++) bits |= trouble[kind] << kind;

@@ -20,7 +20,9 @@ void run_emulated(WorldKind kind, KernelId kernel, const KernelArguments& argume
 constexpr KernelLaunch kLaunches[] = {{run_emulated, 5, "forwards"},
                                       {run_emulated, 5, "backwards"},
                                       {run_emulated, 1, "shuffled"},
-                                      {run_emulated, 4, "shuffled"}};
+                                      {run_emulated, 4, "shuffled"},
+                                      {run_emulated, 9, "shuffled", 5},
+                                      {run_emulated, 75, "forwards", 1}};
 
 void expect_bytes_of_the_cpu(bool plays_levels) {
     for (int num_agents : kEmulatedAgents)
@@ -39,6 +41,33 @@ void expect_bytes_of_the_cpu(bool plays_levels) {
 void kernels_give_the_bytes_of_the_cpu() { expect_bytes_of_the_cpu(false); }
 void kernels_of_levels_give_the_bytes_of_the_cpu() { expect_bytes_of_the_cpu(true); }
 
+void expect_division(int64_t num_worlds, int64_t scratch_bytes, int64_t blocks, int32_t tile_worlds) {
+    constexpr int64_t kResident = 100;
+    const KernelShape shape{16, 64, 0, 8, 1000};
+    const TileDivision division = divide_into_tiles(shape, num_worlds, kResident, scratch_bytes);
+    CHECK_EQUAL(division.blocks, blocks);
+    CHECK_EQUAL(division.tile_worlds, tile_worlds);
+    CHECK(division.blocks * workspace_bytes(shape, division.tile_worlds) <= scratch_bytes);
+}
+
+void few_worlds_are_divided_among_the_blocks_that_run_at_once() {
+    expect_division(1, INT64_MAX, 1, 1);
+    expect_division(100, INT64_MAX, 100, 1);
+    expect_division(101, INT64_MAX, 51, 2);
+    expect_division(1000, INT64_MAX, 100, 10);
+    expect_division(1600, INT64_MAX, 100, 16);
+    expect_division(1000000, INT64_MAX, 100, 16);
+}
+
+void scratch_memory_limits_blocks_and_tiles() {
+    expect_division(1600, 800000, 100, 16);
+    expect_division(1600, 799999, 99, 16);
+    expect_division(1600, 8000, 1, 16);
+    expect_division(1600, 7999, 1, 7);
+    expect_division(1600, 1000, 1, 1);
+    expect_division(50, 20500, 20, 1);
+}
+
 void a_kernel_is_known_by_its_kind_of_worlds_and_its_name() {
     CHECK(find_emulated_kernel({1, false}, "doorstep_step") != nullptr);
     CHECK(find_emulated_kernel({2, false}, "doorstep_step") != find_emulated_kernel({1, false}, "doorstep_step"));
@@ -53,5 +82,7 @@ void a_kernel_is_known_by_its_kind_of_worlds_and_its_name() {
 int main() {
     RUN(kernels_give_the_bytes_of_the_cpu);
     RUN(kernels_of_levels_give_the_bytes_of_the_cpu);
+    RUN(few_worlds_are_divided_among_the_blocks_that_run_at_once);
+    RUN(scratch_memory_limits_blocks_and_tiles);
     RUN(a_kernel_is_known_by_its_kind_of_worlds_and_its_name);
 }

@@ -81,7 +81,7 @@ struct LanesBatch : Batch {
 
     std::vector<typename TileT::Records> records{};
     std::vector<TileT> tiles{};
-    Workspace<W, Wide, 1, 1> workspace{};
+    Workspace<W, Wide> workspace{};
 
     using Batch::Batch;
     void cut_into_tiles() override {

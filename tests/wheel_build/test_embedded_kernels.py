@@ -57,7 +57,7 @@ VIEW_LIMITS = {
     "doorstep_draw_level_views": Limits(registers=96, stack_bytes=1216, spill_bytes=64, static_shared_bytes=0),
 }
 POLICY_LIMITS = {
-    "doorstep_act": Limits(registers=128, stack_bytes=448, spill_bytes=768, static_shared_bytes=0),
+    "doorstep_act": Limits(registers=168, stack_bytes=192, spill_bytes=448, static_shared_bytes=0),
     "doorstep_prepare_rows": Limits(registers=32, stack_bytes=0, spill_bytes=0, static_shared_bytes=0),
     "doorstep_count_step": Limits(registers=16, stack_bytes=0, spill_bytes=0, static_shared_bytes=0),
 }

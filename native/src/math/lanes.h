@@ -77,11 +77,13 @@ DS_INLINE NarrowBits signed_minimum(NarrowBits a, NarrowBits b) {
 // Element of an 8-entry table per lane; index below 8.
 DS_INLINE NarrowFloat look_up(const float* table, NarrowBits index) { return table[index.v]; }
 DS_INLINE float largest_lane(NarrowFloat a) { return a.v; }
-// (a, b) of the first `count` lanes, interleaved.
+// (a, b) of the first `count` lanes, interleaved; at a multiple of 8 bytes.
+struct alignas(8) FloatPair {
+    float a, b;
+};
 DS_INLINE void store_pairs(NarrowFloat a, NarrowFloat b, float* to, int count) {
-    if (count < 1) return;
-    to[0] = a.v;
-    to[1] = b.v;
+    DS_ASSERT(reinterpret_cast<uint64_t>(to) % alignof(FloatPair) == 0);
+    if (count >= 1) *reinterpret_cast<FloatPair*>(to) = {a.v, b.v};
 }
 
 #if defined(__AVX2__)

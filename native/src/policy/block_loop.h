@@ -1,4 +1,6 @@
-// The kernel's work, as a template over a crew: the threads of a CUDA block, or those that the tests emulate.
+// The kernel's work, as a template over a crew: the threads of a CUDA block, or those that the tests emulate. Beside
+// what policy/linear.h asks of a crew, it has the block's index(), the grid's count() of blocks, shared(), the block's
+// shared memory, and add(), an atomic addition.
 //
 // The formulas are those of the CPU; only products are divided otherwise: a thread keeps the sums of a few outputs and
 // rows, for which the block brings weights into shared memory, piece by piece. A sum is the same chain of multiply-adds
@@ -61,15 +63,45 @@ DS_INLINE void begin_sums(const Product& product, const Piece& piece, Part part,
     }
 }
 
-// A warp reads whole sectors, of four outputs, and writes to all banks.
-DS_INLINE void stage_weights(const Product& product, const Piece& piece, Part part) {
-    constexpr int kRun = BlockShape::kRun;
-    DS_ASSERT(piece.outputs > 0 && piece.outputs <= kStagedOutputs);
-    DS_ASSERT(piece.inputs > 0 && piece.inputs <= kStagedInputs);
-    for (int o = part.first / kRun; o < piece.outputs; o += part.stride / kRun) {
-        const int64_t row = (piece.output + o) * product.num_inputs + piece.input;
-        for (int i = part.first % kRun; i < piece.inputs; i += kRun)
-            product.widened[i * kStagedPitch + o] = product.weights[row + i];
+// The weights of a piece that a thread copies to shared memory: every kRun-th of an output's, of every
+// kActThreads / kRun-th output. A warp reads runs of whole sectors, of four outputs, and writes to all banks.
+struct StagedPlace {
+    static constexpr int kRuns = kStagedInputs / BlockShape::kRun;  // of an output
+    int output, input;  // of the piece
+    DS_METHOD StagedPlace(Part part, int k)
+        : output(part.first / BlockShape::kRun + k / kRuns * (kActThreads / BlockShape::kRun)),
+          input(part.first % BlockShape::kRun + k % kRuns * BlockShape::kRun) {}
+};
+
+// They wait in registers while the piece before is multiplied with.
+struct FetchedWeights {
+    static constexpr int kCount = kStagedInputs * kStagedOutputs / kActThreads;
+    float of[kCount];
+};
+
+// All loads come first: none waits for another, or for a store that might be to the same address.
+template <class Weight>
+DS_INLINE void fetch_weights(const Weight* weights, int64_t num_inputs, const Piece& piece, Part part,
+                             FetchedWeights& fetched) {
+    const Weight* const first = weights + piece.output * num_inputs + piece.input;
+    DS_UNROLLED for (int k = 0; k < FetchedWeights::kCount; k++) {
+        const StagedPlace place(part, k);
+        const bool exists = place.output < piece.outputs && place.input < piece.inputs;
+        fetched.of[k] = exists ? as_float(DS_LOAD_CONSTANT(first + place.output * num_inputs + place.input)) : 0.f;
+    }
+}
+DS_INLINE void fetch_weights(const Product& product, const Piece& piece, Part part, FetchedWeights& fetched) {
+    DS_ASSERT(part.stride == kActThreads);
+    const WeightArray& weights = product.weights;
+    if (weights.widened)
+        fetch_weights(static_cast<const uint16_t*>(weights.data), product.num_inputs, piece, part, fetched);
+    else fetch_weights(static_cast<const float*>(weights.data), product.num_inputs, piece, part, fetched);
+}
+
+DS_INLINE void stage_weights(const Product& product, Part part, const FetchedWeights& fetched) {
+    DS_UNROLLED for (int k = 0; k < FetchedWeights::kCount; k++) {
+        const StagedPlace place(part, k);
+        product.widened[place.input * kStagedPitch + place.output] = fetched.of[k];
     }
 }
 
@@ -97,29 +129,48 @@ DS_INLINE void end_sums(const Product& product, const Piece& piece, Part part, c
 
 DS_INLINE int at_most(int64_t left, int most) { return left < most ? static_cast<int>(left) : most; }
 
+DS_INLINE Piece piece_at(const Product& product, int64_t output, int64_t input) {
+    return {output, input, at_most(product.num_outputs - output, kStagedOutputs),
+            at_most(product.num_inputs - input, kStagedInputs)};
+}
+
+// Without outputs after the last one.
+DS_INLINE Piece piece_after(const Product& product, const Piece& piece) {
+    const int64_t input = piece.input + kStagedInputs;
+    return input < product.num_inputs ? piece_at(product, piece.output, input)
+                                      : piece_at(product, piece.output + kStagedOutputs, 0);
+}
+
+// The next piece is fetched while one is multiplied with.
 template <class Shape, class Crew>
     requires SameAs<Shape, BlockShape>
-DS_NOINLINE void multiply(const Crew& crew, const Product& product) {
+DS_NOINLINE void multiply(const Crew& crew, const Product& given) {
+    Product product = given;  // the copy is in registers, where stores do not change it
+    product.widened = crew.shared();  // the same, but known to be in shared memory
+    DS_ASSERT(product.num_inputs > 0);
     typename Crew::template PerThread<Sums> sums(crew);
-    for (int64_t output = 0; output < product.num_outputs; output += kStagedOutputs) {
-        Piece piece = {output, 0, at_most(product.num_outputs - output, kStagedOutputs), 0};
-        for (; piece.input < product.num_inputs; piece.input += kStagedInputs) {
-            piece.inputs = at_most(product.num_inputs - piece.input, kStagedInputs);
-            crew.each([&](Part part) { stage_weights(product, piece, part); });
-            crew.each([&](Part part) {
-                if (piece.input == 0) begin_sums(product, piece, part, sums[part]);
-                add_products(product, piece, part, sums[part]);
-            });
-        }
-        crew.each([&](Part part) { end_sums(product, piece, part, sums[part]); });
+    typename Crew::template PerThread<FetchedWeights> fetched(crew);
+    Piece piece = piece_at(product, 0, 0);
+    crew.each([&](Part part) { fetch_weights(product, piece, part, fetched[part]); });
+    while (piece.outputs > 0) {
+        const Piece next = piece_after(product, piece);
+        crew.each([&](Part part) { stage_weights(product, part, fetched[part]); });
+        crew.each([&](Part part) {
+            fetch_weights(product, next, part, fetched[part]);
+            if (piece.input == 0) begin_sums(product, piece, part, sums[part]);
+            add_products(product, piece, part, sums[part]);
+            if (next.output != piece.output) end_sums(product, piece, part, sums[part]);
+        });
+        piece = next;
     }
 }
 
 // ---- The kernel
 
-// shared: kStagedFloats, then the tile's scratch memory if it is not elsewhere; aligned to 16 bytes.
+// In shared memory: kStagedFloats, then the tile's scratch memory if it is not elsewhere; aligned to 16 bytes.
 template <class Crew>
-DS_METHOD void act_with_block(const Crew& crew, const ActArguments& arguments, float* shared) {
+DS_METHOD void act_with_block(const Crew& crew, const ActArguments& arguments) {
+    float* const shared = crew.shared();
     float* const scratch =
         arguments.scratch ? arguments.scratch + crew.index() * arguments.scratch_floats : shared + kStagedFloats;
     const ActCall& call = arguments.call;

@@ -3,6 +3,8 @@
 
 namespace doorstep {
 
+alignas(16) extern __shared__ float shared_memory[];
+
 struct CudaCrew {
     static constexpr bool kCallsHost = false;
     template <class Value>
@@ -14,6 +16,7 @@ struct CudaCrew {
 
     DS_METHOD int64_t index() const { return blockIdx.x; }
     DS_METHOD int64_t count() const { return gridDim.x; }
+    DS_METHOD float* shared() const { return shared_memory; }
     template <class Stage>
     DS_METHOD void each(const Stage& stage) const {
         stage(Part{static_cast<int>(threadIdx.x), kActThreads});
@@ -22,13 +25,11 @@ struct CudaCrew {
     DS_METHOD void add(unsigned long long* sum, unsigned long long more) const { atomicAdd(sum, more); }
 };
 
-alignas(16) extern __shared__ float shared_memory[];
-
 }  // namespace doorstep
 
 extern "C" __global__ void __launch_bounds__(doorstep::kActThreads)
     doorstep_act(const __grid_constant__ doorstep::ActArguments arguments) {
-    doorstep::act_with_block(doorstep::CudaCrew{}, arguments, doorstep::shared_memory);
+    doorstep::act_with_block(doorstep::CudaCrew{}, arguments);
 }
 
 extern "C" __global__ void __launch_bounds__(doorstep::kPrepareThreads)

@@ -10,7 +10,13 @@
 #include "math/fused_lanes.h"
 #include "policy/network.h"
 
+#if defined(__CUDACC__)
+#define DS_UNROLLED _Pragma("unroll 16")
+#define DS_LOAD_CONSTANT(address) __ldg(address)  // of memory that no kernel is writing
+#else
 #define DS_UNROLLED _Pragma("GCC unroll 16")
+#define DS_LOAD_CONSTANT(address) *(address)
+#endif
 
 namespace doorstep {
 
@@ -53,17 +59,23 @@ struct TileShape {
     static_assert(kRows <= kTileRows);
 };
 
+// A weight as a float; those of 16 bits are its upper half.
+DS_INLINE float as_float(float weight) { return weight; }
+DS_INLINE float as_float(uint16_t weight) {
+    const uint32_t bits = uint32_t{weight} << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 // An array of weights or biases of either type, or null: zeros.
 struct WeightArray {
     const void* data;
     bool widened;  // 16 bits
 
     DS_METHOD float operator[](int64_t index) const {
-        if (!widened) return static_cast<const float*>(data)[index];
-        const uint32_t bits = uint32_t{static_cast<const uint16_t*>(data)[index]} << 16;
-        float value;
-        memcpy(&value, &bits, sizeof value);
-        return value;
+        return widened ? as_float(static_cast<const uint16_t*>(data)[index])
+                       : as_float(static_cast<const float*>(data)[index]);
     }
     DS_METHOD float or_else(int64_t index, float otherwise) const { return data ? (*this)[index] : otherwise; }
 };

@@ -26,7 +26,7 @@ struct AgentIndex {
 };
 struct LineIndex {
     int agent;
-    int line;  // the first that the stage casts
+    int line;  // the first that the item casts
 };
 struct ButtonIndex {
     int first;  // of a vector of buttons
@@ -181,6 +181,9 @@ struct AgentItem : WorldItem<TileT> {
     }
 };
 
+// CUDA threads that cast the lines of an agent.
+constexpr int kLidarThreads = 4;
+
 template <WorldTile TileT>
 struct LineItem : AgentItem<TileT> {
     int line;
@@ -291,12 +294,12 @@ struct FlatAgentsThat {
     }
 };
 
-// Lidar lines: one by one where lanes are threads, otherwise all of an agent at once.
+// Lidar lines: a few together where lanes are threads, otherwise all of an agent at once.
 template <class Filter>
 struct LinesThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarLines : 1;  // per agent
+        constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarThreads : 1;  // per agent
         if (Share::whole && !Filter::any(tile)) return;
         for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride) {
             if (Filter::includes(tile.records, item / (kItems * kAgents)))
@@ -397,19 +400,25 @@ struct SlidingBatches {
     }
 };
 
-// The solvers take turns through the coupled worlds.
+// The solvers take turns through the coupled worlds. Each finds its next one before it solves it: the solvers of a warp
+// that solved within the search would do so one after the other.
 struct CoupledWorlds {
     template <class TileT, WorkerShare Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         const int solver = share.solver();
         if (solver < 0) return;
         DS_ASSERT(solver < Share::solvers);
-        int turn = 0;
-        for (int i = 0; i < tile.count; i++) {
-            if (!tile.records.coupled[i].yes) continue;
-            if (turn == solver) call(CoupledItem<TileT>{{tile, i}, solver});
-            turn = turn + 1 == Share::solvers ? 0 : turn + 1;
-        }
+        for (int i = find(tile, 0, solver); i < tile.count; i = find(tile, i + 1, Share::solvers - 1))
+            call(CoupledItem<TileT>{{tile, i}, solver});
+    }
+
+   private:
+    // The first coupled world from `world` on after some that are skipped, or the tile's count.
+    template <class TileT>
+    static DS_METHOD int find(const TileT& tile, int world, int skipped) {
+        for (; world < tile.count; world++)
+            if (tile.records.coupled[world].yes && skipped-- == 0) break;
+        return world;
     }
 };
 

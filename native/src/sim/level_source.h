@@ -22,16 +22,31 @@ DS_INLINE float usable_weight(float weight, float scale) {
     return weight > 0.f && is_finite(weight) ? weight * scale : 0.f;
 }
 
+// Calls visit(index, weight) in order until it returns false. Weights are read some at a time, because a CUDA thread waits
+// as long for one as for all of them; zeros follow the last.
+template <class Visit>
+DS_INLINE void visit_weights(LevelSource source, const Visit& visit) {
+    constexpr int kTogether = 8;
+    DS_ROLLED
+    for (int64_t first = 0; first < source.count; first += kTogether) {
+        float weights[kTogether];
+        for (int k = 0; k < kTogether; k++) weights[k] = first + k < source.count ? source.weights[first + k] : 0.f;
+        for (int k = 0; k < kTogether; k++)
+            if (!visit(first + k, weights[k])) return;
+    }
+}
+
 struct WeightSum {
     float scale, total;
     bool has_nonfinite;
 };
 DS_INLINE WeightSum sum_weights(LevelSource source, float scale) {
     WeightSum sum{scale, 0.f, false};
-    for (int64_t i = 0; i < source.count; i++) {
-        sum.total += usable_weight(source.weights[i], scale);
-        sum.has_nonfinite |= !is_finite(source.weights[i]);
-    }
+    visit_weights(source, [&](int64_t, float weight) {
+        sum.total += usable_weight(weight, scale);
+        sum.has_nonfinite |= !is_finite(weight);
+        return true;
+    });
     return sum;
 }
 
@@ -53,11 +68,12 @@ DS_INLINE uint32_t draw_level(W& world, LevelSource source, RandomStream& random
     const float drawn = sum.total * random.uniform();
     float passed = 0.f;
     int64_t found = -1;
-    for (int64_t i = 0; i < source.count && !(passed > drawn); i++) {
-        const float weight = usable_weight(source.weights[i], sum.scale);
+    visit_weights(source, [&](int64_t i, float given) {
+        const float weight = usable_weight(given, sum.scale);
         if (weight > 0.f) found = i;
         passed += weight;
-    }
+        return !(passed > drawn);
+    });
     *level = found < 0 ? 0 : static_cast<int32_t>(found);
     return check_draw(world, sum, found >= 0);
 }

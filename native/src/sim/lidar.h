@@ -27,11 +27,11 @@ struct Span {
     float down, up;
 };
 
-// Some or all lines of one agent: Vectors of lanes.
-template <FloatLanes Float, int Vectors>
+// Some or all lines of one agent: Vectors of lanes, each Step lines after the one before.
+template <FloatLanes Float, int Vectors, int Step = Float::kLanes>
 struct LidarLines {
     using F = Float;
-    static constexpr int kVectors = Vectors;
+    static constexpr int kVectors = Vectors, kStep = Step;
     using Bits = typename Float::Bits;
     Float x[kVectors], y[kVectors];              // direction, world axes, no component exactly zero
     Bits forward[kVectors], backward[kVectors];  // nearest hits; those of the backward rays as negative distances
@@ -49,8 +49,8 @@ DS_INLINE Lines aim_lines(Heading heading, int first) {
     Lines lines;
     const Float c(heading.cosine), s(heading.sine);
     for (int v = 0; v < Lines::kVectors; v++) {
-        const Float x = Float::load(kLidarDirectionX + first + v * Float::kLanes);
-        const Float y = Float::load(kLidarDirectionY + first + v * Float::kLanes);
+        const Float x = Float::load(kLidarDirectionX + first + v * Lines::kStep);
+        const Float y = Float::load(kLidarDirectionY + first + v * Lines::kStep);
         lines.x[v] = away_from_zero(x * c - y * s);
         lines.y[v] = away_from_zero(x * s + y * c);
         lines.forward[v] = bits_of(Float(kLidarRange));
@@ -134,15 +134,33 @@ DS_INLINE StaticsInSight look_at_statics(const W& world, Vec3 origin, const Foun
     return sight;
 }
 
+// Where a line enters and leaves the space between two parallel planes, at low and high <= it along their axis.
+template <FloatLanes Float>
+struct Crossing {
+    Float enter, leave;
+};
+
+// A thread chooses the near plane by the line's direction, which takes fewer instructions than a minimum and a maximum;
+// vectors have an instruction for each of those. Both give the same bits: distances to both planes are only equal where
+// the planes are.
+template <FloatLanes Float>
+DS_INLINE Crossing<Float> cross_between(Float low, Float high, Float inverse) {
+    if constexpr (Float::kLanes == 1) {
+        const auto ascends = Float(0.f) < inverse;
+        return {select(ascends, low, high) * inverse, select(ascends, high, low) * inverse};
+    } else {
+        const Float a = low * inverse, b = high * inverse;
+        return {minimum(a, b), maximum(a, b)};
+    }
+}
+
 template <class Lines>
 DS_INLINE void cast_at_static(UpwardLines<Lines>& lines, const LidarSides<NarrowFloat>& sides, uint32_t kind) {
     using Float = typename Lines::F;
     const Float min_x(sides.min_x.v), max_x(sides.max_x.v), min_y(sides.min_y.v), max_y(sides.max_y.v);
     for (int v = 0; v < Lines::kVectors; v++) {
-        const Float ax = min_x * lines.inverse_x[v], bx = max_x * lines.inverse_x[v];
-        const Float enter = maximum(minimum(ax, bx), min_y * lines.inverse_y[v]);
-        const Float leave = minimum(maximum(ax, bx), max_y * lines.inverse_y[v]);
-        hit(lines, v, enter, leave, kind);
+        const Crossing<Float> x = cross_between(min_x, max_x, lines.inverse_x[v]);
+        hit(lines, v, maximum(x.enter, min_y * lines.inverse_y[v]), minimum(x.leave, max_y * lines.inverse_y[v]), kind);
     }
 }
 
@@ -167,33 +185,37 @@ struct StaticTable {
                 bits |= lane_bits((Float::load(min_y + lane) <= up) & (down <= Float::load(max_y + lane))) << lane;
         return some & bits;
     }
-    static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>&, Span) { return true; }
 };
 
-// The same for a single line: computed where they are needed, so that a CUDA thread keeps no table.
+// The same for a thread's lines: computed where they are needed, so that it keeps no table.
 template <class W>
 struct LoadedStatics {
     const W& world;
     Vec3 origin;
 
     DS_METHOD LidarSides<NarrowFloat> sides(int i) const {
-        return sides_from(load_statics<NarrowFloat>(world, i), origin);
+        const LidarSides<NarrowFloat> sides = sides_from(load_statics<NarrowFloat>(world, i), origin);
+        return {minimum(sides.min_x, sides.max_x), maximum(sides.min_x, sides.max_x), sides.min_y, sides.max_y};
     }
-    static DS_METHOD uint32_t in_span(uint32_t some, Span) { return some; }
-    static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>& sides, Span span) {
-        return sides.min_y.v <= span.up && span.down <= sides.max_y.v;
+    DS_METHOD uint32_t in_span(uint32_t some, Span span) const {
+        uint32_t bits = 0;
+        DS_ROLLED
+        while (some) {
+            const int i = take_lowest_bit(some);
+            const LidarSides<NarrowFloat> at = sides(i);
+            if (at.min_y.v <= span.up && span.down <= at.max_y.v) bits |= 1u << i;
+        }
+        return bits;
     }
 };
 
+// Threads of a warp, each of which takes the next of its own bits, wait only for the one with the most of them.
 template <class Lines, class Statics, class W>
-DS_INLINE void cast_at_statics(UpwardLines<Lines>& lines, const W& world, const Statics& statics, uint32_t bits,
-                               Span span) {
+DS_INLINE void cast_at_statics(UpwardLines<Lines>& lines, const W& world, const Statics& statics, uint32_t bits) {
     DS_ROLLED
     while (bits) {
         const int i = take_lowest_bit(bits);
-        const LidarSides<NarrowFloat> sides = statics.sides(i);
-        if (!Statics::is_reached(sides, span)) continue;
-        cast_at_static(lines, sides, static_cast<uint32_t>(world.statics.kind[i]));
+        cast_at_static(lines, statics.sides(i), static_cast<uint32_t>(world.statics.kind[i]));
     }
 }
 
@@ -251,22 +273,38 @@ DS_INLINE void cast_at_upright(Lines& lines, const YawedSides<NarrowFloat>& box,
     for (int v = 0; v < Lines::kVectors; v++) {
         const Float ix = one / away_from_zero(c * lines.x[v] + s * lines.y[v]);
         const Float iy = one / away_from_zero(c * lines.y[v] - s * lines.x[v]);
-        const Float ax = min_x * ix, bx = max_x * ix, ay = min_y * iy, by = max_y * iy;
-        hit(lines, v, maximum(minimum(ax, bx), minimum(ay, by)), minimum(maximum(ax, bx), maximum(ay, by)), kind);
+        const Crossing<Float> x = cross_between(min_x, max_x, ix), y = cross_between(min_y, max_y, iy);
+        hit(lines, v, maximum(x.enter, y.enter), minimum(x.leave, y.leave), kind);
     }
 }
 
+// Those of all bodies of a world, for lanes.
 template <FloatLanes Float, class W>
 struct YawedTable {
+    const W& world;
+    Vec3 origin;
     alignas(32) float rows[6][W::kBodyLanes];
 
-    DS_METHOD void set(int lane, const YawedSides<Float>& sides) {
+    DS_METHOD YawedTable(const W& of, Vec3 rays) : world(of), origin(rays) {}
+    DS_METHOD void fill(int lane) {
+        const YawedSides<Float> sides = yawed_sides<Float>(world, lane, origin);
         const Float columns[6] = {sides.cosine, sides.sine, sides.min_x, sides.max_x, sides.min_y, sides.max_y};
         for (int k = 0; k < 6; k++) columns[k].store(rows[k] + lane);
     }
     DS_METHOD YawedSides<NarrowFloat> sides(int i) const {
         return {rows[0][i], rows[1][i], rows[2][i], rows[3][i], rows[4][i], rows[5][i]};
     }
+};
+
+// The same for a thread, which computes them where they are needed.
+template <class W>
+struct YawedTable<NarrowFloat, W> {
+    const W& world;
+    Vec3 origin;
+
+    DS_METHOD YawedTable(const W& of, Vec3 rays) : world(of), origin(rays) {}
+    DS_METHOD void fill(int) {}
+    DS_METHOD YawedSides<NarrowFloat> sides(int i) const { return yawed_sides<NarrowFloat>(world, i, origin); }
 };
 
 // Any box: slabs along its three axes; horizontal rays use only the axes' x and y components.
@@ -282,9 +320,9 @@ DS_INLINE void cast_at_tilted(Lines& lines, Vec3 center, Quat rotation, float ha
         for (int k = 0; k < 3; k++) {
             const Float along = away_from_zero(Float(axis_x[k]) * lines.x[v] + Float(axis_y[k]) * lines.y[v]);
             const Float inverse = Float(1.f) / along;
-            const Float a = Float(-half - origins[k]) * inverse, b = Float(half - origins[k]) * inverse;
-            enter = maximum(enter, minimum(a, b));
-            leave = minimum(leave, maximum(a, b));
+            const Crossing<Float> axis = cross_between(Float(-half - origins[k]), Float(half - origins[k]), inverse);
+            enter = maximum(enter, axis.enter);
+            leave = minimum(leave, axis.leave);
         }
         hit(lines, v, enter, leave, kind);
     }
@@ -312,36 +350,28 @@ DS_INLINE void cast_at_tilted_cube(Lines& lines, const W& world, int i, Vec3 ori
         cast_at_tilted(lines, center, world.bodies.rotation(i), kCubeHalfExtent, kind_of_body(world, i));
 }
 
-// All bodies except the agent's own. A thread, with one body per lane, computes the sides of those that it may hit.
+// All bodies except the agent's own.
 template <FloatLanes Float, class Lines, class W>
 DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 origin, Span span) {
-    if constexpr (Float::kLanes == 1) {
-        DS_ROLLED
-        for (int i = 0; i < W::kBodies; i++) {
-            if (i == agent || !is_body_in_span<Float>(world, i, origin, span).v) continue;
-            if (is_tilted<Float>(world, i).v) cast_at_tilted_cube(lines, world, i, origin);
-            else if (is_tall<Float>(world, i, origin).v)
-                cast_at_upright(lines, yawed_sides<Float>(world, i, origin), kind_of_body(world, i));
-        }
-    } else {
-        YawedTable<Float, W> table;
-        uint32_t upright = 0, tilted = 0;
-        for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
-            const auto in_span = is_body_in_span<Float>(world, lane, origin, span);
-            if (!any(in_span)) continue;
-            const auto tilts = is_tilted<Float>(world, lane);
-            upright |= lane_bits(in_span & is_tall<Float>(world, lane, origin) & ~tilts) << lane;
-            tilted |= lane_bits(in_span & tilts) << lane;
-            table.set(lane, yawed_sides<Float>(world, lane, origin));
-        }
-        const uint32_t others = low_bits(W::kBodies) & ~(1u << agent);
-        for (uint32_t bits = upright & others; bits;) {
-            const int i = take_lowest_bit(bits);
-            cast_at_upright(lines, table.sides(i), kind_of_body(world, i));
-        }
-        for (uint32_t bits = tilted & others; bits;)
-            cast_at_tilted_cube(lines, world, take_lowest_bit(bits), origin);
+    YawedTable<Float, W> table(world, origin);
+    uint32_t upright = 0, tilted = 0;
+    DS_ROLLED
+    for (int lane = 0; lane < W::kBodies; lane += Float::kLanes) {
+        const auto in_span = is_body_in_span<Float>(world, lane, origin, span);
+        if (!any(in_span)) continue;
+        const auto tilts = is_tilted<Float>(world, lane);
+        upright |= lane_bits(in_span & is_tall<Float>(world, lane, origin) & ~tilts) << lane;
+        tilted |= lane_bits(in_span & tilts) << lane;
+        table.fill(lane);
     }
+    const uint32_t others = low_bits(W::kBodies) & ~(1u << agent);
+    DS_ROLLED
+    for (uint32_t bits = upright & others; bits;) {
+        const int i = take_lowest_bit(bits);
+        cast_at_upright(lines, table.sides(i), kind_of_body(world, i));
+    }
+    DS_ROLLED
+    for (uint32_t bits = tilted & others; bits;) cast_at_tilted_cube(lines, world, take_lowest_bit(bits), origin);
 }
 
 constexpr float kKindCodes[8] = {0.f, 1.f / 6.f, 2.f / 6.f, 3.f / 6.f, 4.f / 6.f, 5.f / 6.f, 0.f, 0.f};  // kind / 6
@@ -358,14 +388,14 @@ DS_INLINE LidarHits<Float> decode_hits(typename Float::Bits hits) {
     return {zero_unless(Float(0.f) < code, distance), code};
 }
 
-// One direction of the first `count` lines: a pair each.
+// One direction of the lines from `first` on: a pair each.
 template <class Lines>
-DS_INLINE void write_hits(const typename Lines::F::Bits* hits, int count, float* out) {
+DS_INLINE void write_hits(const typename Lines::F::Bits* hits, int first, float* out) {
     using Float = typename Lines::F;
     for (int v = 0; v < Lines::kVectors; v++) {
-        const int first = v * Float::kLanes, left = count - first;
+        const int line = first + v * Lines::kStep, left = kLidarLines - line;
         const auto decoded = decode_hits<Float>(hits[v]);
-        store_pairs(decoded.distance, decoded.code, out + 2 * first, left < Float::kLanes ? left : Float::kLanes);
+        store_pairs(decoded.distance, decoded.code, out + 2 * line, left < Float::kLanes ? left : Float::kLanes);
     }
 }
 
@@ -379,21 +409,20 @@ DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
     return look_at_statics<NarrowFloat>(world, lidar_origin(world, agent), [](int, const auto&) {});
 }
 
-// Casts `count` of an agent's lines, from `first` on.
+// Casts an agent's lines from `first` on.
 template <FloatLanes Float, class Lines, class Statics, class W>
-DS_INLINE void cast_lines(const W& world, int agent, int first, int count, StaticsInSight sight, const Statics& statics,
+DS_INLINE void cast_lines(const W& world, int agent, int first, StaticsInSight sight, const Statics& statics,
                           float* out) {
-    constexpr Span kEverywhere = {-1e30f, 1e30f};
     const Vec3 origin = lidar_origin(world, agent);
     Lines lines = aim_lines<Lines>(world.bodies.heading(agent), first);
     UpwardLines<Lines> upward(lines);
-    cast_at_statics(upward, world, statics, sight.near, kEverywhere);
+    cast_at_statics(upward, world, statics, sight.near);
     const Span span = upward.reach();
-    cast_at_statics(upward, world, statics, statics.in_span(sight.solid & ~sight.near, span), span);
+    cast_at_statics(upward, world, statics, statics.in_span(sight.solid & ~sight.near, span));
     upward.write_to(lines);
     cast_at_bodies<Float>(lines, world, agent, origin, span);
-    write_hits<Lines>(lines.forward, count, out + 2 * first);
-    write_hits<Lines>(lines.backward, count, out + 2 * (first + kLidarLines));
+    write_hits<Lines>(lines.forward, first, out);
+    write_hits<Lines>(lines.backward, first, out + 2 * kLidarLines);
 }
 
 // All lines of an agent, as Wide lanes; statics and bodies as those of Float.
@@ -403,21 +432,23 @@ DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     const StaticsInSight sight =
         look_at_statics<Float>(world, lidar_origin(world, agent),
                                [&](int lane, const LidarSides<Float>& sides) { statics.set(lane, sides); });
-    cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
+    cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, sight, statics, out);
 }
 
-// A single line, for one CUDA thread. sight: statics_in_sight(), the same for all lines of the agent.
+// The lines of a CUDA thread, whose chains of minima run side by side. Neighbouring threads have neighbouring lines, so
+// that they write to neighbouring places. sight: statics_in_sight(), the same for all lines of the agent.
 template <class W>
-DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sight, float* out) {
+DS_INLINE void cast_thread_lidar(const W& world, int agent, int first, StaticsInSight sight, float* out) {
+    constexpr int kVectors = (kLidarLines + kLidarThreads - 1) / kLidarThreads;
     const LoadedStatics<W> statics{world, lidar_origin(world, agent)};
-    cast_lines<NarrowFloat, LidarLines<NarrowFloat, 1>>(world, agent, line, 1, sight, statics, out);
+    cast_lines<NarrowFloat, LidarLines<NarrowFloat, kVectors, kLidarThreads>>(world, agent, first, sight, statics, out);
 }
 
-// The lines of an item: one of a thread, all of an agent where lanes are vectors.
+// The lines of an item: a few of a thread, all of an agent where lanes are vectors.
 template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE void cast_item(const W& world, LineIndex line, StaticsInSight sight, float* out) {
     DS_ASSERT(line.line >= 0 && line.line < kLidarLines);
-    if constexpr (Float::kLanes == 1) cast_line(world, line.agent, line.line, sight, out);
+    if constexpr (Float::kLanes == 1) cast_thread_lidar(world, line.agent, line.line, sight, out);
     else cast_agent_lidar<Float, Wide>(world, line.agent, out);
 }
 

@@ -41,6 +41,7 @@ struct StaticsAround {
     }
 };
 
+// Threads that look at one static each leave out those beside the path at once: most of them, and the unused slots.
 template <FloatLanes Float, class W>
 DS_INLINE StaticsAround statics_around(const W& world, Rectangle path, Rectangle reach) {
     constexpr float kHeight = 2.f * kAgentHalfExtent;
@@ -49,6 +50,7 @@ DS_INLINE StaticsAround statics_around(const W& world, Rectangle path, Rectangle
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
         if (!has_statics<Float>(world, lane)) continue;
         const auto s = load_statics<Float>(world, lane);
+        if (Float::kLanes == 1 && !any((s.min_y < Float(reach.max_y)) & (Float(reach.min_y) < s.max_y))) continue;
         const auto solid = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top) & (s.bottom < s.top);
         const auto full = (s.bottom <= Float(0.f)) & (Float(kHeight) <= s.top);
         const auto in_reach = solid & overlap(s, reach);
@@ -72,10 +74,11 @@ DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
             margin_x = Float(kAwakeMargin) + Float(kTimeStep) * absolute(Float::load(bodies.velocity_x + lane));
             margin_y = Float(kAwakeMargin) + Float(kTimeStep) * absolute(Float::load(bodies.velocity_y + lane));
         }
+        const auto beside = (Float::load(bodies.min_y + lane) - margin_y < Float(area.max_y)) &
+                            (Float(area.min_y) < Float::load(bodies.max_y + lane) + margin_y);
+        if (Float::kLanes == 1 && !any(beside)) continue;
         bits |= lane_bits((Float::load(bodies.min_x + lane) - margin_x < Float(area.max_x)) &
-                          (Float(area.min_x) < Float::load(bodies.max_x + lane) + margin_x) &
-                          (Float::load(bodies.min_y + lane) - margin_y < Float(area.max_y)) &
-                          (Float(area.min_y) < Float::load(bodies.max_y + lane) + margin_y))
+                          (Float(area.min_x) < Float::load(bodies.max_x + lane) + margin_x) & beside)
                 << lane;
     }
     return (bits & W::kCubeBits) != 0;

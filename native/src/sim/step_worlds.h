@@ -38,7 +38,7 @@ template <class W, FloatLanes Wide, class Body>
 DS_INLINE void for_each_tile(const Simulation& simulation, int64_t first, int64_t count, const Body& body) {
     using TileT = TileInPlace<W, WideFloat, Wide>;
     LoneThread block;
-    Workspace<W, Wide, 1, 1> workspace;
+    Workspace<W, Wide> workspace;
     typename TileT::Records records;
     for (int64_t slot = first; slot < first + count; slot += kTileWorlds) {
         const int64_t left = first + count - slot;

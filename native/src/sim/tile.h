@@ -63,7 +63,7 @@ struct WallsInReach {
     uint32_t bits;  // statics in reach of a sliding agent
 };
 // Bits of the statics that a ray at an agent's height can hit, and of those of them near the agent, tested first.
-// Computed where a thread casts a single line.
+// Computed where threads cast a few lines each.
 struct StaticsInSight {
     uint32_t solid, near;
 };
@@ -122,7 +122,7 @@ struct WholeShare {
 struct ThreadShare {
     static constexpr bool whole = false;
     static constexpr int kWarp = 32;
-    static constexpr int solvers = 4;  // worlds that a tile solves at a time
+    static constexpr int solvers = 8;  // worlds that a tile solves at a time
     int first, stride;                 // thread, threads of the block
 
     // Which of the tile's solvers the thread is, or -1. They are distributed over the warps, because solvers of one
@@ -146,11 +146,11 @@ struct CoupledWorld {
     Rectangle areas[W::kBodies];                   // per slot: the area it may reach in this step
 };
 
-// Scratch of a tile's workers, too large for the stack of a CUDA thread.
-template <class W, FloatLanes Wide, int Solvers, int Sliders>
+// Scratch memory of a thread that has a tile to itself: of one solver, and of one vector of sliding agents.
+template <class W, FloatLanes Wide>
 struct Workspace {
-    CoupledWorld<W> coupled[Solvers];
-    SlideBatch<Wide> slides[Sliders];
+    CoupledWorld<W> coupled[1];
+    SlideBatch<Wide> slides[1];
 };
 
 // ---- The tile
@@ -207,6 +207,6 @@ concept WorldTile = requires(const T& tile) {
 
 // A tile of worlds at their place in memory, for the CPU.
 template <class W, FloatLanes Float, FloatLanes Wide = Float>
-using TileInPlace = Tile<W, Float, Wide, kTileWorlds, kBlockBytes<W>, Workspace<W, Wide, 1, 1>>;
+using TileInPlace = Tile<W, Float, Wide, kTileWorlds, kBlockBytes<W>, Workspace<W, Wide>>;
 
 }  // namespace doorstep

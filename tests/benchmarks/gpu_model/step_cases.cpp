@@ -133,7 +133,7 @@ void step_interpreted(const ptx::Program& program, const Worlds& worlds, int num
     }();
     const KernelShape& shape = find_kernel_shape(worlds.kind());
     const uint32_t grid = static_cast<uint32_t>((num_worlds + shape.tile_worlds - 1) / shape.tile_worlds);
-    DeviceArray<char> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * grid);
+    DeviceArray<char> workspace(static_cast<size_t>(workspace_bytes(shape, shape.tile_worlds)) * grid);
     DeviceArray<uint32_t> trouble(kTroubleKinds);
     KernelArguments arguments{};
     arguments.simulation = worlds.simulation();
@@ -141,6 +141,7 @@ void step_interpreted(const ptx::Program& program, const Worlds& worlds, int num
     arguments.workspace = workspace.data();
     arguments.trouble = trouble.data();
     arguments.num_worlds = num_worlds;
+    arguments.tile_worlds = shape.tile_worlds;
     ptx::launch_in_warps(program, program.kernel(kKernelNames[kKernel_step]),
                          {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments}, costs);
 }

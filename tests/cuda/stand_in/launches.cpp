@@ -77,6 +77,8 @@ int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arg
     const doorstep::WorldKind kind = doorstep::kind_of_number(launch.kind_of_worlds);
     const doorstep::KernelShape& shape = doorstep::find_kernel_shape(kind);
     if (const int code = check_shape(launch, static_cast<uint32_t>(shape.threads), shape.shared_bytes)) return code;
+    if (arguments.tile_worlds < 1 || arguments.tile_worlds > shape.tile_worlds)
+        return refuse(kInvalidValue, text("%s: tiles of %d worlds", launch.kernel.c_str(), arguments.tile_worlds));
     const doorstep::EmulatedKernel kernel = doorstep::find_emulated_kernel(kind, launch.kernel.c_str());
     if (!kernel) return refuse(kNotFound, "there is no emulation of " + launch.kernel);
     task->what = text("%s of %ld worlds", launch.kernel.c_str(), arguments.num_worlds);
@@ -89,8 +91,8 @@ int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arg
     accesses.add_given("levels", arguments.simulation.levels, max_levels * static_cast<int64_t>(sizeof(ds_level)), false);
     accesses.add("flights", arguments.flights, sizeof(doorstep::FlightTable), false);
     accesses.add("trouble", arguments.trouble, sizeof(uint32_t) * doorstep::kTroubleKinds, true);
-    if (shape.workspace_bytes_per_block)
-        accesses.add_aligned("workspace", arguments.workspace, launch.grid * shape.workspace_bytes_per_block, 256);
+    const int64_t workspace = launch.grid * doorstep::workspace_bytes(shape, arguments.tile_worlds);
+    accesses.add_aligned("workspace", arguments.workspace, workspace, 256);
     accesses.add_given("mask", arguments.mask, num_worlds, false);
     const int64_t bytes_of_starts = num_worlds * static_cast<int64_t>(sizeof(doorstep::EpisodeStart));
     accesses.add_given("starts", arguments.starts, bytes_of_starts, false);

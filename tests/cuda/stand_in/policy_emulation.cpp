@@ -20,10 +20,11 @@ public:
         std::vector<Value> values;
     };
 
-    EmulatedCrew(uint32_t index, uint32_t count, const std::vector<int>& threads)
-        : index_(index), count_(count), threads_(threads) {}
+    EmulatedCrew(uint32_t index, uint32_t count, const std::vector<int>& threads, float* shared)
+        : index_(index), count_(count), threads_(threads), shared_(shared) {}
     int64_t index() const { return index_; }
     int64_t count() const { return count_; }
+    float* shared() const { return shared_; }
     template <class Stage>
     void each(const Stage& stage) const {
         for (int thread : threads_) stage(Part{thread, kActThreads});
@@ -33,6 +34,7 @@ public:
 private:
     uint32_t index_, count_;
     const std::vector<int>& threads_;
+    float* shared_;
 };
 
 }  // namespace
@@ -42,7 +44,7 @@ void emulate_act(const ActArguments& arguments, uint32_t grid, uint32_t shared_b
     std::vector<FourFloats> shared(shared_bytes / sizeof(FourFloats));
     for (uint32_t index = 0; index < grid; index++) {
         memset(static_cast<void*>(shared.data()), 0xA5, shared_bytes);  // initial shared memory is undefined
-        act_with_block(EmulatedCrew(index, grid, threads), arguments, shared[0].values);
+        act_with_block(EmulatedCrew(index, grid, threads, shared[0].values), arguments);
     }
 }
 

@@ -12,22 +12,33 @@ namespace doorstep {
 
 constexpr int kBlockThreads = 64;
 
-// Worlds in shared memory have a stride one word larger than in device memory, so that threads that read the same
-// field of neighbouring worlds access different banks.
+// Worlds are copied 16 bytes at a time, without the padding between them.
+struct alignas(16) Chunk {
+    uint32_t words[4];
+};
 template <class W>
-constexpr int kSharedPitch = kBlockBytes<W> + 4;
+constexpr int kChunks = static_cast<int>((sizeof(W) + sizeof(Chunk) - 1) / sizeof(Chunk));
+
+// The stride of worlds in shared memory is an odd number of words, so that threads that read the same field of
+// neighbouring worlds access different banks.
+template <class W>
+constexpr int kSharedPitch = kChunks<W> * static_cast<int>(sizeof(Chunk)) + 4;
 
 // Small tiles: a block takes as long as the slowest of its worlds, and eight blocks fit the shared memory of a
 // multiprocessor of compute capability 9.0 (227 KiB), three that of 8.6 (100 KiB).
 template <class W>
 constexpr int kSharedWorlds = W::kAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 
-// Threads of a block loop if a tile has more agents than the block has threads.
+// Scratch memory of a block: of each solver, or of each thread that moves sliding agents, which is done before.
 template <class W>
-constexpr int kSliders = kSharedWorlds<W> * W::kAgents < kBlockThreads ? kSharedWorlds<W> * W::kAgents : kBlockThreads;
+struct BlockWorkspace {
+    CoupledWorld<W>* coupled;
+    SlideBatch<NarrowFloat>* slides;
 
-template <class W>
-using BlockWorkspace = Workspace<W, NarrowFloat, ThreadShare::solvers, kSliders<W>>;
+    DS_METHOD explicit BlockWorkspace(char* memory)
+        : coupled(reinterpret_cast<CoupledWorld<W>*>(memory)),
+          slides(reinterpret_cast<SlideBatch<NarrowFloat>*>(memory)) {}
+};
 
 template <class W>
 using SharedTile = Tile<W, NarrowFloat, NarrowFloat, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W>>;
@@ -40,34 +51,40 @@ struct BlockMemory {
 
 template <class W>
 constexpr KernelShape make_kernel_shape() {
-    return {kSharedWorlds<W>, kBlockThreads, sizeof(BlockMemory<W>), sizeof(BlockWorkspace<W>)};
+    constexpr int kWorlds = kSharedWorlds<W>;
+    constexpr int kSolvers = kWorlds < ThreadShare::solvers ? kWorlds : ThreadShare::solvers;
+    static_assert(kWorlds * W::kAgents <= kBlockThreads, "a thread moves one sliding agent");
+    static_assert(kWorlds / kSolvers * W::kAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
+    return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers, sizeof(CoupledWorld<W>)};
 }
 
-// ---- Copies between device and shared memory, 16 bytes at a time
+// ---- Copies between device and shared memory
 
-struct alignas(16) Chunk {
-    uint32_t words[4];
-};
-template <class W>
-constexpr int kChunks = kBlockBytes<W> / static_cast<int>(sizeof(Chunk));
-static_assert(kBlockBytes<World<1>> % sizeof(Chunk) == 0, "a block ends with a chunk");
+static_assert(kBlockBytes<World<1>> % sizeof(Chunk) == 0, "a block begins with a chunk");
 static_assert(kTroubleRepairedIndex == 1u << (kTroubleKinds - 1), "every bit of Trouble has a word");
 
+// Bytes from the first chunk of a tile to another one, where worlds have this stride.
 template <class W>
-DS_INLINE Chunk* chunks_of(const SharedTile<W>& tile) {
-    return reinterpret_cast<Chunk*>(static_cast<char*>(tile.simulation.worlds) + tile.first * kBlockBytes<W>);
+DS_INLINE int place_of(int chunk, int stride) {
+    constexpr int kChunk = static_cast<int>(sizeof(Chunk));
+    return chunk * kChunk + chunk / kChunks<W> * (stride - kChunks<W> * kChunk);
+}
+
+template <class W>
+DS_INLINE Chunk* chunk_of(const SharedTile<W>& tile, int chunk) {
+    char* const first = static_cast<char*>(tile.simulation.worlds) + tile.first * kBlockBytes<W>;
+    return reinterpret_cast<Chunk*>(first + place_of<W>(chunk, kBlockBytes<W>));
 }
 
 template <class W>
 DS_INLINE uint32_t* words_of(const SharedTile<W>& tile, int chunk) {
-    return reinterpret_cast<uint32_t*>(tile.blocks + chunk / kChunks<W> * kSharedPitch<W>) + chunk % kChunks<W> * 4;
+    return reinterpret_cast<uint32_t*>(tile.blocks + place_of<W>(chunk, kSharedPitch<W>));
 }
 
 template <class W>
 DS_INLINE void load_worlds(const SharedTile<W>& tile, ThreadShare share) {
-    const Chunk* from = chunks_of<W>(tile);
     for (int i = share.first; i < tile.count * kChunks<W>; i += share.stride) {
-        const Chunk chunk = from[i];
+        const Chunk chunk = *chunk_of<W>(tile, i);
         uint32_t* to = words_of<W>(tile, i);
         for (int k = 0; k < 4; k++) to[k] = chunk.words[k];
     }
@@ -75,10 +92,9 @@ DS_INLINE void load_worlds(const SharedTile<W>& tile, ThreadShare share) {
 
 template <class W>
 DS_INLINE void store_worlds(const SharedTile<W>& tile, ThreadShare share) {
-    Chunk* to = chunks_of<W>(tile);
     for (int i = share.first; i < tile.count * kChunks<W>; i += share.stride) {
         const uint32_t* from = words_of<W>(tile, i);
-        to[i] = {{from[0], from[1], from[2], from[3]}};
+        *chunk_of<W>(tile, i) = {{from[0], from[1], from[2], from[3]}};
     }
 }
 
@@ -94,13 +110,16 @@ DS_INLINE void report_trouble(const TileT& tile, ThreadShare share, uint32_t* tr
 template <class W, class Block, class Operation>
 DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory,
                              const Operation& operation) {
-    constexpr int kWorlds = kSharedWorlds<W>;
-    BlockWorkspace<W>& workspace = static_cast<BlockWorkspace<W>*>(arguments.workspace)[block.index()];
-    for (int64_t first = int64_t{kWorlds} * block.index(); first < arguments.num_worlds;
-         first += int64_t{kWorlds} * block.count()) {
+    constexpr KernelShape kShape = make_kernel_shape<W>();
+    const int worlds = arguments.tile_worlds;
+    DS_ASSERT(worlds >= 1 && worlds <= kShape.tile_worlds);
+    const int64_t scratch = workspace_bytes(kShape, worlds) * block.index();
+    BlockWorkspace<W> workspace(static_cast<char*>(arguments.workspace) + scratch);
+    for (int64_t first = int64_t{worlds} * block.index(); first < arguments.num_worlds;
+         first += int64_t{worlds} * block.count()) {
         const int64_t left = arguments.num_worlds - first;
         SharedTile<W> tile{arguments.simulation, *arguments.flights, memory.blocks, memory.records,
-                           workspace,            first,              static_cast<int>(left < kWorlds ? left : kWorlds)};
+                           workspace,            first,              static_cast<int>(left < worlds ? left : worlds)};
         block.each([&](ThreadShare share) { load_worlds<W>(tile, share); });
         operation(tile);
         block.each([&](ThreadShare share) { store_worlds<W>(tile, share); });

@@ -64,23 +64,15 @@ Ref<BatchKernels> load_kernels(const ds_batch& batch) {
 
 // ---- Launch
 
-// Number of blocks that a batch can use on a device.
-int64_t useful_blocks(const KernelModule& kernels, int64_t num_worlds) {
-    const int64_t tile = kernels.shape().tile_worlds;
-    return std::min<int64_t>((num_worlds + tile - 1) / tile, kernels.resident_blocks());
-}
-
-// Limited by the scratch memory.
-ds_status choose_grid(const ds_batch& batch, const KernelModule& kernels, uint32_t* grid) {
-    const int64_t block = kernels.shape().workspace_bytes_per_block, smallest = kTroubleBytes + block;
+ds_status divide_into_tiles(const ds_batch& batch, const KernelModule& kernels, TileDivision* division) {
+    const int64_t smallest = kTroubleBytes + workspace_bytes(kernels.shape(), 1);
     if (batch.scratch_bytes < smallest) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "scratch_bytes", "ds_batch_get_info() gives the recommended size",
                     "scratch_bytes is %lld; it must be at least %lld", static_cast<long long>(batch.scratch_bytes),
                     static_cast<long long>(smallest));
     }
-    const int64_t room = (batch.scratch_bytes - kTroubleBytes) / block;
-    *grid = static_cast<uint32_t>(std::min(useful_blocks(kernels, batch.num_worlds), room));
-    DS_ASSERT(*grid > 0);
+    *division = divide_into_tiles(kernels.shape(), batch.num_worlds, kernels.resident_blocks(),
+                                  batch.scratch_bytes - kTroubleBytes);
     return DS_STATUS_OK;
 }
 
@@ -88,14 +80,16 @@ ds_status launch(const ds_batch& batch, KernelId id, KernelArguments arguments) 
     Ref<BatchKernels> prepared;
     if (const ds_status status = find_prepared(batch, &prepared)) return status;
     const KernelModule& kernels = *prepared->kernels;
-    uint32_t grid;
-    if (const ds_status status = choose_grid(batch, kernels, &grid)) return status;
+    TileDivision division;
+    if (const ds_status status = divide_into_tiles(batch, kernels, &division)) return status;
     arguments.simulation = simulation_of(batch);
     arguments.flights = reinterpret_cast<const FlightTable*>(prepared->flights->address());
     arguments.workspace = static_cast<char*>(batch.scratch) + kTroubleBytes;
     arguments.trouble = batch.trouble ? batch.trouble : static_cast<uint32_t*>(batch.scratch);
     arguments.num_worlds = batch.num_worlds;
+    arguments.tile_worlds = division.tile_worlds;
     const KernelShape& shape = kernels.shape();
+    const uint32_t grid = static_cast<uint32_t>(division.blocks);
     const LaunchShape launched = {{grid, 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
     void* parameters[] = {&arguments};
     return kernels.kernel(id).launch_on(reinterpret_cast<CUstream>(batch.stream), launched, parameters);
@@ -118,9 +112,11 @@ ds_status size_scratch_on_cuda(const ds_batch& batch, ds_batch_info* info) {
     if (!context) return last_status();
     const Ref<KernelModule> kernels = KernelModule::find(context, kind_of(batch));
     if (!kernels) return last_status();
-    const int64_t block = kernels->shape().workspace_bytes_per_block;
-    info->scratch_bytes = kTroubleBytes + useful_blocks(*kernels, batch.num_worlds) * block;
-    info->smallest_scratch_bytes = kTroubleBytes + block;
+    const KernelShape& shape = kernels->shape();
+    const TileDivision division =
+        divide_into_tiles(shape, batch.num_worlds, kernels->resident_blocks(), INT64_MAX);
+    info->scratch_bytes = kTroubleBytes + division.blocks * workspace_bytes(shape, division.tile_worlds);
+    info->smallest_scratch_bytes = kTroubleBytes + workspace_bytes(shape, 1);
     return DS_STATUS_OK;
 }
 

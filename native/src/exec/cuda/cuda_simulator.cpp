@@ -111,10 +111,11 @@ ds_status CudaSimulator::find_device() {
     order_ = WorkOrder::create(context, config_.stream);
     if (!order_) return last_status();
     const KernelShape& shape = kernels_->shape();
-    const int64_t tiles = (config_.num_worlds + shape.tile_worlds - 1) / shape.tile_worlds;
-    const int64_t grid = std::min<int64_t>(tiles, kernels_->resident_blocks());
-    DS_ASSERT(grid > 0);
-    shape_ = {{static_cast<uint32_t>(grid), 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
+    const TileDivision division =
+        divide_into_tiles(shape, config_.num_worlds, kernels_->resident_blocks(), INT64_MAX);
+    arguments_.tile_worlds = division.tile_worlds;
+    const uint32_t grid = static_cast<uint32_t>(division.blocks);
+    shape_ = {{grid, 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
     return order_->check_not_recorded("the creation of a simulator");
 }
 
@@ -128,7 +129,8 @@ ds_status CudaSimulator::take_own_memory() {
 
 ds_status CudaSimulator::take_scratch() {
     Parts parts;
-    const int64_t workspace = parts.place(shape_.grid[0] * kernels_->shape().workspace_bytes_per_block);
+    const int64_t workspace =
+        parts.place(shape_.grid[0] * workspace_bytes(kernels_->shape(), arguments_.tile_worlds));
     const int64_t flights = parts.place(sizeof(FlightTable));
     const int64_t mask = parts.place(config_.num_worlds);
     const int64_t starts = parts.place(config_.num_worlds * static_cast<int64_t>(sizeof(EpisodeStart)));
