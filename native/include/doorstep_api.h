@@ -107,7 +107,7 @@
     X(ds_status, policy_release, (ds_policy policy)) \
     X(ds_status, policy_get_info, (ds_policy policy, ds_policy_info* info)) \
     X(ds_status, policy_get_layer, (ds_policy policy, uint64_t index, ds_layer* layer)) \
-    X(ds_status, policy_freeze, (ds_policy policy, ds_policy* frozen)) \
+    X(ds_status, policy_freeze, (ds_policy policy, uint64_t stream, ds_policy* frozen)) \
     X(ds_status, policy_forward, (ds_policy policy, const ds_policy_call* call)) \
     X(ds_status, policy_act, (ds_policy policy, const ds_policy_call* call)) \
     X(ds_status, metrics_config_default, (ds_metrics_config* fields)) \

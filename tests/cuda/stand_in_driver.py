@@ -28,7 +28,7 @@ ILLEGAL_ADDRESS = 700
 UNKNOWN = 999
 
 NON_BLOCKING = 1  # a stream's flag
-RELAXED = 2  # a capture's mode
+GLOBAL, RELAXED = 0, 2  # modes of captures
 
 may_stay = False
 violations_expected = False
@@ -43,6 +43,8 @@ class Report(NamedTuple):
     pending: int  # operations that were begun and have not run
     calls: list[str]  # names of the functions, in order
     failed: str  # the function that failed last because a test planned it
+    waits: int  # calls that waited for work, since clear()
+    bus_bytes: int  # copied between host and devices, since clear()
 
 
 @functools.cache
@@ -149,6 +151,22 @@ def users_stream(device: int = 0) -> Iterator[int]:
 def synchronize(stream: int) -> None:
     """Waits for a stream."""
     call("cuStreamSynchronize", ctypes.c_uint64(stream))
+
+
+def is_capturing(stream: int) -> bool:
+    """Whether the stream is being captured."""
+    status = ctypes.c_int()
+    call("cuStreamIsCapturing", ctypes.c_uint64(stream), ctypes.byref(status))
+    return status.value != 0
+
+
+@contextmanager
+def relaxed_thread() -> Iterator[None]:
+    """This thread may make any call beside a capture, as PyTorch's allocator does."""
+    mode = ctypes.c_int(RELAXED)
+    call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+    yield
+    call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
 
 def write(stream: int, tensor: doorstep.Tensor, array: npt.NDArray[Any]) -> None:

@@ -30,7 +30,7 @@ class UsersArray:
         self.shape, self.dtype, self.stream = tuple(shape), np.dtype(dtype), stream
         self.device = SimpleNamespace(index=device)
         self.nbytes = int(np.prod(shape)) * self.dtype.itemsize
-        with driver.users_context(device):
+        with driver.users_context(device), driver.relaxed_thread():
             driver.call_for_value("cuDevicePrimaryCtxRetain", device)
             self.pointer = driver.call_for_value("cuMemAlloc_v2", ctypes.c_size_t(self.nbytes))
 

@@ -40,6 +40,9 @@ class UsersArrays:
     def stream(self) -> int:
         return self._stream
 
+    def is_capturing(self) -> bool:
+        return driver.is_capturing(self._stream)
+
     def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
         rules = ReadRules(name, written=written, stream=stream)
         return _check_floats(name, read_memory(value, rules), value, self.device)
@@ -61,8 +64,13 @@ class UsersArrays:
         made.fill(copied)
         return made
 
-    def address(self, array: UsersArray) -> int:
+    def address(self, array: UsersArray | cuda.Buffer) -> int:
         return array.pointer
+
+    def forget(self) -> None:
+        """Gives back what only this object keeps; all work has ended."""
+        driver.synchronize(self._stream)
+        self.kept.clear()
 
 
 class DeviceModule:
@@ -234,16 +242,41 @@ def test_a_captured_call_reads_its_step_from_the_gpu() -> None:
         observations = arrays.upload(given)
         counter: Any = arrays.upload(np.zeros(1, np.int32))
         counter.device, counter.dtype = "cuda:0", "torch.int32"  # as a tensor of PyTorch has them
-        policy.act(observations, step=counter)  # uploads the keys
-        with driver.RecordedGraph(stream) as graph:
+        with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
             actions = policy.act(observations, step=counter)
         for step in (0, 4, 2**31 + 5):
             number = np.array([step], np.uint32)
             driver.copy(stream, counter.pointer, number.ctypes.data, 4)
             graph.launch()
             assert (actions.read() == expected.act(given, step=step)).all()
+        assert (policy.act(observations, step=7).read() == expected.act(given, step=7)).all()  # with the same keys
         graph.close()
         counter.device = SimpleNamespace(index=0)
+        del policy
+
+
+@on_stand_in()
+def test_a_graph_reads_what_it_was_given_however_many_calls_follow() -> None:
+    module, given = wide(torch.float32), observe(30, 2).numpy()
+    sampling = SamplingParams(seed=2, temperature=3)
+    expected = load_policy(module, sampling=sampling)
+    seeds = np.arange(30) * 3
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(module, arrays, sampling).policy
+        observations = arrays.upload(given)
+        policy.act(observations, step=1)
+        arrays.forget()
+        with driver.RecordedGraph(stream) as graph:
+            actions = policy.act(observations, step=1)
+            of_seeds = policy.act(observations, step=1, seeds=seeds)
+        for other in range(40):
+            policy.act(observations, step=1, sampling=sampling.replace(seed=other, temperature=1 + other))
+            arrays.forget()
+        graph.launch()
+        assert (actions.read() == expected.act(given, step=1)).all()
+        assert (of_seeds.read() == expected.act(given, step=1, seeds=seeds)).all()
+        graph.close()
         del policy
 
 

@@ -26,6 +26,8 @@ from doorstep.policy import Heads, SamplingParams
 from doorstep.rollouts import PriorityScheduler, core
 from doorstep.rollouts.request import Recorded
 
+CAPTURE_UNSUPPORTED = 900  # CUresult
+
 
 def begin(sim: doorstep.Simulator, starts: list[tuple[int, int, int, Any]]) -> None:
     """starts: world, seed, max_steps, level or None."""
@@ -277,6 +279,92 @@ def test_a_step_on_the_gpu_is_one_launch_and_one_copy_of_ends() -> None:
         assert calls.count("cuMemcpyAsync") < 2 * steps + 60
         assert calls.count("cuStreamSynchronize") < steps + 60
         del policy
+
+
+@on_stand_in()
+def test_only_the_worlds_whose_episodes_end_cross_the_bus() -> None:
+    worlds = 400
+    with doorstep.Simulator(1) as sim:
+        world_bytes = len(sim.save())
+    with RolloutEngine(RolloutConfig(SimulatorConfig(worlds), devices=("cuda",))) as engine:
+        engine.submit_batch([1], policy="random", max_steps=3)
+        assert len(list(engine)) == 1
+        driver.clear()
+        engine.submit_batch([1], policy="random", max_steps=3)
+        assert len(list(engine)) == 1
+        assert driver.report().bus_bytes < worlds * world_bytes / 2
+
+
+@on_stand_in()
+def test_policies_act_side_by_side_and_share_a_module() -> None:
+    modules = [*_networks(), torch.nn.Linear(94, 19)]
+    with driver.users_stream() as stream:
+        policies = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
+        driver.synchronize(stream)
+        with RolloutEngine(RolloutConfig(SimulatorConfig(6), devices=("cuda",))) as engine:
+            requests = [EpisodeRequest(seed=seed, policy=policies[seed % 3], max_steps=5) for seed in range(6)]
+            assert len(results_of(engine, requests)) == 6
+            calls = driver.report().calls
+        assert calls.count("cuModuleLoadDataEx") == 2  # of worlds, of policies
+        begin, end = calls.index("cuStreamBeginCapture"), calls.index("cuStreamEndCapture")
+        assert calls[begin:end].count("cuStreamWaitEvent") == 2 * (len(policies) - 1)
+        del policies, requests
+
+
+@on_stand_in()
+def test_a_capture_that_other_code_ends_is_repeated() -> None:
+    with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda",))) as engine:
+        driver.clear()
+        driver.fail("cuLaunchKernel", 2, CAPTURE_UNSUPPORTED)  # the first begins the episodes
+        ids = engine.submit_batch(range(4), policy="random", max_steps=5).tolist()
+        assert sorted(result.id for result in engine) == sorted(ids)
+        assert driver.report().calls.count("cuStreamBeginCapture") == 2
+
+
+@on_stand_in()
+def test_engines_leave_captures_of_other_code_alone() -> None:
+    modules = _networks()
+    with (
+        driver.users_stream() as stream,
+        driver.users_stream() as recorded,
+        doorstep.Simulator(4, device="cuda", stream=recorded) as sim,
+        doorstep.Simulator(4) as twin,
+    ):
+        devices = [DeviceModule(one, UsersArrays(stream)) for one in modules]
+        driver.synchronize(stream)
+        with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda",))) as engine:
+            for device in devices:
+                engine.policies["now"] = device.policy
+                engine.submit_batch(range(4), policy="now", max_steps=5)
+                list(engine)
+            with driver.RecordedGraph(recorded, driver.GLOBAL) as graph:
+                sim.step()
+                for device in devices:
+                    engine.policies["now"] = device.policy
+                    engine.submit_batch(range(4), policy="now", max_steps=5)
+                    assert len(list(engine)) == 4
+        graph.launch()
+        twin.step()
+        assert sim.hash() == twin.hash()
+        graph.close()
+        del devices, device
+
+
+@on_stand_in()
+def test_a_level_is_uploaded_once_for_all_worlds_that_begin_with_it() -> None:
+    worlds = 48
+    table = list(levels.curated().values())[:2]
+    kept = [to_native(level) for level in table]
+    structs = (native.EpisodeStart * worlds)()
+    for world, struct in enumerate(structs):
+        struct.world, struct.seed, struct.level = world, world, ctypes.addressof(kept[world % 2])
+    with doorstep.Simulator(worlds, device="cuda", max_levels=1) as sim:
+        check(load().ds_simulator_begin(sim._session.handle, structs, worlds))
+        sim.wait()
+        driver.clear()
+        check(load().ds_simulator_begin(sim._session.handle, structs, worlds))
+        assert driver.report().waits <= 2  # for the staging memory
+        assert driver.report().bus_bytes < 3 * ctypes.sizeof(kept[0]) + worlds * 64
 
 
 @on_stand_in()

@@ -95,6 +95,21 @@ def too_new_a_function(program: Program) -> None:
     assert driver.library().cuGetProcAddress_v2(*arguments) != 0
 
 
+def distant_rows(program: Program) -> None:
+    rows = (ctypes.c_uint64 * 16)()
+    rows[2], rows[4], rows[6] = 4, program.memory, 1 << 31  # unified addresses; source, its pitch
+    rows[9], rows[11], rows[13] = 4, program.memory, 8
+    rows[14], rows[15] = 8, 1
+    assert driver.library().cuMemcpy2DAsync_v2(rows, u64(program.stream)) != 0
+
+
+def write_to_memory_in_use(program: Program) -> None:
+    pinned = driver.call_for_value("cuMemHostAlloc", ctypes.c_size_t(SIZE), 0)
+    driver.copy(program.stream, program.memory, pinned, SIZE)
+    ctypes.memset(pinned, 1, SIZE)
+    driver.synchronize(program.stream)
+
+
 VIOLATIONS: dict[Callable[[Program], None], str] = {
     race: "races with",
     use_before_it_exists: "runs before",
@@ -107,6 +122,8 @@ VIOLATIONS: dict[Callable[[Program], None], str] = {
     no_context: "no current context",
     released_context_with_objects: "objects of the context are alive",
     too_new_a_function: "is of 9020",
+    distant_rows: "too far apart",
+    write_to_memory_in_use: "the host wrote to the pinned memory",
 }
 BY_NAME = {mistake.__name__: mistake for mistake in VIOLATIONS}
 
@@ -117,6 +134,41 @@ def test_mistake_is_a_violation(mistake: str) -> None:
     BY_NAME[mistake](Program())
     assert VIOLATIONS[BY_NAME[mistake]] in driver.report().violations[0]
     driver.expect_violations()
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@on_stand_in()
+def test_a_wait_for_a_context_ends_captures(mode: int) -> None:
+    program, graph = Program(), ctypes.c_uint64()
+    driver.call("cuStreamBeginCapture_v2", u64(program.stream), mode)
+    with driver.relaxed_thread():
+        assert driver.library().cuCtxSynchronize() == 900
+    assert driver.library().cuStreamEndCapture(u64(program.stream), ctypes.byref(graph)) == 901
+    assert driver.library().cuCtxSynchronize() == 0
+    driver.objects_stay()
+
+
+@on_stand_in()
+def test_the_legacy_stream_waits_for_no_capture() -> None:
+    program, graph = Program(), ctypes.c_uint64()
+    blocking = driver.call_for_value("cuStreamCreate", 0)
+    driver.call("cuStreamBeginCapture_v2", u64(blocking), driver.RELAXED)
+    assert driver.library().cuStreamSynchronize(u64(0)) == 906
+    assert driver.library().cuStreamEndCapture(u64(blocking), ctypes.byref(graph)) == 901
+    assert program.context
+    driver.objects_stay()
+
+
+@on_stand_in()
+def test_what_crosses_the_bus_and_waits_is_counted() -> None:
+    program = Program()
+    host = ctypes.create_string_buffer(SIZE)
+    driver.clear()
+    driver.copy(program.stream, program.memory, ctypes.addressof(host), SIZE)
+    driver.copy(program.stream, program.memory, program.memory, SIZE // 2)
+    driver.synchronize(program.stream)
+    assert (driver.report().bus_bytes, driver.report().waits) == (SIZE, 1)
+    driver.objects_stay()
 
 
 @on_stand_in()

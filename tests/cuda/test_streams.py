@@ -1,6 +1,7 @@
 """Work is ordered on the streams that users have, without waiting: the stand-in does it as late as it may."""
 
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,6 +50,21 @@ def test_steps_are_only_begun() -> None:
         assert end.pending >= 10
         assert (driver.peek(sim.steps_remaining) == 200).all()
         assert (sim.steps_remaining.copy_to_host() == 190).all()
+
+
+@on_stand_in()
+def test_waiting_with_a_limit_leaves_captures_of_other_threads_alone() -> None:
+    with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
+        event, other = cuda.Event(), cuda.Stream()
+        event.record(other)
+        with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
+            waiting = threading.Thread(target=event.wait, args=(0.01,))
+            waiting.start()
+            waiting.join()
+            sim.step()
+        graph.launch()
+        assert (sim.steps_remaining.copy_to_host() == 199).all()
+        graph.close()
 
 
 @on_stand_in()

@@ -524,7 +524,7 @@ void layers_live_as_long_as_something_needs_them() {
     ds_layer kept;
     CHECK_EQUAL(ds_policy_get_layer(policy, 1, &kept), DS_STATUS_OK);
     ds_policy frozen;
-    CHECK_EQUAL(ds_policy_freeze(policy, &frozen), DS_STATUS_OK);
+    CHECK_EQUAL(ds_policy_freeze(policy, 0, &frozen), DS_STATUS_OK);
     CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
     CHECK_EQUAL(released, 2);
     ds_layer_config config = {};
@@ -545,7 +545,7 @@ void a_frozen_policy_shares_functions_and_what_they_need() {
     ds_layer layer = create_layer(mirroring_network(factor).layers[0].config, count_release);
     ds_policy policy, frozen;
     CHECK_EQUAL(ds_policy_create(&layer, 1, 0, &policy), DS_STATUS_OK);
-    CHECK_EQUAL(ds_policy_freeze(policy, &frozen), DS_STATUS_OK);
+    CHECK_EQUAL(ds_policy_freeze(policy, 0, &frozen), DS_STATUS_OK);
     CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
     CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
     CHECK_EQUAL(released, 0);

@@ -258,8 +258,9 @@ DS_API ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info);
 /* A new handle to one of its layers, 0 to num_layers - 1; release it with ds_layer_release. */
 DS_API ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer);
 
-/* A new policy with copies of all weights as they are now. CUDA: waits for the calls so far, then for the copies. */
-DS_API ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen);
+/* A new policy with copies of all weights as they are now. CUDA: after the work begun on `stream`, a CUstream; waits for
+   the copies. On the CPU the stream is ignored. */
+DS_API ds_status ds_policy_freeze(ds_policy policy, uint64_t stream, ds_policy* frozen);
 
 /* What an agent's random numbers depend on, and nothing else: different for every action of a run. */
 typedef struct ds_sampling_key {

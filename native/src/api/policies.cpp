@@ -411,11 +411,11 @@ ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer)
     return give(layers, found->layer(static_cast<int64_t>(index)), "a layer", layer);
 }
 
-ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen) {
+ds_status ds_policy_freeze(ds_policy policy, uint64_t stream, ds_policy* frozen) {
     if (!frozen) return fail_null("frozen");
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
-    const Ref<Policy> made = found->freeze();
+    const Ref<Policy> made = found->freeze(stream);
     return made ? give(policies, made, "a policy", frozen) : last_status();
 }
 

@@ -10,7 +10,13 @@ using namespace doorstep;
 
 namespace {
 
+constexpr uint64_t kMostPitch = INT32_MAX;  // CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device
+
 ds_status check_pitch(const char* argument, uint64_t pitch, const ds_row_copy& copy) {
+    if (pitch > kMostPitch) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, argument, "copy the rows one by one", "%s is %llu; it must be at most %llu",
+                    argument, static_cast<unsigned long long>(pitch), static_cast<unsigned long long>(kMostPitch));
+    }
     if (pitch >= copy.row_bytes) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass the distance in bytes between the starts of two rows",
                 "%s is %llu, less than the %llu bytes of a row", argument, static_cast<unsigned long long>(pitch),

@@ -58,6 +58,7 @@ ds_status DevicePolicy::take_memory(const Network& network) {
     const bool fits = staged + scratch <= most_shared;
     shape_ = {{1, 1, 1}, {kActThreads, 1, 1}, static_cast<uint32_t>(fits ? staged + scratch : staged)};
     if (const ds_status status = kernel_->allow_shared_bytes(shape_.shared_bytes)) return status;
+    if (const ds_status status = kernel_->prefer_shared_memory()) return status;
     if (const ds_status status = kernel_->resident_blocks(kActThreads, shape_.shared_bytes, &blocks)) return status;
     most_blocks_ = std::max<int64_t>(int64_t{blocks} * multiprocessors, 1);
     if (!fits) most_blocks_ = std::clamp<int64_t>(kMostScratchBytes / scratch, 1, most_blocks_);
@@ -97,24 +98,32 @@ DevicePolicy::~DevicePolicy() {
     if (finished) {
         if (memory_) memory_->set_stream(order_->stream());
     } else {
-        if (memory_) memory_->abandon();
-        if (pinned_) pinned_->abandon();
+        abandon();
     }
 }
 
-ds_status DevicePolicy::act(const ActCall& call, const RowRange* range) {
+void DevicePolicy::abandon() {
+    if (memory_) memory_->abandon();
+    if (pinned_) pinned_->abandon();
+}
+
+ds_status DevicePolicy::act(const ActCall& call) {
     if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
     MutexGuard guard(mutex_);
     if (const ds_status status = order_->set_stream(call.stream)) return status;
     Ref<Stream> stream;
     if (const ds_status status = order_->begin(&stream)) return status;
+    return launch(*stream, call, nullptr);
+}
+
+ds_status DevicePolicy::launch(const Stream& stream, const ActCall& call, const RowRange* range) {
     DS_ASSERT(kernel_ && memory_ && call.num_rows > 0 && (call.observations || range));
     arguments_.call = call;
     arguments_.range = range;
     const int64_t tiles = (call.num_rows + kActRows - 1) / kActRows;
     shape_.grid[0] = static_cast<uint32_t>(std::min(tiles, most_blocks_));
     void* parameters[] = {&arguments_};
-    return kernel_->launch(*stream, shape_, parameters);
+    return kernel_->launch(stream, shape_, parameters);
 }
 
 }  // namespace doorstep

@@ -17,13 +17,16 @@ public:
     // The same policy for other calls, which may run at the same time: with scratch memory of its own. Counts rows in
     // this one's counter.
     Ref<DevicePolicy> clone(const Network& network) const;
-    // Waits for the launches. Memory that a capture may use is leaked.
+    // Waits for the launches of act(). Memory that a capture may use is leaked.
     ~DevicePolicy();
 
-    // Begins the launch for all rows of a call, on the call's stream.
-    ds_status act(const ActCall& call) { return act(call, nullptr); }
+    // Begins the launch for all rows of a call, on the call's stream, after earlier ones of this object.
+    ds_status act(const ActCall& call);
+    // The same in the caller's order: one launch at a time, which the caller awaits before releasing this object.
     // range: on the device, read by the launch: the rows of the call that it evaluates; null: all.
-    ds_status act(const ActCall& call, const RowRange* range);
+    ds_status launch(const Stream& stream, const ActCall& call, const RowRange* range);
+    // The launches cannot be awaited.
+    void abandon();
 
     // Rows that got the neutral action, in the launches that have ended.
     int64_t nonfinite_rows() const { return static_cast<int64_t>(__atomic_load_n(nonfinite_rows_, __ATOMIC_RELAXED)); }

@@ -40,7 +40,7 @@ struct Copier {
         if (!stream) free(memory);
     }
 
-    ds_status begin(const ds_layer_config& config, int64_t bytes) {
+    ds_status begin(const ds_layer_config& config, int64_t bytes, uint64_t writers) {
         DS_ASSERT(bytes > 0 && !memory);
         if (config.device_kind == DS_DEVICE_CPU) {
             memory = static_cast<char*>(malloc(static_cast<size_t>(bytes)));
@@ -48,9 +48,12 @@ struct Copier {
         }
         const Ref<Context> context = Context::of_device(config.device_index);
         if (!context) return last_status();
-        if (const ds_status status = context->synchronize()) return status;  // somebody may be writing the weights
+        const Ref<Stream> earlier = Stream::borrow(context, writers, {}, "stream");
+        if (!earlier) return last_status();
         stream = Stream::create(context);
-        if (stream) device = DeviceMemory::create_on(stream, static_cast<uint64_t>(bytes));
+        if (!stream) return last_status();
+        if (const ds_status status = stream->follow(*earlier)) return status;
+        device = DeviceMemory::create_on(stream, static_cast<uint64_t>(bytes));
         if (!device) return last_status();
         memory = reinterpret_cast<char*>(device->address());
         return DS_STATUS_OK;
@@ -94,7 +97,7 @@ Ref<Layer> Layer::create(const ds_layer_config& config) {
     return Ref<Layer>::adopt(made);
 }
 
-Ref<Layer> Layer::copy() {
+Ref<Layer> Layer::copy(uint64_t stream) {
     if (config_.kind == DS_LAYER_FUNCTION) return Ref<Layer>::share(this);
     const int64_t element_bytes = config_.weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
     ds_layer_config config = config_;
@@ -104,7 +107,7 @@ Ref<Layer> Layer::copy() {
     for (const Array& array : arrays)
         if (*array.address) bytes += array.count * element_bytes;
     Copier copier;
-    if (copier.begin(config, std::max<int64_t>(bytes, 1))) return {};
+    if (copier.begin(config, std::max<int64_t>(bytes, 1), stream)) return {};
     char* memory = copier.memory;
     for (const Array& array : arrays) {
         if (!*array.address) continue;

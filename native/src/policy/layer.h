@@ -18,9 +18,10 @@ public:
         owner_ = owner;
     }
 
-    // A layer with a copy of the weights as they are now, on the same device; waits for all work begun there. Null,
-    // with the thread's error set, on failure. A function of the caller's has no weights to copy: it is shared.
-    Ref<Layer> copy();
+    // A layer with a copy of the weights as they are now, on the same device: on CUDA after the work begun on `stream`
+    // (a CUstream), for which it waits. Null, with the thread's error set, on failure. A function of the caller's has no
+    // weights to copy: it is shared.
+    Ref<Layer> copy(uint64_t stream);
 
     // Without the owner.
     const ds_layer_config& config() const { return config_; }

@@ -121,14 +121,14 @@ void Policy::keep_scratch(void* scratch) const {
     free(scratch);
 }
 
-Ref<Policy> Policy::freeze() const {
+Ref<Policy> Policy::freeze(uint64_t stream) const {
     const std::unique_ptr<Ref<Layer>[]> copies(new (std::nothrow) Ref<Layer>[static_cast<size_t>(num_layers())]);
     if (!copies) {
         fail_no_memory();
         return {};
     }
     for (int64_t i = 0; i < num_layers(); ++i) {
-        copies[i] = layers_[i]->copy();
+        copies[i] = layers_[i]->copy(stream);
         if (!copies[i]) return {};
     }
     return create(copies.get(), num_layers(), num_heads());

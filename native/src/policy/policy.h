@@ -69,8 +69,8 @@ public:
         return device_->clone(network_);
     }
 
-    // The same layers with copies of all weights. Null, with the thread's error set, on failure.
-    Ref<Policy> freeze() const;
+    // The same layers with copies of all weights; stream: see Layer::copy(). Null, with the thread's error set, on failure.
+    Ref<Policy> freeze(uint64_t stream) const;
 
     // Rows so far that got the neutral action.
     int64_t nonfinite_rows() const {

@@ -1,5 +1,7 @@
 #include "rollouts/actors.h"
 
+#include <string.h>
+
 #include <new>
 
 #include "rollouts/device_rows.h"
@@ -31,7 +33,7 @@ private:
     ds_status read_tensor(int tensor, Value* host);
     ds_status write_actions();
 
-    Pages staging_;           // the tensors
+    Ref<PinnedMemory> staging_;  // the tensors
     Ref<DeviceRows> device_;
     bool uses_host_ = false;  // in this step: rows act there or are recorded, else one graph does it all
 };
@@ -40,9 +42,12 @@ ds_status DeviceActors::open() {
     const int64_t rows = episodes_.num_rows();
     const int64_t row_bytes = (num_inputs_ + 1 + kActionComponents) * 4 + 2;
     if (!take_memory()) return fail_rows_memory();
-    staging_ = map_pages(rows * row_bytes, "num_worlds");
+    const Ref<Context> context = Context::of_device(simulator_->config().device_index);
+    if (!context) return last_status();
+    staging_ = PinnedMemory::create(context, static_cast<uint64_t>(rows * row_bytes));
     if (!staging_) return last_status();
-    float* const floats = reinterpret_cast<float*>(staging_.data());
+    memset(staging_->data(), 0, staging_->bytes());
+    float* const floats = static_cast<float*>(staging_->data());
     int32_t* const actions = reinterpret_cast<int32_t*>(floats + rows * (num_inputs_ + 1));
     const uint8_t* const ends = reinterpret_cast<uint8_t*>(actions + rows * kActionComponents);
     tensors_ = {floats, floats + rows * num_inputs_, ends, ends + rows, actions, num_inputs_};

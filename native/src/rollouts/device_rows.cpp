@@ -37,6 +37,8 @@ ds_status DeviceRows::load() {
     if (!context) return last_status();
     stream_ = Stream::borrow(context, simulator_->stream());
     if (!stream_) return last_status();
+    prepared_ = Event::create(context);
+    if (!prepared_) return last_status();
     const Ref<Module> module = load_module(context, kPoliciesModule);
     if (!module) return last_status();
     prepare_ = Kernel::get(module, kPrepareRowsKernel);
@@ -96,6 +98,7 @@ DeviceRows::~DeviceRows() {
     if (pinned_) pinned_->abandon();
     for (int64_t i = 0; i < num_policies_; ++i) {
         if (slots_[i].states) slots_[i].states->abandon();
+        if (slots_[i].device) slots_[i].device->abandon();
     }
 }
 
@@ -108,6 +111,7 @@ ds_status DeviceRows::set_policy(int64_t index, const Ref<Policy>& policy) {
     if (policy) {
         slot.device = policy->clone_on_device();
         if (!slot.device) return last_status();
+        if (const ds_status status = open_branch(&slot)) return status;
         if (const int64_t size = policy->state_size()) {
             slot.states = DeviceMemory::create_on(stream_, static_cast<uint64_t>(num_rows_ * size * 4));
             if (!slot.states) return last_status();
@@ -121,6 +125,13 @@ ds_status DeviceRows::set_policy(int64_t index, const Ref<Policy>& policy) {
     float* const states = slots_[index].states ? reinterpret_cast<float*>(slots_[index].states->address()) : nullptr;
     staged_.policies[index] = {states, policy ? policy->state_size() : 0};
     return DS_STATUS_OK;
+}
+
+ds_status DeviceRows::open_branch(Slot* slot) const {
+    slot->branch = Stream::create(stream_->context());
+    if (!slot->branch) return last_status();
+    slot->acted = Event::create(stream_->context());
+    return slot->acted ? DS_STATUS_OK : last_status();
 }
 
 // The staging memory is free: the host has waited for what the last step ended.
@@ -155,10 +166,7 @@ ds_status DeviceRows::play() {
 ds_status DeviceRows::capture() {
     DS_ASSERT(!graph_);
     for (int64_t i = 0; i < num_policies_; ++i) slots_[i].is_captured |= acts(i);
-    if (const ds_status status = begin_capture(*stream_)) return status;
-    const ds_status status = launch_all();
-    const Ref<Graph> graph = Graph::end_capture(*stream_);
-    if (status) return status;
+    const Ref<Graph> graph = Graph::capture(*stream_, [this] { return launch_all(); });
     if (!graph) return last_status();
     graph_ = GraphExec::create(graph);
     return graph_ ? DS_STATUS_OK : last_status();
@@ -211,15 +219,31 @@ ds_status DeviceRows::act(int32_t recorded) {
     if (recorded & DS_RECORD_LOG_PROBS) call.log_probs = acted_;
     if (recorded & DS_RECORD_VALUES) call.values = acted_ + num_rows_;
     call.step_counter = counter_;
-    call.stream = stream_->raw();
+    if (const ds_status status = prepared_->record(*stream_)) return status;
+    const Slot* first = nullptr;
     for (int64_t i = 0; i < num_policies_; ++i) {
         const Slot& slot = slots_[i];
         if (!slot.policy || !(slot.is_captured || acts(i))) continue;
         call.states = staged_.policies[i].states;
         call.state_stride = staged_.policies[i].size;
-        if (const ds_status status = slot.device->act(call, &lists_.ranges[i])) return status;
+        const RowRange* const range = &lists_.ranges[i];
+        const ds_status status =
+            first ? act_in_branch(slot, call, range) : slot.device->launch(*stream_, call, range);
+        if (status) return status;
+        if (!first) first = &slot;
+    }
+    for (int64_t i = 0; i < num_policies_; ++i) {
+        const Slot& slot = slots_[i];
+        if (!slot.policy || &slot == first || !(slot.is_captured || acts(i))) continue;
+        if (const ds_status status = stream_->wait_event(*slot.acted)) return status;
     }
     return DS_STATUS_OK;
+}
+
+ds_status DeviceRows::act_in_branch(const Slot& slot, const ActCall& call, const RowRange* range) const {
+    if (const ds_status status = slot.branch->wait_event(*prepared_)) return status;
+    if (const ds_status status = slot.device->launch(*slot.branch, call, range)) return status;
+    return slot.acted->record(*slot.branch);
 }
 
 ds_status DeviceRows::launch_count() {

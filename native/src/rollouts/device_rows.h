@@ -2,7 +2,7 @@
 // captured once and replayed.
 //
 // Lists are uploaded only when episodes have begun or ended. Lengths of episodes follow from a counter of steps on the
-// device, to which the steps of the keys are relative.
+// device, to which the steps of the keys are relative. Policies act side by side, each in a branch of the work.
 #pragma once
 
 #include <memory>
@@ -52,6 +52,8 @@ private:
         Ref<Policy> policy;
         Ref<DevicePolicy> device;
         Ref<DeviceMemory> states;
+        Ref<Stream> branch;  // on which it acts beside other policies
+        Ref<Event> acted;
         bool is_captured = false;
     };
     // The parts of the memory that is uploaded, on the host or on the device.
@@ -69,7 +71,9 @@ private:
     ds_status load();
     // At an address, and how many bytes they take.
     Lists lists_at(uint64_t base, int64_t* bytes) const;
+    ds_status open_branch(Slot* slot) const;
     ds_status capture();
+    ds_status act_in_branch(const Slot& slot, const ActCall& call, const RowRange* range) const;
     ds_status launch_all();
     ds_status launch_count();
     bool acts(int64_t policy) const { return slots_[policy].policy && staged_.ranges[policy].count > 0; }
@@ -78,6 +82,7 @@ private:
     const int64_t num_rows_, num_policies_;
     std::unique_ptr<Slot[]> slots_;
     Ref<Stream> stream_;
+    Ref<Event> prepared_;  // where the branches of policies begin
     Ref<Kernel> prepare_, count_;
     Ref<PinnedMemory> pinned_;    // the lists, then what read_acted(), read_ends() and read_nonfinite() copy
     Ref<DeviceMemory> memory_;    // the lists, then what policies write of their actions, the counter, and `nonfinite`

@@ -2264,7 +2264,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_policy_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_policy_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyInfo))),
     ("ds_policy_get_layer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
-    ("ds_policy_freeze", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_policy_freeze", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_policy_forward", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
     ("ds_policy_act", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
     ("ds_metrics_config_default", ctypes.c_int, (ctypes.POINTER(MetricsConfig),)),

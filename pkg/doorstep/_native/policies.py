@@ -130,6 +130,11 @@ class PolicyHandle(Handle):
 
     def __init__(self, value: int) -> None:
         super().__init__(value, load().ds_policy_release)
+        self._kept: dict[int, Any] = {}
+
+    def keep(self, *objects: Any) -> None:
+        """Keeps what the policy's work may use until the policy has ended, after its work."""
+        self._kept.update((id(one), one) for one in objects)
 
     @classmethod
     def create(cls, layers: Sequence[LayerHandle], num_heads: int) -> PolicyHandle:
@@ -144,8 +149,8 @@ class PolicyHandle(Handle):
     def layer(self, index: int) -> LayerHandle:
         return LayerHandle(new_handle(load().ds_policy_get_layer, self.value, index))
 
-    def freeze(self) -> PolicyHandle:
-        return PolicyHandle(new_handle(load().ds_policy_freeze, self.value))
+    def freeze(self, stream: int) -> PolicyHandle:
+        return PolicyHandle(new_handle(load().ds_policy_freeze, self.value, stream))
 
     def forward(self, rows: PolicyRows, logits: int) -> None:
         """logits: where they go."""

@@ -12,6 +12,7 @@ from doorstep._optional import missing
 from doorstep._streams import CurrentStream
 from doorstep._tensors.checks import ReadRules, refuse_tensor
 from doorstep._tensors.reader import read_memory
+from doorstep.cuda.buffer import Buffer
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +34,9 @@ class Arrays(Protocol):
     def stream(self) -> int:
         """The CUstream that a call uses; 0 on the host."""
 
+    def is_capturing(self) -> bool:
+        """Whether that stream is being captured into a CUDA graph."""
+
     def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
         """Any tensor or array of float32 in this memory, in order before `stream`.
 
@@ -51,7 +55,21 @@ class Arrays(Protocol):
         """A host's contiguous array in this memory, as bytes."""
 
     def address(self, array: Any) -> int:
-        """The address of an array that one of these functions returned."""
+        """The address of an array that one of these functions or `upload_beside_capture()` returned."""
+
+
+def upload_beside_capture(array: NDArray[Any], arrays: Arrays) -> Buffer:
+    """A host's array in memory of a GPU, whose stream is being captured: copied now, on another stream.
+
+    PyTorch's allocator would give memory of the graph, which other work of the capture may have overwritten whenever
+    the graph is launched; a copy in the graph would run only then, and later calls outside of it read the same array.
+    """
+    staging = Buffer.pinned(array.nbytes, int(arrays.device.removeprefix("cuda:")))
+    np.asarray(staging)[:] = array.reshape(-1).view(np.uint8)
+    made = Buffer(array.nbytes, staging.device)
+    made.stream.copy(made.pointer, staging.pointer, array.nbytes)
+    made.stream.synchronize()
+    return made
 
 
 def _check_floats(name: str, tensor: Any, value: Any, device: str) -> Floats:
@@ -70,6 +88,9 @@ class HostArrays:
 
     def stream(self) -> int:
         return 0
+
+    def is_capturing(self) -> bool:
+        return False
 
     def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
         # numpy's arrays and doorstep's tensors, read in a microsecond
@@ -110,6 +131,11 @@ class TorchArrays:
     def stream(self) -> int:
         return self._stream()
 
+    def is_capturing(self) -> bool:
+        cuda = self._torch.cuda
+        with cuda.device(self.device):
+            return bool(cuda.is_current_stream_capturing())
+
     def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
         rules = ReadRules(name, written=written, stream=stream)
         return _check_floats(name, read_memory(value, rules), value, self.device)
@@ -127,6 +153,6 @@ class TorchArrays:
     def upload(self, array: NDArray[Any]) -> torch.Tensor:
         return self._torch.from_numpy(array.view(np.uint8)).to(self.device)
 
-    def address(self, array: torch.Tensor) -> int:
-        address: int = array.data_ptr()
+    def address(self, array: torch.Tensor | Buffer) -> int:
+        address: int = array.pointer if isinstance(array, Buffer) else array.data_ptr()
         return address

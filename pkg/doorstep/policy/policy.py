@@ -17,7 +17,7 @@ from doorstep._native import ACTIONS, MAX_SEED
 from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind
 from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows
 from doorstep._observations import Parts
-from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays
+from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays, upload_beside_capture
 from doorstep.policy.sampling import SamplingParams, check_sampling
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class Policy:
     is in single precision. Calls from several threads run at the same time.
 
     On a GPU a call is one kernel on PyTorch's current stream, which does not wait for the host; arguments and results
-    are on that GPU, results are tensors of PyTorch. It may be captured into a CUDA graph after a first call with the
-    same shapes and sampling.
+    are on that GPU, results are tensors of PyTorch. It may be captured into a CUDA graph, which may be launched as long
+    as the policy exists.
 
     >>> import doorstep, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(94, 64), torch.nn.Tanh(), torch.nn.Linear(64, 19))
@@ -104,6 +104,7 @@ class Policy:
         "_sampling",
         "_seed",
         "_steps",
+        "_upload",
         "_weights",
         "has_value",
         "num_inputs",
@@ -126,7 +127,8 @@ class Policy:
         info = handle.info()
         on_cpu = info.device_kind == DeviceKind.CPU
         self._arrays: Arrays = arrays or (HostArrays() if on_cpu else TorchArrays(info.device_index))
-        self._cached = functools.lru_cache(maxsize=16)(_Uploads(self._arrays))
+        self._upload = _Uploads(self._arrays, handle)
+        self._cached = functools.lru_cache(maxsize=16)(self._upload.make)
         self._handle = handle
         self._layers = tuple(PolicyLayer(handle.layer(index)) for index in range(info.num_layers))
         self._sampling = sampling
@@ -139,7 +141,8 @@ class Policy:
         self.has_value = bool(info.has_value)
 
     def freeze(self) -> Policy:
-        """A policy with copies of all weights as they are now, which no optimiser changes.
+        """A policy with copies of all weights as they are now, which no optimiser changes. On a GPU: as the work begun on
+        PyTorch's current stream leaves them.
 
         Raises:
             StateError: as `forward()`.
@@ -147,7 +150,7 @@ class Policy:
         weights = self._weights
         if weights is None or weights.device != "cpu":
             self._check_weights()
-            return Policy(self._handle.freeze(), self._sampling, self._arrays, observations=self.observations)
+            return Policy(self._handle.freeze(self._arrays.stream()), self._sampling, self._arrays, observations=self.observations)
         copy = weights.policy_of(weights.copy())
         return Policy(copy, self._sampling, self._arrays, observations=self.observations)
 
@@ -248,6 +251,7 @@ class Policy:
         keys, numbers = self._keys(sampling, _worlds_and_agents(shape), step, seeds, first_world)
         actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
         chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
+        self._upload.keep_in_capture(chosen, keys)
         address = self._arrays.address
         numbers.update({name: address(array) for name, array in outputs.items()})
         self._handle.act(rows, sampling=address(chosen), keys=address(keys), actions=address(actions), **numbers)
@@ -271,7 +275,7 @@ class Policy:
         keys = _world_keys(seed, *shape, first_world) if seeds is None else _seed_keys(seeds, *shape)
         if of_worlds is not None:
             keys["step"] = of_worlds[:, None]
-        return self._arrays.upload(keys), numbers
+        return self._upload(keys), numbers
 
     def _is_counter(self, step: Any) -> bool:
         """Whether it is a number in a GPU's memory."""
@@ -365,13 +369,23 @@ class Policy:
 
 
 class _Uploads:
-    """A function: what `make` gives for these arguments, in a policy's memory."""
+    """A function: an array of the host in a policy's memory."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, handle: PolicyHandle) -> None:
         self._arrays = arrays
+        self._handle = handle
 
-    def __call__(self, make: Callable[..., NDArray[np.void]], *arguments: Any) -> Any:
-        return self._arrays.upload(make(*arguments))
+    def __call__(self, array: NDArray[np.void]) -> Any:
+        return upload_beside_capture(array, self._arrays) if self._arrays.is_capturing() else self._arrays.upload(array)
+
+    def make(self, make: Callable[..., NDArray[np.void]], *arguments: Any) -> Any:
+        """What `make` gives for these arguments."""
+        return self(make(*arguments))
+
+    def keep_in_capture(self, *uploads: Any) -> None:
+        """A graph reads them whenever it is launched, so what a captured call is given stays as long as the policy."""
+        if self._arrays.is_capturing():
+            self._handle.keep(*uploads)
 
 
 # ---- Arguments ----

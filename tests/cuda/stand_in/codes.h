@@ -45,6 +45,7 @@ enum DeviceAttribute : int {
     kMaxThreadsPerBlock = 1,
     kMaxSharedBytesPerBlock = 8,
     kWarpSize = 10,
+    kMaxPitch = 11,
     kMultiprocessors = 16,
     kComputeMode = 20,
     kUnifiedAddressing = 41,
@@ -67,6 +68,7 @@ enum FunctionAttribute : int {
     kFunctionLocal = 3,
     kFunctionNumRegisters = 4,
     kFunctionMaxDynamicShared = 8,
+    kFunctionCarveout = 9,
 };
 enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
 enum HostMemoryFlags : uint32_t { kPortable = 1, kDeviceMap = 2 };
@@ -81,6 +83,7 @@ enum ExternalSemaphoreKind : int { kBinarySemaphore = 1, kTimelineSemaphore = 9 
 enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 enum SymbolStatus : int { kSymbolFound = 0, kSymbolNotFound = 1, kSymbolVersionNotSufficient = 2 };
 
+constexpr int kMostPitch = 0x7fffffff;     // bytes
 constexpr int kComputeModeExclusive = 3;  // one process may use the device
 
 }  // namespace stand_in

@@ -41,6 +41,7 @@ int attribute_of(int attribute) {
         case kMaxThreadsPerBlock: return 1024;
         case kMaxSharedBytesPerBlock: return 48 * 1024;
         case kWarpSize: return 32;
+        case kMaxPitch: return kMostPitch;
         case kMultiprocessors: return static_cast<int>(settings.multiprocessors);
         case kComputeMode: return settings.busy ? kComputeModeExclusive : 0;
         case kUnifiedAddressing: case kCooperativeLaunch: return 1;
@@ -248,7 +249,8 @@ int cuCtxSynchronize() {
     return call("cuCtxSynchronize", [&]() -> int {
         Context* context = current_context("cuCtxSynchronize");
         if (!context) return kInvalidContext;
-        if (const int code = refuse_beside_capture()) return code;
+        if (const int code = refuse_beside_captures_of(*context)) return code;
+        driver().report.count_wait();
         execute_everything(*context);
         return kSuccess;
     });

@@ -55,10 +55,16 @@ struct Pool {
     int device = 0;
 };
 
+// What machine code or PTX tells of a kernel.
+struct KernelCode {
+    int registers = 0;        // of a thread; 0: unknown, as in PTX
+    int parameter_bytes = 0;  // of all parameters; 0: unknown
+};
+
 struct Module {
     Context* context = nullptr;
     int kind_of_worlds = 0;
-    std::set<std::string> kernels;
+    std::map<std::string, KernelCode> kernels;
 };
 
 struct Kernel {
@@ -66,6 +72,7 @@ struct Kernel {
     std::string name;
     int kind_of_worlds = 0;
     uint32_t shared_bytes_allowed = 48 * 1024;
+    KernelCode code{};
     bool loaded = false;  // its code, which the first use loads
 };
 

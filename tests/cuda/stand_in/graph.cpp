@@ -115,6 +115,13 @@ int refuse_beside_capture() {
     return code;
 }
 
+int refuse_beside_captures_of(const Context& context) {
+    int code = kSuccess;
+    for (const auto& capture : driver().captures)
+        if (capture->streams.front()->context == &context) code = refuse_in_capture(*capture);
+    return code;
+}
+
 int& thread_capture_mode() {
     thread_local int mode = kCaptureGlobal;
     return mode;

@@ -13,6 +13,7 @@
 
 namespace stand_in {
 
+struct Context;
 struct Stream;
 
 // The work of an operation, whenever it is begun.
@@ -66,6 +67,10 @@ bool ends_everything(const Graph& graph, const std::vector<int>& ends);
 
 // The code of a call that is not allowed during a capture, which it ends. 0 if no capture forbids the call.
 int refuse_beside_capture();
+
+// The code of a wait for all work of a context. It ends every capture there, whatever the modes of threads; without one
+// it is 0.
+int refuse_beside_captures_of(const Context& context);
 
 // The mode of the calling thread during captures: cuThreadExchangeStreamCaptureMode.
 int& thread_capture_mode();

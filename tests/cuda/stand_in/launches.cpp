@@ -76,7 +76,10 @@ std::vector<Access> given_beginnings(const Launch& launch, const doorstep::Kerne
 int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arguments, Task* task) {
     const doorstep::WorldKind kind = doorstep::kind_of_number(launch.kind_of_worlds);
     const doorstep::KernelShape& shape = doorstep::find_kernel_shape(kind);
-    if (const int code = check_shape(launch, static_cast<uint32_t>(shape.threads), shape.shared_bytes)) return code;
+    if (const int code = check_shape(launch, static_cast<uint32_t>(shape.threads), shape.shared_bytes,
+                                 sizeof arguments)) {
+        return code;
+    }
     if (arguments.tile_worlds < 1 || arguments.tile_worlds > shape.tile_worlds)
         return refuse(kInvalidValue, text("%s: tiles of %d worlds", launch.kernel.c_str(), arguments.tile_worlds));
     const doorstep::EmulatedKernel kernel = doorstep::find_emulated_kernel(kind, launch.kernel.c_str());
@@ -143,7 +146,7 @@ template <class Call>
 int make_training_launch(const Launch& launch, const Call& call, Task* task) {
     const doorstep::EmulatedTrainingKernel run = doorstep::find_emulated_training_kernel(launch.kernel.c_str());
     if (!run) return refuse(kNotFound, "there is no emulation of " + launch.kernel);
-    if (const int code = check_shape(launch, doorstep::kTrainingThreads, 0)) return code;
+    if (const int code = check_shape(launch, doorstep::kTrainingThreads, 0, sizeof call)) return code;
     Accesses accesses(launch, task);
     for (const Array& array : arrays_of(call, launch.kernel))
         accesses.add_given(array.name, array.address, array.bytes, array.writes);
@@ -162,7 +165,10 @@ doorstep::ThreadOrder next_thread_order() {
     return static_cast<doorstep::ThreadOrder>(launches++ % 3);
 }
 
-int check_shape(const Launch& launch, uint32_t threads, uint32_t shared_bytes) {
+int check_shape(const Launch& launch, uint32_t threads, uint32_t shared_bytes, size_t parameter_bytes) {
+    if (launch.parameter_bytes && launch.parameter_bytes != static_cast<int>(parameter_bytes))
+        return refuse(kInvalidValue, text("%s: its parameter has %zu bytes on the host, %d in the machine code",
+                                          launch.kernel.c_str(), parameter_bytes, launch.parameter_bytes));
     if (launch.threads == threads && launch.shared_bytes >= shared_bytes) return kSuccess;
     return refuse(kInvalidValue, text("%s: %u threads and %u bytes of shared memory, it needs %u and %u",
                                       launch.kernel.c_str(), launch.threads, launch.shared_bytes, threads,

@@ -1,6 +1,7 @@
 // Checks launches of the kernels of worlds and of training, and determines the memory that they access.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <string>
@@ -15,6 +16,7 @@ struct Launch {
     int kind_of_worlds;  // its number, see WorldKind; 0: a module without worlds
     int device;
     uint32_t grid, threads, shared_bytes;
+    int parameter_bytes;  // that the machine code reads; 0: unknown
 };
 
 // Collects the memory that a kernel accesses; reports the first problem.
@@ -47,8 +49,9 @@ private:
     Task* task_;
 };
 
-// A code, and a violation, if the launch has another number of threads or less shared memory.
-int check_shape(const Launch& launch, uint32_t threads, uint32_t shared_bytes);
+// A code, and a violation, if the launch has another number of threads or less shared memory, or the kernel's only
+// parameter has another size in the machine code than on the host.
+int check_shape(const Launch& launch, uint32_t threads, uint32_t shared_bytes, size_t parameter_bytes);
 
 // The result must not depend on the order of the threads.
 doorstep::ThreadOrder next_thread_order();

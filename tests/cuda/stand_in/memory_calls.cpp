@@ -1,6 +1,9 @@
 // The driver's functions for memory.
 #include <string.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "driver.h"
 #include "functions.h"
 
@@ -72,6 +75,32 @@ bool is_driver_memory(uint64_t address) {
     const AllocationRef allocation = find_allocation(address);
     return allocation && allocation->contains(address, 0);
 }
+
+bool is_on_device(uint64_t address) {
+    const AllocationRef allocation = find_allocation(address);
+    return allocation && !allocation->pinned && allocation->contains(address, 0);
+}
+
+// What a copy from pinned memory is to find there when it runs: the host must not write to it before.
+struct PinnedSource {
+    std::string what;
+    uint64_t address;
+    size_t bytes;
+    std::vector<char> before{};
+
+    // Nothing is known where earlier work has yet to write it.
+    void note(const OperationRef& copy) {
+        before.clear();
+        for (const NotedAccess& other : find_allocation(address)->accesses)
+            if (!other.operation->done && other.operation != copy && other.access.writes) return;
+        const char* source = reinterpret_cast<const char*>(address);
+        before.assign(source, source + bytes);
+    }
+    void check() const {
+        if (!before.empty() && memcmp(before.data(), reinterpret_cast<const void*>(address), bytes) != 0)
+            driver().report.violation(what + ": the host wrote to the pinned memory before the copy ran");
+    }
+};
 
 }  // namespace
 
@@ -253,7 +282,15 @@ int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, uint64_t stream_hand
             task.accesses.push_back(access_to(task.what, writes ? to : from, bytes, writes, kAnyDevice));
             if (!task.accesses.back().allocation) return kInvalidValue;
         }
-        if (from_driver) {
+        if (is_on_device(from) != is_on_device(to)) driver().report.count_bytes(bytes);
+        if (from_driver && is_on_device(to) && !is_on_device(from)) {
+            const auto source = std::make_shared<PinnedSource>(PinnedSource{task.what, from, bytes});
+            task.begun = [source](const OperationRef& operation) { source->note(operation); };
+            task.run = [=] {
+                source->check();
+                memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+            };
+        } else if (from_driver) {
             task.run = [=] { memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); };
         } else {
             const char* source = reinterpret_cast<const char*>(from);
@@ -275,6 +312,8 @@ int cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, uint64_t stream_handle) {
         const Rows to{copy->target + copy->target_y * copy->target_pitch + copy->target_x, copy->target_pitch};
         if (copy->source_kind != kMemoryUnified || copy->target_kind != kMemoryUnified)
             return refuse(kInvalidValue, "cuMemcpy2DAsync: only unified addresses are known");
+        if (std::max(from.pitch, to.pitch) > kMostPitch)
+            return refuse(kInvalidValue, "cuMemcpy2DAsync: rows are too far apart");
         if (copy->row_bytes > from.pitch || copy->row_bytes > to.pitch)
             return refuse(kInvalidValue, "cuMemcpy2DAsync: rows overlap");
         const bool from_driver = is_driver_memory(from.first), to_driver = is_driver_memory(to.first);

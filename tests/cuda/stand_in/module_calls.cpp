@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "driver.h"
 #include "functions.h"
@@ -25,7 +25,7 @@ struct Image {
     int code = 0;           // result of loading it
     std::string problem{};  // the reason
     int kind_of_worlds = 0;
-    std::set<std::string> kernels{};
+    std::map<std::string, KernelCode> kernels{};
 };
 
 constexpr uint16_t kCudaMachine = 190;
@@ -64,9 +64,54 @@ void read_symbols(const char* data, Image* image) {
             const auto symbol = read<Elf64_Sym>(data, table.sh_offset + at);
             const std::string name = names + symbol.st_name;
             if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL)
-                image->kernels.insert(name);
+                image->kernels.try_emplace(name);
             if (name == kKindOfWorlds)
                 image->kind_of_worlds = read<int32_t>(data, section(symbol.st_shndx).sh_offset + symbol.st_value);
+        }
+    }
+}
+
+// ---- The attributes of machine code: a format, a number, and a value of two bytes or the size of what follows
+
+constexpr char kCommonAttributes[] = ".nv.info", kAttributesOfKernel[] = ".nv.info.";
+constexpr uint8_t kFormatSized = 4;
+constexpr uint8_t kRegisterCount = 0x2f;   // symbol, number
+constexpr uint8_t kParameterBytes = 0x19;  // value: bytes
+
+template <class Visit>
+void visit_attributes(const char* data, const Elf64_Shdr& section, const Visit& visit) {
+    for (uint64_t at = section.sh_offset; at + 4 <= section.sh_offset + section.sh_size;) {
+        const uint8_t format = read<uint8_t>(data, at), number = read<uint8_t>(data, at + 1);
+        const uint16_t value = read<uint16_t>(data, at + 2);
+        visit(number, value, at + 4);
+        at += 4 + (format == kFormatSized ? value : 0);
+    }
+}
+
+void read_attributes(const char* data, Image* image) {
+    const auto header = read<Elf64_Ehdr>(data, 0);
+    const auto section = [&](uint64_t index) {
+        return read<Elf64_Shdr>(data, header.e_shoff + index * header.e_shentsize);
+    };
+    const char* const names = data + section(header.e_shstrndx).sh_offset;
+    for (uint64_t i = 0; i < header.e_shnum; ++i) {
+        const Elf64_Shdr attributes = section(i);
+        const std::string name = names + attributes.sh_name;
+        if (name == kCommonAttributes) {
+            const Elf64_Shdr table = section(attributes.sh_link);
+            const char* const symbols = data + section(table.sh_link).sh_offset;
+            visit_attributes(data, attributes, [&](uint8_t number, uint16_t, uint64_t at) {
+                if (number != kRegisterCount) return;
+                const uint64_t symbol = table.sh_offset + read<uint32_t>(data, at) * table.sh_entsize;
+                const auto kernel = image->kernels.find(symbols + read<Elf64_Sym>(data, symbol).st_name);
+                if (kernel != image->kernels.end()) kernel->second.registers = read<int32_t>(data, at + 4);
+            });
+        } else if (name.starts_with(kAttributesOfKernel)) {
+            const auto kernel = image->kernels.find(name.substr(strlen(kAttributesOfKernel)));
+            if (kernel == image->kernels.end()) continue;
+            visit_attributes(data, attributes, [&](uint8_t number, uint16_t value, uint64_t) {
+                if (number == kParameterBytes) kernel->second.parameter_bytes = value;
+            });
         }
     }
 }
@@ -95,7 +140,9 @@ void read_ptx(const std::string& ptx, int64_t compute_capability, int64_t driver
     constexpr char kEntry[] = ".entry ";
     for (size_t at = ptx.find(kEntry); at != std::string::npos; at = ptx.find(kEntry, at + 1)) {
         const size_t name = at + strlen(kEntry);
-        image->kernels.insert(ptx.substr(name, ptx.find_first_of("( \n", name) - name));
+        const size_t end = ptx.find_first_of("( \n", name), bytes = ptx.find('[', end);
+        KernelCode& code = image->kernels[ptx.substr(name, end - name)];
+        if (bytes < ptx.find(')', end)) code.parameter_bytes = atoi(ptx.c_str() + bytes + 1);
     }
     const size_t kind = ptx.find(kKindOfWorlds);
     if (kind != std::string::npos) image->kind_of_worlds = atoi(ptx.c_str() + ptx.find('=', kind) + 1);
@@ -109,14 +156,25 @@ Image read_image(const void* data, int64_t compute_capability, int64_t driver_ve
         return image;
     }
     check_architecture(bytes, compute_capability, &image);
-    if (!image.code) read_symbols(bytes, &image);
+    if (!image.code) read_symbols(bytes, &image), read_attributes(bytes, &image);
     return image;
 }
 
 // ---- Modules and kernels
 
 constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
-constexpr int kRegistersOfThread = 64;  // an arbitrary number
+constexpr int kRegistersOfMultiprocessor = 64 * 1024;
+constexpr int kRegistersOfCompiledPtx = 128;  // an arbitrary number
+
+int registers_of(const Kernel& kernel) {
+    return kernel.code.registers ? kernel.code.registers : kRegistersOfCompiledPtx;
+}
+
+// Registers are given to warps, 256 at a time.
+int blocks_by_registers(const Kernel& kernel, int threads) {
+    const int warps = (threads + 31) / 32, of_warp = (registers_of(kernel) * 32 + 255) / 256 * 256;
+    return kRegistersOfMultiprocessor / (warps * of_warp);
+}
 
 // The caller's buffer for errors of an image.
 void write_log(unsigned count, const int* options, void** values, const std::string& problem) {
@@ -189,7 +247,9 @@ int cuModuleGetFunction(uint64_t* function, uint64_t handle, const char* name) {
         for (const auto& [known, kernel] : driver().kernels.alive) {
             if (kernel->module == handle && kernel->name == name) return *function = known, kSuccess;
         }
-        *function = driver().kernels.add({handle, name, module->kind_of_worlds});
+        Kernel kernel{handle, name, module->kind_of_worlds};
+        kernel.code = module->kernels.at(name);
+        *function = driver().kernels.add(std::move(kernel));
         return kSuccess;
     });
 }
@@ -207,7 +267,7 @@ int cuFuncGetAttribute(int* value, int attribute, uint64_t function) {
         if (!kernel) return kInvalidHandle;
         if (const int code = load(*kernel)) return code;
         if (attribute == kFunctionMaxThreads) *value = 1024;
-        else if (attribute == kFunctionNumRegisters) *value = kRegistersOfThread;
+        else if (attribute == kFunctionNumRegisters) *value = registers_of(*kernel);
         else if (attribute == kFunctionMaxDynamicShared) *value = static_cast<int>(kernel->shared_bytes_allowed);
         else if (attribute == kFunctionStaticShared || attribute == kFunctionLocal) *value = 0;
         else return refuse(kInvalidValue, text("cuFuncGetAttribute: attribute %d is unknown", attribute));
@@ -219,6 +279,8 @@ int cuFuncSetAttribute(uint64_t function, int attribute, int value) {
     return call("cuFuncSetAttribute", [&]() -> int {
         const std::shared_ptr<Kernel> kernel = find("cuFuncSetAttribute", driver().kernels, function);
         if (!kernel) return kInvalidHandle;
+        if (attribute == kFunctionCarveout)
+            return value < -1 || value > 100 ? refuse(kInvalidValue, "a carve-out is a percentage") : kSuccess;
         if (attribute != kFunctionMaxDynamicShared)
             return refuse(kInvalidValue, text("cuFuncSetAttribute: attribute %d is unknown", attribute));
         if (value < 0 || value > most_shared_bytes()) return kInvalidValue;
@@ -235,7 +297,8 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, uint64_t function, 
         if (threads < 1 || threads > 1024) return refuse(kInvalidValue, text("occupancy of %d threads", threads));
         const size_t of_multiprocessor = static_cast<size_t>(most_shared_bytes()) + 1024;
         const int by_shared = static_cast<int>(of_multiprocessor / (shared_bytes + 1024));
-        *blocks = std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / threads, by_shared});
+        *blocks = std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / threads, by_shared,
+                            blocks_by_registers(*kernel, threads)});
         return kSuccess;
     });
 }
@@ -255,7 +318,8 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
         if (const int code = check_dimensions(*kernel, grid, block, shared_bytes)) return code;
         if (const int code = load(*kernel)) return code;
         Task task;
-        const Launch launch{kernel->name, kernel->kind_of_worlds, context->device, grid_x, block_x, shared_bytes};
+        const Launch launch{kernel->name, kernel->kind_of_worlds,        context->device, grid_x, block_x,
+                            shared_bytes, kernel->code.parameter_bytes};
         const bool draws =
             kernel->name == doorstep::kDrawViewsName || kernel->name == doorstep::kDrawLevelViewsName;
         const bool acts = kernel->name == doorstep::kActKernel || kernel->name == doorstep::kPrepareRowsKernel ||

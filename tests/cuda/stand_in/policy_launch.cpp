@@ -68,7 +68,9 @@ int make_act_launch(const Launch& launch, const void* parameter, Task* task) {
     const ActCall& call = arguments.call;
     const int64_t scratch = arguments.scratch_floats * 4;
     const int64_t shared = doorstep::kStagedFloats * 4 + (arguments.scratch ? 0 : scratch);
-    if (const int code = check_shape(launch, doorstep::kActThreads, static_cast<uint32_t>(shared))) return code;
+    if (const int code = check_shape(launch, doorstep::kActThreads, static_cast<uint32_t>(shared), sizeof arguments)) {
+        return code;
+    }
     Accesses accesses(launch, task);
     accesses.add("layers", arguments.network.layers,
                  arguments.network.num_layers * static_cast<int64_t>(sizeof(ds_layer_config)), false);
@@ -92,7 +94,7 @@ int make_act_launch(const Launch& launch, const void* parameter, Task* task) {
 }
 
 int make_prepare_launch(const Launch& launch, const doorstep::PlayedRows& call, Task* task) {
-    if (const int code = check_shape(launch, doorstep::kPrepareThreads, 0)) return code;
+    if (const int code = check_shape(launch, doorstep::kPrepareThreads, 0, sizeof call)) return code;
     if (int64_t{launch.grid} * launch.threads < call.num_rows)
         return refuse(kInvalidValue, launch.kernel + ": too few threads");
     Accesses accesses(launch, task);
@@ -118,7 +120,7 @@ int make_prepare_launch(const Launch& launch, const doorstep::PlayedRows& call, 
 }
 
 int make_count_launch(const Launch& launch, uint32_t* counter, Task* task) {
-    if (const int code = check_shape(launch, 1, 0)) return code;
+    if (const int code = check_shape(launch, 1, 0, sizeof counter)) return code;
     Accesses accesses(launch, task);
     accesses.add("counter", counter, sizeof *counter, true);
     task->what = launch.kernel;

@@ -43,14 +43,17 @@ void Report::clear_calls() {
     calls_.clear();
     faults_.clear();
     failed_.clear();
+    waits_ = bytes_ = 0;
 }
 
 std::string Report::to_json(const std::map<std::string, int64_t>& live, int64_t pending) const {
     std::string counts;
     for (const auto& [kind, count] : live)
         counts += text("%s\"%s\": %ld", counts.empty() ? "" : ", ", kind.c_str(), count);
-    return text("{\"violations\": %s, \"live\": {%s}, \"pending\": %ld, \"calls\": %s, \"failed\": %s}",
-                list(violations_).c_str(), counts.c_str(), pending, list(calls_).c_str(), quoted(failed_).c_str());
+    return text("{\"violations\": %s, \"live\": {%s}, \"pending\": %ld, \"calls\": %s, \"failed\": %s, \"waits\": %ld, "
+                "\"bus_bytes\": %ld}",
+                list(violations_).c_str(), counts.c_str(), pending, list(calls_).c_str(), quoted(failed_).c_str(),
+                waits_, bytes_);
 }
 
 std::string text(const char* format, ...) {

@@ -26,6 +26,10 @@ public:
     // Whether a planned failure has happened: the object that the call should have ended may be live.
     bool has_failed() const { return has_failed_; }
 
+    // What costs time on a real device, since clear_calls(): calls that wait for work, bytes that cross the bus.
+    void count_wait() { ++waits_; }
+    void count_bytes(uint64_t bytes) { bytes_ += static_cast<int64_t>(bytes); }
+
     const std::vector<std::string>& violations() const { return violations_; }
     const std::vector<std::string>& calls() const { return calls_; }
     const std::string& failed() const { return failed_; }
@@ -41,6 +45,7 @@ private:
     std::vector<std::string> calls_;
     std::vector<Fault> faults_;
     bool has_failed_ = false;
+    int64_t waits_ = 0, bytes_ = 0;
     std::string failed_;  // the function of the latest planned failure
 };
 

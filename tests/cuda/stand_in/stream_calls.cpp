@@ -85,6 +85,8 @@ int cuStreamSynchronize(uint64_t handle) {
         Stream* stream = find_stream("cuStreamSynchronize", handle);
         if (!stream) return kInvalidHandle;
         if (stream->capture) return refuse_in_capture(*stream->capture);
+        if (waits_for_capture(*stream)) return kCaptureImplicit;
+        driver().report.count_wait();
         if (stream->tail) execute(stream->tail);
         return kSuccess;
     });
@@ -95,6 +97,7 @@ int cuStreamQuery(uint64_t handle) {
         Stream* stream = find_stream("cuStreamQuery", handle);
         if (!stream) return kInvalidHandle;
         if (stream->capture) return refuse_in_capture(*stream->capture);
+        if (waits_for_capture(*stream)) return kCaptureImplicit;
         const OperationRef end = end_of(*stream);
         if (!end) return kSuccess;
         advance(end);
@@ -160,6 +163,7 @@ int cuEventSynchronize(uint64_t handle) {
         const std::shared_ptr<Event> event = find("cuEventSynchronize", driver().events, handle);
         if (!event) return kInvalidHandle;
         if (event->capture) return refuse_in_capture(*event->capture), kCapturedEvent;
+        driver().report.count_wait();
         if (event->recorded) execute(event->recorded);
         return kSuccess;
     });

@@ -44,7 +44,7 @@ int make_view_launch(const Launch& launch, const void* parameter, Task* task) {
     const ViewsCall call = *static_cast<const ViewsCall*>(parameter);
     const doorstep::ViewKernel kernel = doorstep::find_view_kernel(call.views.fields);
     if (launch.kernel != kernel.name) return refuse(kInvalidValue, launch.kernel + ": the worlds need " + kernel.name);
-    if (const int code = check_shape(launch, doorstep::kViewThreads, kernel.block_bytes)) return code;
+    if (const int code = check_shape(launch, doorstep::kViewThreads, kernel.block_bytes, sizeof call)) return code;
     Accesses accesses(launch, task);
     add_fields(call.views.fields, call.views.num_worlds, accesses);
     add_tensors(call, accesses);

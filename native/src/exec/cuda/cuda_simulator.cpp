@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include <algorithm>
+#include <functional>
 #include <new>
+#include <utility>
 
 #include "math/float_environment.h"
 #include "runtime/cuda/stream.h"
@@ -293,31 +295,61 @@ ds_status CudaSimulator::begin(const uint8_t* mask, const EpisodeStart* starts) 
 ds_status CudaSimulator::upload_starts(const uint8_t* mask, const EpisodeStart* starts) {
     if (const ds_status status = order_->check_not_recorded("the begin of given episodes")) return status;
     if (const ds_status status = mask_uploaded_->synchronize()) return status;
-    for (int64_t world = 0; world < config_.num_worlds; ++world) {
-        if (!mask[world]) continue;
-        starts_staging_[world] = starts[world];
-        EpisodeStart& staged = starts_staging_[world];
-        ds_status status = DS_STATUS_OK;
-        if (staged.saved) status = upload_given(world, &staged.saved, static_cast<int64_t>(model_->world_bytes));
-        else if (staged.level) status = upload_given(world, &staged.level, sizeof(ds_level));
-        if (status) return status;
-    }
+    if (const ds_status status = list_given(mask, starts)) return status;
+    if (const ds_status status = upload_given()) return status;
     const size_t bytes = static_cast<size_t>(config_.num_worlds) * sizeof(EpisodeStart);
     return order_->stream()->copy(reinterpret_cast<uint64_t>(device_starts_),
                                   reinterpret_cast<uint64_t>(starts_staging_), bytes);
 }
 
-// Gives the start the address on the device.
-template <class Given>
-ds_status CudaSimulator::upload_given(int64_t world, const Given** given, int64_t bytes) {
-    const uint64_t room = std::max(sizeof(ds_level), model_->world_bytes);
-    if (!given_) given_ = DeviceMemory::create_on(order_->stream(), static_cast<uint64_t>(config_.num_worlds) * room);
+// Stages the starts, and lists what they refer to, worlds with the same level side by side.
+ds_status CudaSimulator::list_given(const uint8_t* mask, const EpisodeStart* starts) {
+    num_given_ = 0;
+    for (int64_t world = 0; world < config_.num_worlds; ++world) {
+        if (!mask[world]) continue;
+        const EpisodeStart& start = starts_staging_[world] = starts[world];
+        const void* const given = start.saved ? start.saved : start.level;
+        if (!given) continue;
+        if (given_list_.size() == 0 && !given_list_.take(config_.num_worlds)) return fail_no_memory();
+        given_list_[num_given_++] = {given, world};
+    }
+    std::sort(given_list_.begin(), given_list_.begin() + num_given_, [](const Given& one, const Given& other) {
+        return std::less<const void*>()(one.from, other.from);
+    });
+    return DS_STATUS_OK;
+}
+
+// Copies each level or saved world of the list once, next to each other, and gives the starts their addresses on the
+// device. Waits only where they do not fit the staging memory together.
+ds_status CudaSimulator::upload_given() {
+    if (num_given_ == 0) return DS_STATUS_OK;
+    const Ref<Stream> stream = order_->stream();
+    const uint64_t room = std::max(sizeof(ds_level), model_->world_bytes), most = kStagingBytes / room;
+    if (!given_) given_ = DeviceMemory::create_on(stream, static_cast<uint64_t>(config_.num_worlds) * room);
     if (!given_) return last_status();
     given_bytes_.store(given_->bytes(), std::memory_order_relaxed);
-    const uint64_t place = given_->address() + static_cast<uint64_t>(world) * room;
-    const uint64_t from = reinterpret_cast<uint64_t>(*given);
-    *given = reinterpret_cast<const Given*>(place);
-    return order_->copy(place, from, bytes, "a copy of the beginning of an episode");
+    uint64_t copied = 0, staged = 0;
+    const auto copy = [&] {
+        const uint64_t to = given_->address() + copied * room;
+        copied += staged;
+        return stream->copy(to, reinterpret_cast<uint64_t>(world_staging_), std::exchange(staged, 0) * room);
+    };
+    for (int64_t i = 0; i < num_given_; ++i) {
+        EpisodeStart& start = starts_staging_[given_list_[i].world];
+        if (i == 0 || given_list_[i].from != given_list_[i - 1].from) {
+            if (staged == most) {
+                if (const ds_status status = copy()) return status;
+                if (const ds_status status = stream->synchronize()) return status;
+            }
+            const size_t bytes = start.saved ? model_->world_bytes : sizeof(ds_level);
+            memcpy(world_staging_ + staged * room, given_list_[i].from, bytes);
+            ++staged;
+        }
+        const uint64_t place = given_->address() + (copied + staged - 1) * room;
+        if (start.saved) start.saved = reinterpret_cast<const void*>(place);
+        else start.level = reinterpret_cast<const ds_level*>(place);
+    }
+    return copy();
 }
 
 ds_status CudaSimulator::refresh(const uint8_t* mask) { return launch_masked(kKernel_refresh, mask); }

@@ -6,6 +6,7 @@
 #include "exec/cuda/work_order.h"
 #include "exec/simulator.h"
 #include "runtime/cuda/device_memory.h"
+#include "runtime/array.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
@@ -98,8 +99,9 @@ private:
     ds_status launch_masked(KernelId id, const uint8_t* mask);
     ds_status upload_mask(const uint8_t* mask);
     ds_status upload_starts(const uint8_t* mask, const EpisodeStart* starts);
-    template <class Given>
-    ds_status upload_given(int64_t world, const Given** given, int64_t bytes);
+    ds_status list_given(const uint8_t* mask, const EpisodeStart* starts);
+    ds_status upload_given();
+    ds_status read_blocks(const uint8_t* mask, int64_t begin, int64_t most, int64_t* end);
     WorldStaging stage(int first_part, int end_part);
     using Simulator::visit_blocks;
     ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;
@@ -115,7 +117,14 @@ private:
     Ref<DeviceMemory> scratch_;  // the kernels' workspace, flight table, mask and starts
     uint8_t* device_mask_ = nullptr;
     EpisodeStart* device_starts_ = nullptr;
-    Ref<DeviceMemory> given_;  // a level or a saved world per world, of begin(); null before the first
+    // A level or a saved world that begins an episode.
+    struct Given {
+        const void* from;  // on the host
+        int64_t world;
+    };
+    Ref<DeviceMemory> given_;  // room for one per world, of begin(); null before the first
+    Array<Given> given_list_;  // of the latest begin()
+    int64_t num_given_ = 0;
     std::atomic<uint64_t> given_bytes_{0};  // read without the turn
     Ref<PinnedMemory> pinned_;   // contains the following
     uint32_t* trouble_ = nullptr;

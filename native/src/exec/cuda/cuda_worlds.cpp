@@ -23,14 +23,19 @@ public:
         }
     }
 
-    // Calls function(first, count), which returns a status, for runs that cover the mask's worlds (null: all).
+    // Calls function(first, count), which returns a status, for runs that cover the mask's worlds (null: all), and begin
+    // and end with some.
     // INVALID_ARGUMENT if the stream is being captured; operation: see WorkOrder::check_not_recorded().
     template <class Function>
     ds_status for_each_run(int64_t num_worlds, const uint8_t* mask, const char* operation, const Function& function) {
         if (const ds_status status = order_.check_not_recorded(operation)) return status;
-        for (int64_t first = 0; first < num_worlds; first += capacity_) {
-            const int64_t count = num_worlds - first < capacity_ ? num_worlds - first : capacity_;
-            if (!has_any(mask, first, count)) continue;
+        for (int64_t first = 0, count; first < num_worlds; first += count) {
+            count = std::min(num_worlds - first, capacity_);
+            if (mask && !mask[first]) {
+                count = 1;
+                continue;
+            }
+            while (mask && !mask[first + count - 1]) --count;
             if (const ds_status status = function(first, count)) return status;
         }
         return DS_STATUS_OK;
@@ -44,10 +49,6 @@ public:
     const SavedParts& host() const { return host_; }
 
 private:
-    static bool has_any(const uint8_t* mask, int64_t first, int64_t count) {
-        return !mask || std::any_of(mask + first, mask + first + count, [](uint8_t byte) { return byte != 0; });
-    }
-
     ds_status copy(int64_t first, int64_t count, bool to_host) {
         DS_ASSERT(first >= 0 && count > 0 && count <= capacity_);
         const Ref<Stream> stream = order_.stream();
@@ -87,17 +88,44 @@ WorldStaging CudaSimulator::stage(int first_part, int end_part) {
     return {*order_, saved_parts(simulation_, *model_), first_part, end_part, world_staging_, kStagingBytes};
 }
 
+// Reads the blocks of these worlds only, side by side, and waits once for as many as fit the staging memory.
 ds_status CudaSimulator::visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) {
-    WorldStaging staging = stage(kBlockPart, kBlockPart + 1);
-    const int64_t world_bytes = static_cast<int64_t>(model_->world_bytes);
-    return staging.for_each_run(config_.num_worlds, mask, "a read of the worlds", [&](int64_t first, int64_t count) {
-        if (const ds_status status = staging.read(first, count)) return status;
-        const char* blocks = staging.host().parts[kBlockPart].start;
-        for (int64_t i = 0; i < count; ++i) {
-            if (!mask || mask[first + i]) visit(context, first + i, blocks + i * world_bytes);
+    if (const ds_status status = order_->check_not_recorded("a read of the worlds")) return status;
+    const int64_t world_bytes = static_cast<int64_t>(model_->world_bytes), most = kStagingBytes / world_bytes;
+    for (int64_t begin = 0, end; begin < config_.num_worlds; begin = end) {
+        if (const ds_status status = read_blocks(mask, begin, most, &end)) return status;
+        const char* block = world_staging_;
+        for (int64_t world = begin; world < end; ++world) {
+            if (mask && !mask[world]) continue;
+            visit(context, world, block);
+            block += world_bytes;
         }
-        return DS_STATUS_OK;
-    });
+    }
+    return DS_STATUS_OK;
+}
+
+// Reads the blocks of at most `most` worlds from `begin` on, a copy for each run of neighbours, and waits for them. The
+// others of [begin, *end) are not of the mask.
+ds_status CudaSimulator::read_blocks(const uint8_t* mask, int64_t begin, int64_t most, int64_t* end) {
+    const Ref<Stream> stream = order_->stream();
+    const uint64_t world_bytes = model_->world_bytes;
+    const uint64_t device = reinterpret_cast<uint64_t>(simulation_.worlds);
+    const auto is_listed = [&](int64_t world) { return !mask || mask[world]; };
+    int64_t world = begin, read = 0;
+    while (world < config_.num_worlds && read < most) {
+        int64_t count = 0;
+        while (world + count < config_.num_worlds && read + count < most && is_listed(world + count)) ++count;
+        if (count > 0) {
+            const uint64_t to = reinterpret_cast<uint64_t>(world_staging_) + static_cast<uint64_t>(read) * world_bytes;
+            const ds_status status = stream->copy(to, device + static_cast<uint64_t>(world) * world_bytes,
+                                                  static_cast<uint64_t>(count) * world_bytes);
+            if (status) return status;
+        }
+        read += count;
+        world += std::max<int64_t>(count, 1);
+    }
+    *end = world;
+    return read > 0 ? stream->synchronize() : DS_STATUS_OK;
 }
 
 ds_status CudaSimulator::hash(const uint8_t* mask, uint64_t* hashes, uint64_t* sum) {

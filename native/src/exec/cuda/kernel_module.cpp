@@ -53,8 +53,10 @@ ds_kernel_source find_kernel_source(int module, int compute_capability) {
 }
 
 Ref<Module> load_module(const Ref<Context>& context, int module) {
-    const OwnedImage image = choose_image(module, context->compute_capability());
-    return image.data ? Module::load(context, image.data.get(), "") : Ref<Module>();
+    return Module::share(*context, module, [&] {
+        const OwnedImage image = choose_image(module, context->compute_capability());
+        return image.data ? Module::load(context, image.data.get(), "") : Ref<Module>();
+    });
 }
 
 Ref<KernelModule> KernelModule::find(const Ref<Context>& context, WorldKind kind) {
@@ -95,7 +97,7 @@ ds_status KernelModule::get_kernels(const Ref<Module>& module) {
         if (!kernels_[id]) return last_status();
         if (const ds_status status = kernels_[id]->allow_shared_bytes(shape().shared_bytes)) return status;
     }
-    return DS_STATUS_OK;
+    return kernels_[kKernel_step]->prefer_shared_memory();
 }
 
 ds_status KernelModule::count_resident_blocks() {

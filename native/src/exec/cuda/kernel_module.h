@@ -22,7 +22,7 @@ constexpr int kOldestComputeCapability = 75;
 // Where the machine code for a device comes from. The driver must be loaded.
 ds_kernel_source find_kernel_source(int module, int compute_capability);
 
-// Loads a module's machine code on a device. Null, with the thread's error set, on failure.
+// Loads a module's machine code on a device, unless that is loaded. Null, with the thread's error set, on failure.
 Ref<Module> load_module(const Ref<Context>& context, int module);
 
 class KernelModule final : public RefCounted {

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "runtime/cuda/graph.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -47,12 +48,12 @@ Ref<Stream> WorkOrder::stream() {
     return stream_;
 }
 
-// A graph may be launched on any stream.
+// A graph of other code may be launched on any stream.
 ds_status WorkOrder::begin(Ref<Stream>* stream) {
     *stream = this->stream();
     bool recorded;
     if (const ds_status status = (*stream)->is_capturing(&recorded)) return status;
-    if (!recorded) return DS_STATUS_OK;
+    if (!recorded || captures_itself()) return DS_STATUS_OK;
     MutexGuard guard(mutex_);
     shared_ = true;
     return DS_STATUS_OK;
@@ -133,7 +134,7 @@ bool WorkOrder::settle(Ref<Stream>* stream) {
     if (abandoned_) return false;
     const DestructionScope scope(*context_);
     // Checked first: waiting would invalidate the capture
-    abandoned_ = !scope.entered() || is_recorded(*stream_) || (shared_ && !has_ended(driver().cuCtxSynchronize()));
+    abandoned_ = !scope.entered() || is_recorded(*stream_) || (shared_ && !has_ended(context_->wait_for_everything()));
     return !abandoned_;
 }
 
@@ -149,7 +150,7 @@ bool WorkOrder::finish_for_caller() {
     MutexGuard guard(mutex_);
     const DestructionScope scope(*context_);
     if (abandoned_ || !scope.entered() || is_recorded(*stream_)) return false;
-    return has_ended(shared_ ? driver().cuCtxSynchronize() : driver().cuStreamSynchronize(stream_->handle()));
+    return has_ended(shared_ ? context_->wait_for_everything() : driver().cuStreamSynchronize(stream_->handle()));
 }
 
 }  // namespace doorstep

@@ -129,7 +129,12 @@ ds_status Context::fail_allocation(CUresult result, const char* function, uint64
 }
 
 ds_status Context::synchronize() const {
-    return call("cuCtxSynchronize", "", [](const Driver& driver) { return driver.cuCtxSynchronize(); });
+    return call("cuCtxSynchronize", "", [&](const Driver&) { return wait_for_everything(); });
+}
+
+CUresult Context::wait_for_everything() const {
+    MutexGuard guard(capture_mutex);
+    return driver().cuCtxSynchronize();
 }
 
 // ---- CurrentContext ----
@@ -159,14 +164,11 @@ CUresult CurrentContext::leave() {
     return driver().cuCtxPopCurrent(&popped);
 }
 
-// ---- DestructionScope ----
+// ---- Captures ----
+
+constinit Mutex capture_mutex;
 
 DestructionScope::DestructionScope(const Context& context)
-    : current_(context),
-      entered_(current_.entered() && driver().cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
-
-DestructionScope::~DestructionScope() {
-    if (entered_) driver().cuThreadExchangeStreamCaptureMode(&mode_);
-}
+    : current_(context), checks_(CU_STREAM_CAPTURE_MODE_RELAXED) {}
 
 }  // namespace doorstep

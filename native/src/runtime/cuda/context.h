@@ -6,6 +6,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/driver_types.h"
 #include "runtime/cuda/resource.h"
+#include "runtime/futex.h"
 
 namespace doorstep {
 
@@ -49,8 +50,11 @@ public:
     // As fail_driver(), for a function that allocates this much memory: adds the amounts if there was not enough. The
     // context is current.
     ds_status fail_allocation(CUresult result, const char* function, uint64_t bytes) const;
-    // Waits for all work begun in the context.
+    // Waits for all work begun in the context. That ends every capture of its streams by other code, so wait for streams
+    // or events where these are known.
     ds_status synchronize() const;
+    // The same for destructors, in a DestructionScope.
+    CUresult wait_for_everything() const;
 
     // Calls a driver function while the context is current: call(driver) returns its result. PENDING for
     // CUDA_ERROR_NOT_READY; other failures as fail_driver(). For calls that create nothing.
@@ -101,21 +105,42 @@ ds_status Context::call(const char* function, const char* argument, const Call& 
     return result ? DS_STATUS_PENDING : DS_STATUS_OK;
 }
 
+// How the calling thread's calls are checked against captures, while the object exists
+// (cuThreadExchangeStreamCaptureMode): relaxed, for calls that touch no stream that is captured; or thread-local, for
+// those that only captures of this thread forbid.
+class CaptureChecks {
+public:
+    explicit CaptureChecks(CUstreamCaptureMode mode)
+        : mode_(mode), changed_(driver().cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+    ~CaptureChecks() {
+        if (changed_) driver().cuThreadExchangeStreamCaptureMode(&mode_);
+    }
+    CaptureChecks(const CaptureChecks&) = delete;
+    CaptureChecks& operator=(const CaptureChecks&) = delete;
+
+    bool changed() const { return changed_; }
+
+private:
+    CUstreamCaptureMode mode_;
+    bool changed_;
+};
+
+// Held while doorstep captures, and while it waits for a whole context, which would end the capture.
+extern constinit Mutex capture_mutex;
+
 // For destructors: makes the context current, without disturbing streams that are being captured. If it was not
 // entered, the driver must not be called: the resource is leaked.
 class DestructionScope {
 public:
     explicit DestructionScope(const Context& context);
-    ~DestructionScope();
     DestructionScope(const DestructionScope&) = delete;
     DestructionScope& operator=(const DestructionScope&) = delete;
 
-    bool entered() const { return entered_; }
+    bool entered() const { return current_.entered() && checks_.changed(); }
 
 private:
     CurrentContext current_;
-    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool entered_;
+    CaptureChecks checks_;
 };
 
 }  // namespace doorstep

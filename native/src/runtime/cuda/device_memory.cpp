@@ -105,6 +105,7 @@ Ref<DeviceMemory> DeviceMemory::allocate(Ref<MemoryPool> pool, Ref<Stream> strea
     if (!memory) return {};
     CurrentContext current(*stream->context());
     if (current.status()) return {};
+    const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
     CUdeviceptr address;
     const CUresult result =
         pool ? driver().cuMemAllocFromPoolAsync(&address, bytes, pool->handle(), stream->handle())
@@ -147,7 +148,7 @@ void DeviceMemory::free_on(CUstream stream) const {
     CUstreamCaptureStatus capture;
     if (driver().cuStreamIsCapturing(stream, &capture) || capture != CU_STREAM_CAPTURE_STATUS_NONE) return;
     // "Per thread" may be another thread's stream than the one that used the memory.
-    if (stream == CU_STREAM_PER_THREAD && driver().cuCtxSynchronize()) return;
+    if (stream == CU_STREAM_PER_THREAD && context()->wait_for_everything()) return;
     if (pool_) {
         driver().cuMemFreeAsync(address(), stream);
     } else if (driver().cuStreamSynchronize(stream) == CUDA_SUCCESS) {
@@ -175,6 +176,7 @@ Ref<PinnedMemory> PinnedMemory::create(Ref<Context> context, uint64_t bytes) {
     if (!memory) return {};
     CurrentContext current(*context);
     if (current.status()) return {};
+    const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
     const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
     void* data;
     if (const CUresult result = driver().cuMemHostAlloc(&data, bytes, flags)) {

@@ -44,6 +44,8 @@ ds_status fail_driver(CUresult result, const char* function, const char* argumen
 
 // Whether a result means that the context is lost: all work begun in it has ended, and no work can be begun.
 bool loses_context(CUresult result);
+// Whether a call was not allowed in a capture, or other code has ended the capture.
+bool is_capture_error(CUresult result);
 
 // For tests: the next find_driver() takes its symbols from here instead of the driver's library; null: from the library
 // again. No resource may exist.

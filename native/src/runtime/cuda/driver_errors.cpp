@@ -81,10 +81,6 @@ bool blames_argument(CUresult result) {
            result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-bool is_capture_error(CUresult result) {
-    return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-}
-
 Meaning find_meaning(CUresult result, bool has_argument) {
     if (has_argument && blames_argument(result)) return {result, DS_STATUS_INVALID_ARGUMENT, kArgumentHint};
     if (is_capture_error(result)) return {result, DS_STATUS_DEVICE, kCaptureHint};
@@ -115,6 +111,10 @@ ds_status fail_in_forked_process() {
 }
 
 }  // namespace
+
+bool is_capture_error(CUresult result) {
+    return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
 
 bool loses_context(CUresult result) { return find_meaning(result, false).hint == kLostHint; }
 

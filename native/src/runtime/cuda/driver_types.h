@@ -92,6 +92,7 @@ enum CUdevice_attribute : int {
 enum CUfunction_attribute : int {
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
 };
 
 enum CUpointer_attribute : int {

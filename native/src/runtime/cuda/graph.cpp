@@ -12,7 +12,16 @@ ds_status begin_capture(const Stream& stream) {
     });
 }
 
+namespace {
+thread_local bool captures = false;
+}
+
+bool captures_itself() { return captures; }
+
 // ---- Graph ----
+
+Graph::CaptureScope::CaptureScope() : guard_(capture_mutex) { captures = true; }
+Graph::CaptureScope::~CaptureScope() { captures = false; }
 
 Graph::Graph(Ref<Context> context) : Resource(kKind, std::move(context)) {}
 

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "runtime/list.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -34,7 +35,38 @@ Ref<Module> Module::load(Ref<Context> context, const void* image, const char* ar
     return current.restore() ? Ref<Module>() : module;
 }
 
+// ---- Shared modules
+
+namespace {
+
+// A module leaves the list in its destructor, which takes the lock, so modules in the list are not destroyed.
+constinit List<Module> shared_modules;
+
+}  // namespace
+
+constinit Mutex Module::shared_mutex;
+
+Ref<Module> Module::find_shared(const Context& context, int number) {
+    Ref<Module> found;
+    shared_modules.find([&](Module& listed) {
+        if (listed.context().get() != &context || listed.number_ != number) return false;
+        found = Ref<Module>::share_if_alive(&listed);
+        return static_cast<bool>(found);
+    });
+    return found;
+}
+
+void Module::list_as(int number) {
+    DS_ASSERT(number >= 0 && number_ < 0);
+    number_ = number;
+    shared_modules.insert(this);
+}
+
 Module::~Module() {
+    if (number_ >= 0 && !in_forked_process()) {
+        MutexGuard guard(shared_mutex);
+        shared_modules.remove(this);
+    }
     if (!disown()) return;
     const DestructionScope scope(*context());
     if (scope.entered()) driver().cuModuleUnload(handle());
@@ -89,6 +121,13 @@ ds_status Kernel::allow_shared_bytes(uint32_t bytes) {
     });
     if (!status) allowed_shared_bytes_.store(bytes, std::memory_order_relaxed);
     return status;
+}
+
+ds_status Kernel::prefer_shared_memory() const {
+    constexpr int kAll = 100;  // percent
+    return context()->call("cuFuncSetAttribute", "", [&](const Driver& driver) {
+        return driver.cuFuncSetAttribute(handle(), CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, kAll);
+    });
 }
 
 ds_status Kernel::resident_blocks(uint32_t threads, uint32_t shared_bytes, int* blocks) const {

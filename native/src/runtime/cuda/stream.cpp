@@ -131,7 +131,7 @@ bool Stream::finish() const {
     if (asked || recording != CU_STREAM_CAPTURE_STATUS_NONE) return loses_context(asked);
     // "Per thread" may be another thread's stream than the one that did the work.
     const CUresult result = handle() == CU_STREAM_PER_THREAD
-                                ? driver().cuCtxSynchronize()
+                                ? context()->wait_for_everything()
                                 : poll(CUDA_ERROR_NOT_READY, kReleasePatience,
                                        [this] { return driver().cuStreamQuery(handle()); });
     return result == CUDA_SUCCESS || loses_context(result);
@@ -181,9 +181,12 @@ ds_status Event::record(const Stream& stream) const {
     });
 }
 
+// A capture in another thread does not forbid it: it is of another stream.
 ds_status Event::query() const {
-    return context()->call("cuEventQuery", "event",
-                           [&](const Driver& driver) { return driver.cuEventQuery(handle()); });
+    return context()->call("cuEventQuery", "event", [&](const Driver& driver) {
+        const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        return driver.cuEventQuery(handle());
+    });
 }
 
 ds_status Event::synchronize() const {
