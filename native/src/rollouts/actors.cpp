@@ -7,6 +7,7 @@
 #include "exec/cpu/cpu_simulator.h"
 #include "math/exponential.h"
 #include "runtime/machine.h"
+#include "runtime/marks.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -83,9 +84,11 @@ ds_status Actors::fail_rows_memory() {
 
 bool Actors::take_memory() {
     const int64_t rows = episodes_.num_rows();
-    return policies_.take(num_policies_) && order_.take(rows) && first_row_.take(num_policies_ + 1) &&
-           played_.take(rows) && states_.take(num_policies_) && nonfinite_.take(rows) &&
-           native_calls_.take(num_policies_);
+    const bool is_taken = policies_.take(num_policies_) && order_.take(rows) && first_row_.take(num_policies_ + 1) &&
+                          played_.take(rows) && row_policies_.take(rows) && states_.take(num_policies_) &&
+                          nonfinite_.take(rows) && native_calls_.take(num_policies_);
+    std::fill(row_policies_.begin(), row_policies_.end(), kNoPolicy);
+    return is_taken;
 }
 
 // ---- Policies ----
@@ -102,7 +105,7 @@ void Actors::adopt(PolicyTable& table) {
         if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause});
     }
     policies_version_ = version;
-    lists_all_ = false;
+    describe_all_rows();
 }
 
 // NONE, or why the policy cannot act here.
@@ -183,41 +186,62 @@ void Actors::restore_states(int64_t world, const float* from) {
 
 bool Actors::list_rows() {
     const bool lists_all = episodes_.num_to_act() == episodes_.num_active();
-    if (lists_all && lists_all_ && listed_version_ == episodes_.version()) return false;
+    bool is_in_order = lists_all && lists_all_, has_changed = !is_in_order;
+    for_each_marked(episodes_.changed(), episodes_.num_worlds(), [&](int64_t world) {
+        episodes_.changed()[world] = 0;
+        is_in_order &= describe_rows(world);
+        has_changed = true;
+    });
     lists_all_ = lists_all;
-    listed_version_ = episodes_.version();
-    count_rows();
-    place_rows();
+    if (has_changed) count_records();
+    if (!is_in_order) sort_rows();
     DS_ASSERT(first_row_[0] == 0 && num_listed() == episodes_.num_to_act() * episodes_.num_agents());
-    return true;
+    return has_changed;
 }
 
-// A counting sort by policy.
-void Actors::count_rows() {
-    std::fill(first_row_.begin(), first_row_.end(), 0);
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        const PlayedEpisode& episode = episodes_[world];
-        if (episode.state != SlotState::kToAct) continue;
-        for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) ++first_row_[episode.policies[agent] + 1];
+// Says how the rows of a world are played. Returns whether they have the policies that they had.
+bool Actors::describe_rows(int64_t world) {
+    const PlayedEpisode& episode = episodes_[world];
+    const bool is_played = episode.state != SlotState::kFree;
+    bool has_same = true;
+    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
+        const int64_t row = world * episodes_.num_agents() + agent;
+        const int16_t policy = is_played ? episode.policies[agent] : kNoPolicy;
+        DS_ASSERT(policy >= kNoPolicy && policy < num_policies_);
+        has_same &= std::exchange(row_policies_[row], policy) == policy;
+        played_[row] = is_played ? played_row(episode, policy) : PlayedRow{};
     }
-    for (int64_t policy = 0; policy < num_policies_; ++policy) first_row_[policy + 1] += first_row_[policy];
+    return has_same;
 }
 
-void Actors::place_rows() {
+// A policy was given: the rows that have it may be played otherwise.
+void Actors::describe_all_rows() {
+    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) describe_rows(world);
+    lists_all_ = false;
+}
+
+void Actors::count_records() {
+    recorded_ = 0;
+    for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
+        recorded_ |= episodes_[world].recorded;
+    }
+}
+
+// A counting sort by policy, of the rows that are to act.
+void Actors::sort_rows() {
+    const auto for_each_row = [this](const auto& function) {
+        for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
+            if (episodes_[world].state != SlotState::kToAct) continue;
+            const int64_t first = world * episodes_.num_agents();
+            for (int64_t row = first; row < first + episodes_.num_agents(); ++row) function(row, row_policies_[row]);
+        }
+    };
+    std::fill(first_row_.begin(), first_row_.end(), 0);
+    for_each_row([this](int64_t, int16_t policy) { ++first_row_[policy + 1]; });
+    for (int64_t policy = 0; policy < num_policies_; ++policy) first_row_[policy + 1] += first_row_[policy];
     int64_t places[DS_MAX_POLICIES];
     std::copy_n(first_row_.data(), num_policies_, places);
-    recorded_ = 0;
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        const PlayedEpisode& episode = episodes_[world];
-        recorded_ |= episode.recorded;
-        for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
-            const int16_t policy = episode.policies[agent];
-            const int64_t row = world * episodes_.num_agents() + agent;
-            DS_ASSERT(policy >= 0 && policy < num_policies_);
-            if (episode.state == SlotState::kToAct) order_[places[policy]++] = static_cast<int32_t>(row);
-            played_[row] = episode.state != SlotState::kFree ? played_row(episode, policy) : PlayedRow{};
-        }
-    }
+    for_each_row([&](int64_t row, int16_t policy) { order_[places[policy]++] = static_cast<int32_t>(row); });
 }
 
 // What nothing sees is not written.

@@ -140,15 +140,18 @@ private:
     ActCall native_call(const PolicySlot& slot, int64_t first, int64_t rows) const;
     void act_natively();
     void fail_rows(int64_t first, int64_t count, int64_t cause);
-    void count_rows();
-    void place_rows();
+    bool describe_rows(int64_t world);
+    void describe_all_rows();
+    void count_records();
+    void sort_rows();
     PlayedRow played_row(const PlayedEpisode& episode, int16_t policy) const;
     // Calls visit(state, size) for the networks of a world's agents.
     template <class Visit>
     void for_each_state(int64_t world, const Visit& visit) const;
 
     uint32_t policies_version_ = 0;  // of the table, that was adopted
-    uint32_t listed_version_ = 0;    // of the episodes
+    static constexpr int16_t kNoPolicy = -1;
+    Array<int16_t> row_policies_;    // by row, of all worlds; kNoPolicy: it is not played
     bool lists_all_ = false;         // episodes that were active; false also where the list is outdated
     Array<PolicyStates> states_;     // by policy, on the host
     Array<uint8_t> nonfinite_;       // by row: its network on the host could choose no action

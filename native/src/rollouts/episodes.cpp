@@ -1,12 +1,11 @@
 #include "rollouts/episodes.h"
 
-#include <algorithm>
-
 namespace doorstep {
 
 bool Episodes::take_memory() {
     if (!episodes_.take(num_worlds_) || !free_worlds_.take(num_worlds_) || !ready_.take(num_worlds_) ||
-        !ended_.take(num_worlds_) || !sampling_.take(num_rows()) || !keys_.take(num_rows())) {
+        !ended_.take(num_worlds_) || !changed_.take(num_worlds_) || !sampling_.take(num_rows()) ||
+        !keys_.take(num_rows())) {
         return false;
     }
     for (int64_t world = 0; world < num_worlds_; ++world) free_worlds_[world] = num_worlds_ - 1 - world;
@@ -16,8 +15,8 @@ bool Episodes::take_memory() {
 // ---- Begin ----
 
 int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
-    DS_ASSERT(request && request->in_use && !request->queue && !request->answered && num_active_ < num_worlds_);
-    const int64_t world = free_worlds_[num_worlds_ - ++num_active_];
+    DS_ASSERT(request && request->in_use && !request->queue && !request->answered && num_active() < num_worlds_);
+    const int64_t world = free_worlds_[count_of(SlotState::kFree) - 1];
     DS_ASSERT(!episodes_[world].request && !ready_[world] && !ended_[world]);
     PlayedEpisode& episode = episodes_[world];
     episode.request = request;
@@ -31,7 +30,7 @@ int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
     std::copy_n(request->asked.policies, num_agents_, episode.policies);
     DS_ASSERT(shown_steps >= 0 && request->submitted_ns <= now_ns);
     num_recorded_ += episode.recorded != 0;
-    ++version_;
+    changed_[world] = 1;
     change(world, SlotState::kFree, SlotState::kToAct);
     set_keys(world);
     return world;
@@ -65,27 +64,11 @@ void Episodes::await_caller(int64_t row) {
     ++episode.num_awaited;
 }
 
-void Episodes::acted(int64_t world) {
-    DS_ASSERT(episodes_[world].num_awaited >= 0 && episodes_[world].num_awaited <= num_agents_);
-    const bool awaits = episodes_[world].num_awaited > 0;
-    change(world, SlotState::kToAct, awaits ? SlotState::kAwaitsCallers : SlotState::kReady);
-}
-
 void Episodes::answered(int64_t row) {
     const int64_t world = row / num_agents_;
     PlayedEpisode& episode = episodes_[world];
     DS_ASSERT(episode.state == SlotState::kAwaitsCallers && episode.num_awaited > 0);
     if (--episode.num_awaited == 0) change(world, SlotState::kAwaitsCallers, SlotState::kReady);
-}
-
-void Episodes::stepped(int64_t world) {
-    DS_ASSERT(episodes_[world].num_awaited == 0 && !ended_[world]);
-    change(world, SlotState::kReady, SlotState::kToAct);
-    const uint32_t length = static_cast<uint32_t>(++episodes_[world].length);
-    for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
-        DS_ASSERT(keys_[row].step + 1 == length);
-        keys_[row].step = length;
-    }
 }
 
 // ---- Ends ----
@@ -101,38 +84,17 @@ void Episodes::mark(int64_t world, ds_episode_reason reason, int64_t cause) {
 
 void Episodes::free(int64_t world) {
     PlayedEpisode& episode = episodes_[world];
-    DS_ASSERT(episode.request && num_active_ > 0);
+    DS_ASSERT(episode.request && num_active() > 0);
     num_ended_ -= ended_[world] != 0;
     ended_[world] = 0;
     num_recorded_ -= episode.recorded != 0;
     episode.recorded = 0;
     episode.num_awaited = 0;
     episode.request = nullptr;
-    free_worlds_[num_worlds_ - num_active_--] = world;
+    free_worlds_[count_of(SlotState::kFree)] = world;
     DS_ASSERT(num_ended_ >= 0 && num_recorded_ >= 0);
-    ++version_;
+    changed_[world] = 1;
     change(world, episode.state, SlotState::kFree);
-}
-
-// ---- States ----
-
-void Episodes::change(int64_t world, SlotState before, SlotState after) {
-    DS_ASSERT(episodes_[world].state == before && before != after);
-    episodes_[world].state = after;
-    if (int64_t* count = count_of(before)) --*count;
-    if (int64_t* count = count_of(after)) ++*count;
-    ready_[world] = after == SlotState::kReady;
-    DS_ASSERT(counts_agree());
-}
-
-int64_t* Episodes::count_of(SlotState state) {
-    switch (state) {
-    case SlotState::kFree: return nullptr;
-    case SlotState::kToAct: return &num_to_act_;
-    case SlotState::kAwaitsCallers: return &num_awaiting_;
-    case SlotState::kReady: return &num_ready_;
-    }
-    return nullptr;
 }
 
 }  // namespace doorstep

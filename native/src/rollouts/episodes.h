@@ -9,6 +9,9 @@
 // mark() says that an episode has ended, whatever its state; free() then makes its slot kFree.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+
 #include "exec/simulator.h"
 #include "math/threefry.h"
 #include "rollouts/request.h"
@@ -30,6 +33,7 @@ struct HostTensors {
 };
 
 enum class SlotState : uint8_t { kFree, kToAct, kAwaitsCallers, kReady };
+constexpr int kSlotStates = 4;
 
 // What every step reads, side by side. Requests are anywhere in memory.
 struct PlayedEpisode {
@@ -49,7 +53,8 @@ struct PlayedEpisode {
 
 class Episodes {
 public:
-    Episodes(int64_t num_worlds, int64_t num_agents) : num_worlds_(num_worlds), num_agents_(num_agents) {}
+    Episodes(int64_t num_worlds, int64_t num_agents)
+        : num_worlds_(num_worlds), num_agents_(num_agents), counts_{num_worlds} {}
     bool take_memory();
 
     int64_t num_worlds() const { return num_worlds_; }
@@ -60,9 +65,9 @@ public:
     int16_t policy_of(int64_t row) const { return of_row(row).policies[row % num_agents_]; }
 
     // ---- How many: worlds that play; of those, to act, and ready; marked as ended; with something recorded
-    int64_t num_active() const { return num_active_; }
-    int64_t num_to_act() const { return num_to_act_; }
-    int64_t num_ready() const { return num_ready_; }
+    int64_t num_active() const { return num_worlds_ - count_of(SlotState::kFree); }
+    int64_t num_to_act() const { return count_of(SlotState::kToAct); }
+    int64_t num_ready() const { return count_of(SlotState::kReady); }
     int64_t num_ended() const { return num_ended_; }
     int64_t num_recorded() const { return num_recorded_; }
 
@@ -86,32 +91,50 @@ public:
     void resume(int64_t world, int32_t length, int64_t started_ns);
     // A row will get its action from a caller. Before acted().
     void await_caller(int64_t row);
-    void acted(int64_t world);
+    void acted(int64_t world) {
+        DS_ASSERT(episodes_[world].num_awaited >= 0 && episodes_[world].num_awaited <= num_agents_);
+        const bool awaits = episodes_[world].num_awaited > 0;
+        change(world, SlotState::kToAct, awaits ? SlotState::kAwaitsCallers : SlotState::kReady);
+    }
     void answered(int64_t row);
-    void stepped(int64_t world);
+    void stepped(int64_t world) {
+        DS_ASSERT(episodes_[world].num_awaited == 0 && !ended_[world]);
+        change(world, SlotState::kReady, SlotState::kToAct);
+        const uint32_t length = static_cast<uint32_t>(++episodes_[world].length);
+        for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
+            DS_ASSERT(keys_[row].step + 1 == length);
+            keys_[row].step = length;
+        }
+    }
     // The episode is to end. A failure outdoes what was marked before.
     void mark(int64_t world, ds_episode_reason reason, int64_t cause = DS_CAUSE_NONE);
     void free(int64_t world);
 
-    // Changes when episodes begin or end.
-    uint32_t version() const { return version_; }
+    // By world: nonzero where an episode has begun or ended. Cleared by the one reader, who keeps lists of rows.
+    uint8_t* changed() const { return changed_.data(); }
 
 private:
     void set_keys(int64_t world);
-    void change(int64_t world, SlotState before, SlotState after);
-    int64_t* count_of(SlotState state);
+    void change(int64_t world, SlotState before, SlotState after) {
+        DS_ASSERT(episodes_[world].state == before && before != after);
+        episodes_[world].state = after;
+        --counts_[static_cast<int>(before)];
+        ++counts_[static_cast<int>(after)];
+        ready_[world] = after == SlotState::kReady;
+        DS_ASSERT(counts_agree());
+    }
+    int64_t count_of(SlotState state) const { return counts_[static_cast<int>(state)]; }
     bool counts_agree() const {
-        return num_to_act_ >= 0 && num_ready_ >= 0 && num_awaiting_ >= 0 && num_ended_ <= num_active_ &&
-               num_recorded_ <= num_active_ && num_to_act_ + num_ready_ + num_awaiting_ == num_active_ &&
-               num_active_ <= num_worlds_;
+        return *std::min_element(counts_, counts_ + kSlotStates) >= 0 && num_ended_ <= num_active() &&
+               num_recorded_ <= num_active() && std::reduce(counts_, counts_ + kSlotStates) == num_worlds_;
     }
 
     const int64_t num_worlds_, num_agents_;
-    int64_t num_active_ = 0, num_to_act_ = 0, num_awaiting_ = 0, num_ready_ = 0, num_ended_ = 0, num_recorded_ = 0;
-    uint32_t version_ = 0;
+    int64_t counts_[kSlotStates];  // of worlds, by state
+    int64_t num_ended_ = 0, num_recorded_ = 0;
     Array<PlayedEpisode> episodes_;
-    Array<int64_t> free_worlds_;  // a stack of num_worlds_ - num_active_
-    Array<uint8_t> ready_, ended_;
+    Array<int64_t> free_worlds_;  // a stack of as many as are free
+    Array<uint8_t> ready_, ended_, changed_;
     Array<ds_sampling> sampling_;
     Array<ds_sampling_key> keys_;
 };

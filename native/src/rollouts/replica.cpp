@@ -1,11 +1,10 @@
 #include "rollouts/replica.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <new>
 
 #include "exec/simulator.h"
+#include "runtime/marks.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -317,10 +316,10 @@ ds_status Replica::start(Request* first) {
     DS_ASSERT(begun > 0);
     uint8_t* const mask = simulator_->mask();
     const ds_status status = simulator_->begin(mask, starts_.data());
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        if (mask[world]) episodes_[world].request->interrupted = {};
-    }
-    memset(mask, 0, static_cast<size_t>(episodes_.num_worlds()));
+    for_each_marked(mask, episodes_.num_worlds(), [&](int64_t world) {
+        episodes_[world].request->interrupted = {};
+        mask[world] = 0;
+    });
     smooth(&begin_ns_, static_cast<double>(monotonic_ns() - now) / static_cast<double>(begun));
     add_to(&begun_, begun);
     if (recorder_) recorder_->begun(now, begun);
@@ -359,8 +358,10 @@ ds_status Replica::end_marked() {
     if (const ds_status status = record_ends()) return status;
     const bool is_strict = simulator_->config().strict;
     outputs_.begin_results(start);
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        if (!episodes_.has_ended(world)) continue;
+    const int64_t num_worlds = episodes_.num_worlds();
+    const uint8_t* const ended = episodes_.ended();
+    for (int64_t world = next_marked(ended, 0, num_worlds); world < num_worlds;
+         world = next_marked(ended, world + 1, num_worlds)) {
         if (const ds_status status = outputs_.add_result(world, summaries_[world], is_strict)) return status;
     }
     outputs_.push();

@@ -7,6 +7,7 @@
 
 #include "math/float_environment.h"
 #include "runtime/hash.h"
+#include "runtime/marks.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -40,16 +41,17 @@ void for_each_run(const uint8_t* mask, int64_t first, int64_t count, const Funct
     }
 }
 
-// Calls function(first, count) for every tile of [first, first + count) in which a mask byte is set: others take a
-// tenth of a microsecond each.
+// Calls function(first, count) for the marked worlds of every tile of [first, first + count), and what is between them:
+// an unmarked world takes a few nanoseconds.
 template <class Function>
 void for_each_marked_tile(const uint8_t* mask, int64_t first, int64_t count, const Function& function) {
     if (!mask) return function(first, count);
     for (int64_t start = first; start < first + count; start += kTileWorlds) {
-        const int64_t length = std::min<int64_t>(kTileWorlds, first + count - start);
-        if (std::any_of(mask + start, mask + start + length, [](uint8_t marked) { return marked != 0; })) {
-            function(start, length);
-        }
+        const int64_t end = std::min(start + kTileWorlds, first + count), first_marked = next_marked(mask, start, end);
+        if (first_marked == end) continue;
+        int64_t last_marked = end - 1;
+        while (!mask[last_marked]) --last_marked;
+        function(first_marked, last_marked + 1 - first_marked);
     }
 }
 
@@ -321,9 +323,9 @@ ds_status CpuSimulator::take_trouble(uint32_t* trouble) {
 }
 
 ds_status CpuSimulator::visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) {
-    for (int64_t world = 0; world < config_.num_worlds; ++world) {
-        if (!mask || mask[world]) visit(context, world, block(world));
-    }
+    const int64_t num_worlds = config_.num_worlds;
+    if (mask) for_each_marked(mask, num_worlds, [&](int64_t world) { visit(context, world, block(world)); });
+    else for (int64_t world = 0; world < num_worlds; ++world) visit(context, world, block(world));
     return DS_STATUS_OK;
 }
 
