@@ -19,6 +19,7 @@ from doorstep.cameras import Cameras
 from doorstep.levels import GeneratedLevel, Physics, Rewards, curated
 from doorstep.levels.generated import ROOM_LENGTH
 from doorstep.policy import SamplingParams, load_policy
+from doorstep.policy.playing import Player
 from doorstep.simulator import Simulator
 
 _SEED = 5
@@ -56,21 +57,24 @@ class Run:
         with Simulator(self.num_worlds, seed=_SEED, device=device, **self.rules()) as sim:
             if self.room:
                 start_in_room(sim, self.room)
-            for step, actions in enumerate(self._actions(sim), 1):
-                sim.actions = actions
+            for step, _ in enumerate(self._act(sim), 1):
                 sim.step()
                 if step % _STEPS_BETWEEN == 0:
                     for value in (sim.hash(), *(_hash_of(sim.tensors[name].copy_to_host()) for name in self.tensors)):
                         history = (history * _PRIME + value) % 2**64
         return history
 
-    def _actions(self, sim: Simulator) -> Iterator[Any]:
-        if not self.policy:
-            yield from random_actions(_SEED, self.steps, self.num_worlds, sim.num_agents)
-            return
-        policy = load_policy(self.policy, sampling=SamplingParams(seed=_SEED))
-        for _ in range(self.steps):
-            yield policy(sim.observations)
+    def _act(self, sim: Simulator) -> Iterator[None]:
+        """Sets the actions of each step."""
+        if self.policy:
+            player = Player(load_policy(self.policy, sampling=SamplingParams(seed=_SEED)), sim)
+            for _ in range(self.steps):
+                player.act()
+                yield
+        else:
+            for actions in random_actions(_SEED, self.steps, self.num_worlds, sim.num_agents):
+                sim.actions = actions
+                yield
 
 
 def _hash_of(array: NDArray[Any]) -> int:
