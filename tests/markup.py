@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=\"alert(`2`)\"> '&lt;' ${3} @script@ -->"
 # As the name of a file, which has no slashes.
-HOSTILE_NAME = "<img src=x onerror=\"alert(`2`)\">'&lt;${3}@script@.rec"
+HOSTILE_NAME = '<img src=x onerror="alert(`2`)">\'&lt;${3}@script@.rec'
 
 
 class Markup(HTMLParser):

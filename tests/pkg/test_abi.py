@@ -104,4 +104,3 @@ def test_the_generator_refuses_a_break_unless_the_version_is_raised(
         abi.abi_text(header)
     path.write_text(json.dumps({**more, "abi_version": more["abi_version"] - 1}), encoding="utf-8")
     assert "ds_gone" not in abi.abi_text(header)
-

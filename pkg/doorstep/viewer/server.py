@@ -130,7 +130,7 @@ def _play(sim: Simulator, policy: Any, settings: Settings) -> Play:
 # ---- Starting viser's server ----
 
 
-class GuardedServer(viser.ViserServer):
+class GuardedServer(viser.ViserServer):  # type: ignore[misc]
     """viser's server behind a gate. `get_port()` is the gate's, which people connect to."""
 
     def __init__(self, port: int) -> None:
