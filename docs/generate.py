@@ -6,7 +6,7 @@ python docs/generate.py --check   exits with 1 and names the pages that are not 
 A table stands between the markers `<!-- generated: NAME -->` and `<!-- end -->` of a page: tensors, state fields and
 camera tensors, renderers and fields of configurations from native/include, the stages of a step from
 native/src/sim/stage_table.h, fields of configurations without a native twin from their classes, public names from the
-sources of the package.
+sources of the package, golden results from theirs.
 """
 
 from __future__ import annotations
@@ -168,6 +168,13 @@ def training_type_table(base: str, default: str) -> str:
     return table(config_tables.HEAD, list(rows))
 
 
+def golden_table() -> str:
+    from doorstep._golden import HASHES, RUNS
+
+    cells = [(name, f"{run.num_worlds}", f"{run.steps}", f"`{HASHES[name]:016X}`") for name, run in RUNS.items()]
+    return table(("run", "worlds", "steps", "hash"), cells)
+
+
 def field_table(rows: tuple[TensorRow, ...]) -> str:
     return table(
         ("name", "shape", "type", "access", "content"),
@@ -233,6 +240,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "state": state_table,
     "camera_tensors": camera_tensor_table,
     "renderers": renderer_table,
+    "golden_results": golden_table,
     "stages": stage_table,
     "simulator_config": lambda: config_table("ds_simulator_config"),
     "sampling_config": lambda: config_table("ds_sampling_config"),

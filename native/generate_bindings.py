@@ -12,6 +12,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+from abi import ABI_PATH, abi_text
 from config_fields import choice_names, with_config_fields
 from function_table import TABLE_PATH, function_table
 from header_parser import (
@@ -77,6 +78,7 @@ def generate(header: Header, render: Header) -> dict[Path, str]:
     package = REPOSITORY / "pkg" / "doorstep"
     source = REPOSITORY / "native" / "src"
     return {
+        ABI_PATH: abi_text(header),
         TABLE_PATH: function_table(header, NOTICE),
         source / "api" / "layout_table.inc": layout_table(header, NOTICE),
         source / "render" / "api" / "layout_table.inc": layout_table(render, RENDER_NOTICE),

@@ -11,6 +11,8 @@ from tests.reference.lidar import Boxes
 from tests.reference.observations import Situation
 
 import doorstep
+from doorstep._golden import random_actions as random_actions  # tests take it from here
+from doorstep._golden import start_in_room
 
 Array = npt.NDArray[Any]
 
@@ -132,21 +134,7 @@ class Scene:
 
     def start_in_room(self, room: int) -> None:
         """Shifts newly spawned agents to the same position in another room, as if they had moved there."""
-        self.body_positions[:, self.agents, 1] += np.float32(room * c.ROOM_LENGTH)
-        self.agent_max_y[:] = self.body_positions[:, self.agents, 1]
-
-
-def random_actions(seed: int, steps: int, num_worlds: int, num_agents: int = 2) -> Array:
-    """Uniform legal actions [steps, N, A, 4]; depends on its arguments only, not on the numpy version."""
-    count = steps * num_worlds * num_agents * 4
-    with np.errstate(over="ignore"):
-        mixed = np.arange(count, dtype=np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    buckets = np.tile(np.array(doorstep.ACTIONS, dtype=np.uint64), count // 4)
-    actions: Array = ((mixed >> np.uint64(32)) * buckets >> np.uint64(32)).astype(np.int32)
-    return actions.reshape(steps, num_worlds, num_agents, 4)
+        start_in_room(self.sim, room)
 
 
 def random_state(scene: Scene, seed: int) -> None:

@@ -1,15 +1,15 @@
-"""Prints the table of golden hashes as the installed library computes it; paste it into tests/golden.py.
+"""Prints the table of golden hashes as the installed library computes it; paste it into pkg/doorstep/_golden.py.
 
 Run from the root of the project: python -m tests.update_golden_hashes
 """
 
-from tests.golden import SCENES
+from doorstep._golden import RUNS
 
 
 def main() -> None:
     print("HASHES: dict[str, int] = {")
-    for name, run in SCENES.items():
-        print(f'    "{name}": 0x{run.history_hash():016X},')
+    for name, run in RUNS.items():
+        print(f'    "{name}": 0x{run.hash():016X},')
     print("}")
 
 

@@ -15,6 +15,7 @@ from tests.cli.conftest import Command
 from tests.driver import no_driver
 
 import doorstep
+from doorstep import _golden
 from doorstep._native import LIBRARY_PATH, cuda_architectures
 from doorstep._native._generated import CudaDeviceInfo, CudaDriverInfo
 from doorstep.cli import doctor, main
@@ -170,6 +171,42 @@ def test_a_look_that_fails_unexpectedly_is_reported_and_the_rest_goes_on(
     findings = examine(capsys)
     assert "PermissionError" in findings["NVIDIA driver"]["found"]
     assert findings["numpy"]["ok"]
+
+
+def verify(capsys: pytest.CaptureFixture[str], expected_code: int) -> list[dict[str, Any]]:
+    assert main(["doctor", "--verify", "--json"]) == expected_code
+    report = json.loads(capsys.readouterr().out)
+    assert report["verified"] is (expected_code == 0)
+    runs: list[dict[str, Any]] = report["runs"]
+    return runs
+
+
+@no_driver
+def test_this_machine_computes_the_golden_results(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = verify(capsys, expected_code=0)
+    assert [(run["run"], run["device"]) for run in runs] == [(name, "cpu") for name in _golden.RUNS]
+    assert len(runs) == 20
+    assert all(run["ok"] and int(run["hash"], 16) == _golden.HASHES[run["run"]] for run in runs)
+
+
+@no_driver
+def test_a_run_that_differs_or_fails_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(run: _golden.Run, device: str) -> int:
+        raise doorstep.OutOfMemoryError("There is no room.")
+
+    kept = {name: _golden.RUNS[name] for name in ("one agent", "three agents", "four agents")}
+    monkeypatch.setattr(_golden, "RUNS", kept)
+    monkeypatch.setitem(_golden.HASHES, "three agents", 7)
+    assert [run["run"] for run in verify(capsys, expected_code=1) if not run["ok"]] == ["three agents"]
+    assert main(["doctor", "--verify"]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"^NO  cpu     three agents  0000000000000007, but here [0-9A-F]{16}$", said, re.MULTILINE)
+    assert "1 of 3 runs differ" in said
+    monkeypatch.setattr(_golden.Run, "hash", fail)
+    errors = {run["error"] for run in verify(capsys, expected_code=1)}
+    assert errors == {"There is no room. [OutOfMemoryError]"}
 
 
 def test_the_report_is_a_table_for_people(command: Command) -> None:

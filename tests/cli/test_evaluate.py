@@ -124,6 +124,32 @@ def test_a_file_describes_the_evaluation_and_options_count_more(tmp_path: Path) 
     assert evaluation == doorstep.evaluate("idle", episodes=9, episode_length=20, seed=3, num_agents=1)
 
 
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_a_file_runs_no_code_unless_that_is_allowed(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("theirs.py").write_text("""
+import pathlib
+import numpy
+pathlib.Path("has_run").touch()
+def act(observations):
+    return numpy.full((*observations.shape[:-1], 4), (0, 0, 2, 0))
+""")
+    config = Path(f"theirs.{suffix}")
+    config.write_text('{"policies": ["idle", "theirs.py:act"], "episodes": 4, "simulator": {"num_worlds": 4}}')
+    arguments = ["evaluate", "--config", str(config), "--episode-length", "5"]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"doorstep evaluate: error: {config}: policies[1] is 'theirs.py:act', which runs code")
+    assert "--allow-code" in said
+    assert main([*arguments, "--policy", "idle"]) == 0
+    assert main([*arguments, "policies=random,idle"]) == 0
+    assert not Path("has_run").exists()
+    assert main([*arguments, "--allow-code"]) == 0
+    assert Path("has_run").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [

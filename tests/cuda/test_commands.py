@@ -8,7 +8,7 @@ import pytest
 from tests.cuda.on_stand_in import on_stand_in, run
 
 import doorstep
-from doorstep import cuda
+from doorstep import _golden, cuda
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable, pieces
 
 MAIN = "import sys; from doorstep.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -27,6 +27,22 @@ def test_bench_steps_the_same_worlds_as_on_the_cpu(start: str, agents: str) -> N
     gpu, cpu = bench("cuda:0", *arguments), bench("cpu", *arguments)
     assert gpu["hash"] == cpu["hash"]
     assert str(gpu["device"]).startswith("cuda:0 ")
+
+
+# The stand-in has kernels for 1, 2, 3, 5 and 8 agents.
+@pytest.mark.parametrize("name", ["one agent", "drawn physics"])
+@on_stand_in()
+def test_golden_results_are_the_cpus(name: str) -> None:
+    assert _golden.RUNS[name].hash("cuda:0") == _golden.HASHES[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", sorted(_golden.RUNS.keys() - {"four agents", "six agents", "seven agents", "one agent", "drawn physics"})
+)
+@on_stand_in()
+def test_the_other_golden_results_are_the_cpus(name: str) -> None:
+    assert _golden.RUNS[name].hash("cuda:0") == _golden.HASHES[name]
 
 
 @on_stand_in()

@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
-from tests.view.running import OpenViewer, Visitor, until
+from tests.markup import HOSTILE, Markup
+from tests.view.running import OpenViewer, Visitor, Watch, until
 
 import doorstep
 from doorstep.viewer.requests import Requests, number
@@ -64,6 +65,24 @@ def test_an_invalid_choice_is_an_error_in_the_page(open_viewer: OpenViewer, name
         assert says in running.control("status").content.replace("&#x27;", "'")
         visitor.set(running.control("rate"), 7)  # and the viewer continues
         until(lambda: running.ask(lambda viewer: viewer._pace.rate) == 7)
+
+
+def test_texts_are_no_html_in_the_panel(open_viewer: OpenViewer) -> None:
+    with open_viewer(policy="idle") as running:
+        running.ask(lambda viewer: viewer._page.controls.show_status(HOSTILE, HOSTILE, HOSTILE))
+        markup = Markup(running.control("status").content)
+        assert markup.names == ["div", "br", "div"]
+        assert HOSTILE in markup.texts["div"]
+
+
+@pytest.mark.slow
+def test_the_name_of_a_level_is_no_html_in_a_browser(watch: Watch) -> None:
+    name = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    level = doorstep.levels.curated()["one door"].replace(name=name)
+    with watch(levels=(level,), policy="idle") as watched:
+        assert watched.ask(lambda viewer: viewer._page.stage._labels[0].text).startswith(f"0 {name}")
+        assert watched.page.title() != "owned"
+        assert not watched.page.locator("img[src=x]").count()
 
 
 def test_numbers_out_of_range_become_the_nearest_ones(open_viewer: OpenViewer) -> None:

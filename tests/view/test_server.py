@@ -23,7 +23,7 @@ from websockets.exceptions import InvalidStatus
 import doorstep
 from doorstep.cli import main
 from doorstep.recording import RecordingWriter
-from doorstep.viewer.server import Settings, address, is_own_page, opened
+from doorstep.viewer.server import Settings, address, opened
 
 
 @pytest.fixture
@@ -174,22 +174,14 @@ def test_pages_of_other_sites_cannot_connect(open_viewer: OpenViewer) -> None:
             assert len(running.server.get_clients()) == 1
 
 
-@pytest.mark.parametrize(
-    ("origin", "asked", "host", "own"),
-    [
-        (None, "127.0.0.1:8080", "127.0.0.1", True),
-        ("http://localhost:9000", "localhost:9000", "127.0.0.1", True),  # a port that leads here
-        ("http://[::1]:8080", "[::1]:8080", "::1", True),
-        ("http://machine:8080", "machine:8080", "127.0.0.1", False),
-        ("http://machine:8080", "machine:8080", "0.0.0.0", True),
-        ("https://evil.example", "machine:8080", "0.0.0.0", False),
-        ("https://localhost.evil.example:8080", "127.0.0.1:8080", "127.0.0.1", False),
-    ],
-)
-def test_a_page_is_the_viewers_own_if_it_connects_to_its_own_site(
-    origin: str | None, asked: str, host: str, own: bool
-) -> None:
-    assert is_own_page(origin, asked, host) is own
+@pytest.mark.parametrize("sent", [b"", b"nonsense", b"\xc1", b"\xdd\xff\xff\xff\xff", "a text"])
+def test_nonsense_ends_at_most_the_connection_that_sent_it(open_viewer: OpenViewer, sent: bytes | str) -> None:
+    with open_viewer(policy="idle") as running:
+        Visitor(running)._socket.send(sent)
+        with Visitor(running) as other:
+            other.set(running.control("rate"), 7)
+            until(lambda: running.ask(lambda viewer: viewer._pace.rate) == 7)
+        assert running.error() == ""
 
 
 @pytest.mark.parametrize(

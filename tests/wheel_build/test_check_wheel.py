@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import struct
 import zipfile
 from io import BytesIO
@@ -23,7 +24,7 @@ import library_checks
 import sbom
 from check_wheel import find_faults
 from kernel_image_file import ENTRY, HEADER, MAGIC, PTX, unpack
-from kernel_images import ARCHITECTURES, ARCHITECTURES_VARIABLE, chosen_architectures
+from kernel_images import ARCHITECTURES, ARCHITECTURES_VARIABLE, LOCAL_ARCHITECTURES, chosen_architectures
 from wheel_file import GRAFTS, LIBRARY, RENDER_LIBRARY, SharedLibrary, header_functions
 
 METADATA_FOLDER = f"doorstep-{sbom.header_version(PROJECT)}.dist-info"
@@ -66,6 +67,15 @@ def replace_once(content: bytes, old: bytes, new: bytes) -> bytes:
     assert content.count(old) == 1
     assert len(old) == len(new)
     return content.replace(old, new)
+
+
+def test_the_readme_says_how_large_the_wheel_is(finished_wheel: Path) -> None:
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    told = re.search(r"the wheel has (\d+) MB; with machine code for all GPUs at most (\d+) MB", readme)
+    assert told is not None
+    assert int(told[2]) * 10**6 == check_wheel.SIZE_LIMIT
+    if chosen_architectures() == LOCAL_ARCHITECTURES:
+        assert abs(finished_wheel.stat().st_size / 1e6 - int(told[1])) < 1
 
 
 def soname_as(tag: int, library: bytes, text: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """`doorstep doctor`: reports what doorstep finds on this machine, and remedies for what is missing.
 
+`doorstep doctor --verify` plays the golden results here, on the CPU and on a GPU if there is one, and compares hashes.
 `doorstep doctor --compile sm_103` compiles the kernels for an architecture, as a simulator does on a GPU for which the
 library has no machine code. It needs no GPU.
 """
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import doorstep
-from doorstep import cuda
+from doorstep import _golden, cuda
 from doorstep._native import (
     LIBRARY_PATH,
     MAX_AGENTS,
@@ -36,7 +37,7 @@ from doorstep.cli.terminal import coloured
 
 SUMMARY = "Report what doorstep finds on this machine, with remedies for what is missing."
 
-EXAMPLES = ("doorstep doctor", "doorstep doctor --json")
+EXAMPLES = ("doorstep doctor", "doorstep doctor --json", "doorstep doctor --verify")
 
 _DRIVER_VERSION_FILE = Path("/proc/driver/nvidia/version")
 
@@ -52,10 +53,29 @@ class Finding:
     remedy: str = ""
 
 
+@dataclass(frozen=True)
+class Verification:
+    """A golden run as this machine plays it."""
+
+    run: str
+    device: str
+    golden: str  # hexadecimal
+    hash: str  # "": it could not be played
+    ok: bool
+    error: str = ""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument(
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--verify",
+        action="store_true",
+        help="instead, play the golden results on the CPU, and on the first GPU if there is one, and compare hashes; "
+        "exits with 1 if one differs",
+    )
+    instead.add_argument(
         "--compile",
         metavar="SM",
         help="instead, compile the kernels for an architecture such as sm_103, as on a GPU for which the library has "
@@ -68,6 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; the exit code is 1 if something needed is missing."""
+    if arguments.verify:
+        return _verify(arguments)
     if arguments.compile is not None:
         return _compile(arguments)
     findings = list(examine())
@@ -78,6 +100,40 @@ def run(arguments: argparse.Namespace) -> int:
         _print_table(findings)
         print("\ndoorstep works here." if works else "\ndoorstep does not work here; see the remedies above.")
     return 0 if works else 1
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    results = [_verification(name, device) for device in _devices_to_verify() for name in _golden.RUNS]
+    wrong = [result for result in results if not result.ok]
+    if arguments.json:
+        print(json.dumps({"verified": not wrong, "runs": [asdict(result) for result in results]}))
+        return 1 if wrong else 0
+    width = max(len(result.run) for result in results)
+    for result in results:
+        mark, colour = ("ok", "green") if result.ok else ("NO", "red")
+        line = f"{coloured(mark, colour, sys.stdout)}  {result.device:<6}  {result.run:<{width}}  {result.golden}"
+        print(line if result.ok else f"{line}, but here {result.hash or result.error}")
+    if wrong:
+        print(f"\n{len(wrong)} of {len(results)} runs differ: please report this, with what doorstep doctor prints.")
+        return 1
+    print(f"\nThis machine computes the documented bits: {len(results)} of {len(results)} runs.")
+    return 0
+
+
+def _devices_to_verify() -> list[str]:
+    try:
+        return ["cpu", "cuda:0"] if cuda.Device.count() else ["cpu"]
+    except doorstep.DoorstepError:  # no driver, or none that can be used: doorstep doctor says why
+        return ["cpu"]
+
+
+def _verification(name: str, device: str) -> Verification:
+    golden = f"{_golden.HASHES[name]:016X}"
+    try:
+        found = f"{_golden.RUNS[name].hash(device):016X}"
+    except doorstep.DoorstepError as error:
+        return Verification(name, device, golden, "", ok=False, error=_described(error))
+    return Verification(name, device, golden, found, ok=found == golden)
 
 
 def _compile(arguments: argparse.Namespace) -> int:

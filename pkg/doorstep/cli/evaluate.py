@@ -23,6 +23,7 @@ from doorstep.cli.argument_types import (
 )
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
+from doorstep.policy.loading import imports_code
 
 if TYPE_CHECKING:
     from doorstep.evaluation import Evaluation
@@ -67,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="a .json, .yaml or .yml file with the fields of an EvaluationConfig; options count more",
+    )
+    add(
+        "--allow-code",
+        action="store_true",
+        help="let the policies of the file of --config import modules and files of Python, which runs their code",
     )
     add(
         "--policy",
@@ -133,20 +139,34 @@ def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
     """The file's fields, with those that options and changes say.
 
     Raises:
-        ArgumentError: a field is unknown, or its value is refused.
+        ArgumentError: a field is unknown, its value is refused, or the file names code that was not allowed.
         OSError: the file cannot be read.
     """
     from doorstep._configs.changes import apply_changes, split_changes
     from doorstep.evaluation.config import EvaluationConfig
 
     config = EvaluationConfig() if arguments.config is None else EvaluationConfig.load(arguments.config)
+    changes = split_changes(arguments.changes)
+    if arguments.policies is None and "policies" not in changes and not arguments.allow_code:
+        _refuse_code(arguments.config, config.policies)
     given = {path: getattr(arguments, name) for name, path in _SHORT.items()} | {"policies": arguments.policies}
     given = {path: value for path, value in given.items() if value is not None}
     if arguments.reward is not None:
         given["reward"] = reward_of(arguments)
-    config = apply_changes(config, {**given, **split_changes(arguments.changes)})
+    config = apply_changes(config, {**given, **changes})
     sampling = sampling_of(arguments)
     return config if sampling is None else config.replace(sampling=sampling)
+
+
+def _refuse_code(path: Path, policies: tuple[str, ...]) -> None:
+    """A file may come from elsewhere; what is typed as --policy is the user's own."""
+    for number, policy in enumerate(policies):
+        if imports_code(policy):
+            raise ArgumentError(
+                f"{path}: policies[{number}] is {policy!r}, which runs code of Python that the file names",
+                argument="policies",
+                hint="read that code, then add --allow-code; or give --policy",
+            )
 
 
 def _check_files(arguments: argparse.Namespace) -> None:

@@ -126,6 +126,12 @@ def _named(text: str, sampling: SamplingParams | None) -> Any:
     return _made_of(member, sampling, f"a function: observations -> actions, but {what}", text)
 
 
+def imports_code(text: str) -> bool:
+    """Whether a policy of this text is a member of a module or file, which `load_policy()` imports."""
+    source, _, name = text.rpartition(":")
+    return bool(source and name) and not (text.endswith(_WEIGHTS) or os.path.isdir(text))
+
+
 def check_name(text: str, names: Iterable[str] = ()) -> None:
     """Refuses a text that cannot name a policy, without loading one. names: of an engine's policies, which are told.
 

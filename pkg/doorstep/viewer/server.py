@@ -1,10 +1,9 @@
-"""`serve`: runs the viewer, from the address that it prints to Ctrl-C, and admits connections of its own page only."""
+"""`serve`: runs the viewer, from the address that it prints to Ctrl-C, behind a gate that admits its own page only."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import http
 import io
 import ipaddress
 import os
@@ -12,14 +11,11 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import viser
-import websockets.asyncio.server as websocket_server
-from websockets.http11 import Request, Response
 
 from doorstep._observations import AnyObservations
-from doorstep.errors import ArgumentError, LibraryError
+from doorstep.errors import ArgumentError
 from doorstep.levels import Rewards
 from doorstep.levels.choice import REFERENCE
 from doorstep.levels.files import AnyLevel
@@ -29,6 +25,7 @@ from doorstep.policy.playing import Player
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
 from doorstep.viewer import keyboard
+from doorstep.viewer.gate import open_gate, random_loopback
 from doorstep.viewer.keyboard import Keyboard
 from doorstep.viewer.page import Page
 from doorstep.viewer.play import LivePlay, Play, RecordedPlay
@@ -133,16 +130,36 @@ def _play(sim: Simulator, policy: Any, settings: Settings) -> Play:
 # ---- Starting viser's server ----
 
 
+class GuardedServer(viser.ViserServer):  # type: ignore[misc]
+    """viser's server behind a gate. `get_port()` is the gate's, which people connect to."""
+
+    def __init__(self, port: int) -> None:
+        self.inner_host = random_loopback()
+        self._gate_port = port
+        super().__init__(host=self.inner_host, port=_free_port(self.inner_host, 0), label="doorstep", verbose=False)
+
+    @property
+    def inner(self) -> tuple[str, int]:
+        """Where it listens itself."""
+        return self.inner_host, super().get_port()
+
+    def get_port(self) -> int:
+        return self._gate_port
+
+
 @contextlib.contextmanager
 def _serving(host: str, port: int) -> Iterator[viser.ViserServer]:
-    """Runs viser's server, silently, on exactly this port. If it is in use, viser takes another, or waits forever."""
+    """Runs viser's server, silently, behind a gate on exactly this port."""
     port = _free_port(host, port)
-    with _quiet(), _own_page_only(host):
-        server = viser.ViserServer(host=host, port=port, label="doorstep", verbose=False)
+    with _quiet():
+        server = GuardedServer(port)
     try:
-        if server.get_port() != port:  # another process has taken the port meanwhile
-            raise _port_in_use(host, port)
-        yield server
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(open_gate(host, port, server.inner))
+            except OSError:  # another process has taken the port meanwhile
+                raise _port_in_use(host, port) from None
+            yield server
     finally:
         with _quiet():
             server.stop()
@@ -173,62 +190,3 @@ def _port_in_use(host: str, port: int) -> ArgumentError:
 def _quiet() -> Iterator[None]:
     with contextlib.redirect_stdout(io.StringIO()):
         yield
-
-
-# ---- Which pages may connect ----
-# A browser lets a page of any site open a WebSocket to any port, and sends that site as the `Origin`.
-
-
-@contextlib.contextmanager
-def _own_page_only(host: str) -> Iterator[None]:
-    """A server that viser starts within this context refuses connections from pages other than its own.
-
-    viser has no option for it. It calls websockets' `serve`, which is replaced meanwhile by one that adds the check.
-
-    Raises:
-        LibraryError: viser started its server in another way.
-    """
-    serve, guarded = websocket_server.serve, False
-
-    def serve_own_page(*arguments: Any, process_request: Any, **options: Any) -> Any:
-        nonlocal guarded
-        guarded = True
-
-        def check(connection: websocket_server.ServerConnection, request: Request) -> Response | None:
-            if not is_own_page(request.headers.get("Origin"), request.headers.get("Host", ""), host):
-                return connection.respond(http.HTTPStatus.FORBIDDEN, "Only the viewer's own page may connect.\n")
-            answer: Response | None = process_request(connection, request)
-            return answer
-
-        return serve(*arguments, process_request=check, **options)
-
-    websocket_server.serve = serve_own_page
-    try:
-        yield
-    finally:
-        websocket_server.serve = serve
-    if not guarded:
-        raise LibraryError("This version of viser starts its server in a way that doorstep cannot guard.")
-
-
-def is_own_page(origin: str | None, requested: str, host: str) -> bool:
-    """Whether a request comes from the viewer's own page.
-
-    Args:
-        origin: the site of the page that sent the request; None: the sender is not a page.
-        requested: the request's `Host`, as host:port.
-        host: where the server listens. If only this machine can reach it, `requested` must name this machine: the owner
-            of any other name can make it resolve to this machine.
-    """
-    if origin is None:
-        return True
-    if urlsplit(origin).netloc != requested:
-        return False
-    return not _is_loopback(host) or _is_loopback(urlsplit(f"//{requested}").hostname or "")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
