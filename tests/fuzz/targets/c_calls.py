@@ -26,6 +26,8 @@ from header_parser import Field, Function, parse_header
 CALL = struct.Struct("<HBxI")
 MOST_CALLS = 64
 BUFFER_BYTES = 1 << 18
+MOST_PARAMETERS = 7
+NUM_TENSORS = len(native.TENSORS)
 FEW = (0, 1, 2, 3)
 WAITS = (0, 1, 1000, 10**6)  # nanoseconds
 TEXTS = (b"", b"steps", b"trained", b'a="b"', b'a="b",c="d"', b"\xff\xfe", b'a="', b"x" * 300, b'a="\\', b"create_cpu")
@@ -157,7 +159,7 @@ class _Caller:
 
     def __init__(self, world: _World, calls: Sequence[tuple[int, int, int]]) -> None:
         self._world, self._calls = world, calls
-        self._buffers = [ctypes.create_string_buffer(BUFFER_BYTES) for _ in range(4)]
+        self._buffers = [ctypes.create_string_buffer(BUFFER_BYTES) for _ in range(MOST_PARAMETERS + 2)]
         world.kept.append(self._buffers)
 
     def run(self) -> None:
@@ -244,20 +246,23 @@ class _Caller:
         is_input = parameter.type.startswith("const ")
         if parameter.type.endswith("**"):
             made = ctypes.c_void_p()
-            return ctypes.byref(made), made
+            kind = dict((name, types) for name, _, types in native.FUNCTIONS)[function.name]
+            wanted = kind[function.parameters.index(parameter)]
+            return (ctypes.byref(made) if wanted is ctypes.c_void_p else ctypes.cast(ctypes.byref(made), wanted)), made
         if name in HANDLES:
             array = (ctypes.c_uint64 * 8)(*([self._handle(name, chance) for _ in range(8)] if is_input else []))
             return array, array
         if name in STRUCTS:
             made = self._struct_or_array(function, parameter, name, is_input, chance)
-            return ctypes.cast(made, ctypes.POINTER(STRUCTS[name])), made
+            is_one = isinstance(made, ctypes.Structure)
+            return ctypes.pointer(made) if is_one else ctypes.cast(made, ctypes.POINTER(STRUCTS[name])), made
         if function.name in ("ds_simulator_restore", "ds_saved_state_create") and parameter.name == "data":
             data = bytearray(self._world.save.ljust(BUFFER_BYTES, b"\0"))
             if chance.random() < 0.3:
                 data[chance.randrange(len(self._world.save))] ^= 1 << chance.randrange(8)
             made = ctypes.create_string_buffer(bytes(data))
             return ctypes.cast(made, ctypes.c_void_p), made
-        buffer = chance.choice(self._buffers[:2])
+        buffer = self._buffers[function.parameters.index(parameter)]  # outputs of a call do not overlap
         if is_input:  # distinct indices, small numbers or edges
             words = [chance.choice((i, i, chance.choice(FEW), chance.choice(EDGES) % 2**31)) for i in range(16)]
             ctypes.memmove(buffer, struct.pack("<16q", *words), 128)
@@ -308,7 +313,7 @@ class _Caller:
         if name == "ds_batch":
             self._fill_batch(one, chance)
         if name == "ds_tensor_info":
-            tensor = chance.randrange(native.TensorId.LIDAR + 1)
+            tensor = chance.randrange(16)
             load().ds_simulator_get_tensor(self._handle("ds_simulator", chance), tensor, ctypes.byref(one))
         if name == "ds_layer_config":
             one.kind, one.function, one.device_kind = chance.choice((0, 0, 1, 9, 14, 25)), type(one.function)(), 0
@@ -329,11 +334,12 @@ class _Caller:
                 load().ds_level_default(ctypes.byref(each))
             made: Any = level if target == "ds_level" else level[0].rewards
         else:
-            made = chance.choice(self._buffers[:2])
+            made = self._buffers[chance.randrange(MOST_PARAMETERS)]
         self._world.kept.append(made)
         kind = dict(one._fields_)[field.name]
         if chance.random() < 0.8:
-            setattr(one, field.name, ctypes.cast(made if target != "ds_level_rewards" else ctypes.pointer(made), kind))
+            address = ctypes.addressof(made)
+            setattr(one, field.name, address if kind is ctypes.c_void_p else ctypes.cast(address, kind))
 
     def _fill_batch(self, one: Any, chance: random.Random) -> None:
         """Blocks and tensors have memory that nothing else writes to."""
@@ -341,14 +347,14 @@ class _Caller:
         one.device_kind = one.device_index = one.stream = one.action_check = 0
         one.auto_reset, one.max_levels = chance.choice(((0, 0), (1, 0), (1, 2)))
         one.scratch = one.trouble = one.reward = one.observations = None
-        address = ctypes.addressof(self._buffers[2])
-        step = BUFFER_BYTES // (native.TensorId.LEVEL_INDICES + 1) // 64 * 64
-        tensors = (ctypes.c_void_p * (native.TensorId.LEVEL_INDICES + 1))()
+        address = ctypes.addressof(self._buffers[-2])
+        step = BUFFER_BYTES // NUM_TENSORS // 64 * 64
+        tensors = (ctypes.c_void_p * NUM_TENSORS)()
         tensors[:] = [address + (-address % 64) + i * step for i in range(len(tensors) - 1)] + [address + 64]
         tensors[-1] = tensors[-2] + step - 64
         self._world.kept.append(tensors)
-        worlds = ctypes.addressof(self._buffers[3])
-        one.worlds, one.tensors = worlds + (-worlds % 64), ctypes.cast(tensors, type(one.tensors))
+        worlds = ctypes.addressof(self._buffers[-1])
+        one.worlds, one.tensors = worlds + (-worlds % 64), ctypes.addressof(tensors)
 
     def _spoil(self, one: Any, name: str, chance: random.Random) -> None:
         """Another value of a field. Where addresses are, numbers stay small: buffers end somewhere."""
@@ -361,7 +367,8 @@ class _Caller:
         elif field.type in HANDLES:
             setattr(one, field.name, self._handle(field.type, chance))
         elif field.type in STRUCTS:
-            self._spoil(getattr(one, field.name), field.type, chance)
+            part = getattr(one, field.name)
+            self._spoil(chance.choice(part) if field.length else part, field.type, chance)
         elif field.type in ("float", "double") and not field.length:
             setattr(one, field.name, chance.choice(FLOATS))
         elif not field.length and field.type in ("int32_t", "int64_t", "uint32_t", "uint64_t"):

@@ -6,11 +6,11 @@ import contextlib
 import io
 import random
 from collections.abc import Sequence
-from typing import Any
 
 from tests.fuzz.mutations import EDGES, FLOATS, TEXTS, change_bytes
-from tests.pkg.configs.drawn_configs import CLASSES
+from tests.pkg.configs.drawn_configs import CLASSES, draw_config
 
+from doorstep._configs.changes import apply_changes, split_changes, to_changes
 from doorstep.cli import _COMMANDS, _parser
 
 CHANGE = "change"  # in place of a command, followed by the name of a class
@@ -19,9 +19,7 @@ CHANGE = "change"  # in place of a command, followed by the name of a class
 class Flags:
     def __init__(self) -> None:
         self._parser = _parser()
-        self._classes: dict[str, Any] = {cls.__name__: cls for cls in CLASSES}
-        self._configs = {name: cls() for name, cls in self._classes.items() if name != "SimulatorConfig"}
-        self._configs["SimulatorConfig"] = self._classes["SimulatorConfig"](num_worlds=2)
+        self._configs = {cls.__name__: draw_config(cls, random.Random(cls.__name__)) for cls in CLASSES}
         self._words = [word for example in self._examples() for word in example[1:]]
 
     def _examples(self) -> list[list[str]]:
@@ -29,7 +27,7 @@ class Flags:
 
     def inputs(self) -> Sequence[bytes]:
         changes = [
-            [CHANGE, name, *(f"{key}={text}" for key, text in config.to_changes().items())]
+            [CHANGE, name, *(f"{key}={text}" for key, text in to_changes(config).items())]
             for name, config in self._configs.items()
         ]
         return [_joined(words) for words in self._examples() + changes]
@@ -58,7 +56,7 @@ class Flags:
         if words[0] != CHANGE or len(words) < 2 or words[1] not in self._configs:
             return self._parse(words)
         config = self._configs[words[1]]
-        changed = config.changed(*words[2:])
+        changed = apply_changes(config, split_changes(words[2:]))
         assert type(config).from_json(changed.to_json()) == changed
         return "changed"
 
