@@ -28,6 +28,9 @@ MOST_RANK = 20
 EXTENTS = (0, 1, 2, 3, 4, 8, 94, 1024, 2**31, 2**63 - 1, -1, -(2**63))
 WAYS = ("exchange", "dlpack", "cuda", "array")
 TYPES = ("<f4", "<i4", "|u1", "<f8", ">i4", "|V4", "|O", "zz", "", "<f2", "|b1", "<M8[s]", "<i4,<f4", None, 7, b"<f4")
+NEW_CAPSULE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
 HEAD = struct.Struct("<BBBBHBbBbq")  # way, rank, code, bits, lanes, type, device, flags, offset of the data, byte offset
 SIZE = HEAD.size + 16 * MOST_RANK
 
@@ -56,10 +59,17 @@ class Arrays:
 
     def run(self, data: bytes) -> str:
         value, fits = self._described(data.ljust(SIZE, b"\0")[:SIZE])
-        read_memory(value, ReadRules())
-        interop.is_tensor(value)
-        interop.describe(value)
-        interop.signature(value)
+        try:
+            if hasattr(value, "__dlpack__"):
+                interop.describe(value)
+                interop.signature(value)
+            else:
+                read_memory(value, ReadRules())
+            return self._use(value, fits)
+        finally:
+            self._producer._alive.clear()  # capsules without a destructor keep theirs
+
+    def _use(self, value: Any, fits: bool) -> str:
         if not fits:
             return "described"
         self._sim.actions = value
@@ -79,9 +89,10 @@ class Arrays:
         fits = pointer != 0 and not offset and _reach(shape, strides, itemsize) <= MEMORY_BYTES - 64
         match WAYS[way % len(WAYS)]:
             case "exchange":
-                return self._tensor(pointer, shape, strides, (code, bits, lanes), device, flags, offset), fits
+                return self._tensor(pointer, shape, strides, (code, bits, lanes), device, flags, offset), False
             case "dlpack":
-                return _OnlyDlpack(self._tensor(pointer, shape, strides, (code, bits, lanes), device, flags, offset)), fits
+                tensor = self._tensor(pointer, shape, strides, (code, bits, lanes), device, flags, offset)
+                return _OnlyDlpack(self._producer.managed(tensor), device), fits
         typestr = TYPES[kind % len(TYPES)]
         described = {"version": 3, "typestr": typestr, "shape": shape, "data": (pointer, bool(flags & 1))}
         if flags & 2:
@@ -104,14 +115,14 @@ class Arrays:
 class _OnlyDlpack:
     """Without the exchange API."""
 
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = tensor
+    def __init__(self, managed: int, device: int) -> None:
+        self._managed, self._device = managed, device
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._tensor.__dlpack__(**options)
+    def __dlpack__(self, **_: Any) -> Any:
+        return NEW_CAPSULE(self._managed, b"dltensor_versioned", None)
 
     def __dlpack_device__(self) -> Any:
-        return self._tensor.__dlpack_device__()
+        return self._device, 0
 
 
 class _OnlyInterface:

@@ -31,7 +31,7 @@ class Policies:
         self._sim = doorstep.Simulator(1, num_threads=1)
 
     def inputs(self) -> Sequence[bytes]:
-        return [self._written(layers) for layers in (_linear_layers(), _recurrent_layers(), _convolutions())]
+        return [self._written(layers) for layers in (linear_layers(), _recurrent_layers(), _convolutions())]
 
     def _written(self, layers: Sequence[StoredLayer]) -> bytes:
         write_policy(self.path, StoredPolicy(layers, SamplingParams(), or_default(self._sim.config.observations), {}))
@@ -93,7 +93,7 @@ def _linear(inputs: int, outputs: int) -> StoredLayer:
     return StoredLayer(LayerKind.LINEAR, inputs, outputs, arrays=arrays)
 
 
-def _linear_layers() -> list[StoredLayer]:
+def linear_layers() -> list[StoredLayer]:
     norm = StoredLayer(LayerKind.LAYER_NORM, 4, parameter=1e-5, arrays={"weights": _array(4), "biases": _array(4)})
     return [_linear(94, 4), norm, StoredLayer(LayerKind.RELU), _linear(4, 19)]
 

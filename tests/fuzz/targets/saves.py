@@ -38,7 +38,7 @@ class Saves:
         return found
 
     def change(self, data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-        if chance.random() < 0.1:
+        if chance.random() < 0.1 or len(data) < 2 * HEADER_BYTES:
             return change_bytes(data, chance, others)
         changed = bytearray(data)
         for _ in range(chance.choice((1, 1, 2, 4, 40))):
