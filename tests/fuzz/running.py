@@ -184,8 +184,9 @@ def _watched() -> Iterator[Any]:
 
 
 def _living() -> Counter[str]:
-    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
-    return Counter({**alive(), "threads": threads, "open files": files})
+    # Those of asyncio wait for more work
+    threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
+    return Counter({**alive(), "threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
 
 
 def _resident_bytes() -> int:

@@ -16,8 +16,8 @@ _LENIENT = {
     "print_blob": True,
 }
 LENGTHS = [
-    pytest.param(settings(max_examples=4, stateful_step_count=15, **_LENIENT), id="brief"),
-    pytest.param(settings(max_examples=400, stateful_step_count=60, **_LENIENT), id="long", marks=pytest.mark.slow),
+    pytest.param(settings(max_examples=8, stateful_step_count=20, **_LENIENT), id="brief"),
+    pytest.param(settings(max_examples=200, stateful_step_count=50, **_LENIENT), id="long", marks=pytest.mark.slow),
 ]
 
 

@@ -26,7 +26,7 @@ SEEDS = draw.integers(0, 3)
 class Worlds(RuleBasedStateMachine):
     """A world is what has happened to it: worlds with one history are one state, and others are not.
 
-    A history is the number of the world and, episode by episode, the actions.
+    A history is the number of the world, how many episodes it had, the actions of the present one, and all steps so far.
     """
 
     hashes: dict[Any, int]
@@ -37,6 +37,7 @@ class Worlds(RuleBasedStateMachine):
         self.sim = doorstep.Simulator(WORLDS, episode_length=LENGTH, num_threads=1)
         self.histories: list[tuple[Any, ...]] = [(world, "episode") for world in range(WORLDS)]
         self.left = [LENGTH] * WORLDS
+        self.age = [0] * WORLDS
         self.done = [0] * WORLDS
         self.hashes = {}
 
@@ -48,6 +49,7 @@ class Worlds(RuleBasedStateMachine):
         self.sim.step()
         for world in range(WORLDS):
             self.left[world] -= 1
+            self.age[world] += 1
             self.done[world] = int(self.left[world] == 0)
             if self.done[world] or world in resets:
                 self._begin(world, action)
@@ -69,16 +71,16 @@ class Worlds(RuleBasedStateMachine):
 
     @rule(target=saves, worlds=SLOTS)
     def save(self, worlds: list[int]) -> Any:
-        return self.sim.save(worlds), [(self.histories[w], self.left[w], self.done[w]) for w in sorted(worlds)], worlds
+        lists = self.histories, self.left, self.done, self.age
+        return self.sim.save(worlds), [[one[world] for one in lists] for world in worlds]
 
     @rule(save=saves, data=draw.data())
     def restore(self, save: Any, data: draw.DataObject) -> None:
-        saved, _, order = save
-        slots = data.draw(draw.permutations(range(WORLDS)))[: len(order)]
+        saved, contents = save
+        slots = data.draw(draw.permutations(range(WORLDS)))[: len(contents)]
         self.sim.restore(saved, slots)
-        by_world = dict(zip(sorted(order), save[1], strict=True))
-        for slot, world in zip(slots, order, strict=True):
-            self.histories[slot], self.left[slot], self.done[slot] = by_world[world]
+        for slot, content in zip(slots, contents, strict=True):
+            self.histories[slot], self.left[slot], self.done[slot], self.age[slot] = content
 
     @rule(damage=draw.integers(0, 95), save=saves)
     def restore_damaged(self, damage: int, save: Any) -> None:
@@ -94,8 +96,8 @@ class Worlds(RuleBasedStateMachine):
 
     @invariant()
     def histories_are_states(self) -> None:
-        for history, found in zip(self.histories, self.sim.world_hashes().tolist(), strict=True):
-            assert self.hashes.setdefault(history, found) == found
+        for *history, found in zip(self.histories, self.age, self.sim.world_hashes().tolist(), strict=True):
+            assert self.hashes.setdefault(tuple(history), found) == found
 
     def teardown(self) -> None:
         self.sim.close()

@@ -183,6 +183,8 @@ def test_pages_of_other_sites_cannot_connect(open_viewer: OpenViewer) -> None:
         ("http://machine:8080", "machine:8080", "127.0.0.1", False),
         ("http://machine:8080", "machine:8080", "0.0.0.0", True),
         ("https://evil.example", "machine:8080", "0.0.0.0", False),
+        ("http://[", "machine:8080", "0.0.0.0", False),
+        ("http://machine", "[::1", "0.0.0.0", False),
         ("https://localhost.evil.example:8080", "127.0.0.1:8080", "127.0.0.1", False),
     ],
 )

@@ -222,9 +222,11 @@ def is_own_page(origin: str | None, requested: str, host: str) -> bool:
     """
     if origin is None:
         return True
-    if urlsplit(origin).netloc != requested:
+    try:
+        site, name = urlsplit(origin).netloc, urlsplit(f"//{requested}").hostname or ""
+    except ValueError:  # one of them is no URL
         return False
-    return not _is_loopback(host) or _is_loopback(urlsplit(f"//{requested}").hostname or "")
+    return site == requested and (not _is_loopback(host) or _is_loopback(name))
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import random
 import socket
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ class ViewerMessages:
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
+        logging.getLogger("websockets").setLevel(logging.CRITICAL)  # of what programs send
         viewer, server = self._stack.enter_context(opened(Settings(port=0, worlds=2)))
         self._running = self._stack.enter_context(Running(viewer, server))
         self._controls = self._uuids()
