@@ -68,8 +68,8 @@ def _run_here(name: str, options: argparse.Namespace) -> int:
 
 
 def _run_apart(name: str, options: argparse.Namespace) -> int:
-    command = [sys.executable, "-m", "tests.fuzz", "--here", "--seconds", str(options.seconds), "--seed", str(options.seed)]
-    done = subprocess.run([*command, "--runs", str(options.runs), name], check=False)
+    command = [sys.executable, "-m", "tests.fuzz", "--here", "--seconds", str(options.seconds)]
+    done = subprocess.run([*command, "--seed", str(options.seed), "--runs", str(options.runs), name], check=False)
     if done.returncode not in (0, 1):
         print(f"{name}: the process ended with {done.returncode}")
     return done.returncode

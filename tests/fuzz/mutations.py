@@ -12,6 +12,7 @@ EDGES = (0, 1, 2, 7, 8, 127, 128, 255, 256, 32767, 65535, 2**24, 2**31 - 1, 2**3
 FLOATS = (0.0, -0.0, 1e-45, 1e-7, 0.5, 1.0, 40.0, 1e6, 3.4e38, 1e300, float("inf"), float("-inf"), float("nan"))
 TEXTS = ("", "x", "none", "null", "1", "1e5", "nan", "\0", "\ud800", "é", "../x", "x" * 300, "[", "{", "a.b", "-1", "=")
 CONSTANTS: tuple[Any, ...] = (None, True, False, [], {}, [[]], {"type": "x"}, 10**400, -1, "cuda:0")
+PIECES = (b"\0", b"\xff", b"{", b"[" * 999, b'"', b"9" * 50, b"\r\n", b"\\ud800", b"NaN", b"1e999")
 MOST_BYTES = 1 << 16  # that bytes grow to
 
 
@@ -64,7 +65,7 @@ def _double(data: bytearray, chance: random.Random) -> None:
 
 def _insert(data: bytearray, chance: random.Random) -> None:
     at = _place(data, chance)
-    data[at:at] = chance.choice((b"\0", b"\xff", b"{", b"[" * 999, b'"', b"9" * 50, b"\r\n", b"\\ud800", b"NaN", b"1e999"))
+    data[at:at] = chance.choice(PIECES)
 
 
 _BYTE_CHANGES: tuple[Callable[[bytearray, random.Random], None], ...] = (

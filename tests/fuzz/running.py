@@ -30,6 +30,7 @@ LONGEST_RUN = 20  # seconds for one input; then all stacks are printed and the p
 MOST_MEMORY = 1 << 30  # bytes by which resident memory may grow at once
 MOST_GROWTH = 64 << 20  # bytes that may stay after all inputs of a target
 MOST_INPUTS = 2000  # that are kept to be changed further
+PATIENCE = 10.0  # seconds in which what ends must have ended
 CHECK_EVERY = 256  # runs between two looks for what is left alive
 
 
@@ -86,9 +87,9 @@ def fuzz(target: Target, *, seconds: float, seed: int, most_runs: int = 10_000_0
     """
     begin, runs, accepted = time.monotonic(), 0, 0
     outcomes: Counter[str] = Counter()
-    with _kept_input(last) as keep, _watched() as watch:
-        pool = list(target.inputs())
-        first = len(pool)
+    pool = list(target.inputs())
+    first, watch = len(pool), _Watch()
+    with _kept_input(last) as keep:
         while runs < most_runs and (runs < first or time.monotonic() - begin < seconds):
             chance = random.Random(f"{seed} {runs}")
             data = pool[runs] if runs < first else target.change(_chosen(pool, first, chance), chance, pool)
@@ -100,7 +101,8 @@ def fuzz(target: Target, *, seconds: float, seed: int, most_runs: int = 10_000_0
             outcomes[outcome] += 1
             if outcomes[outcome] == 1 and runs > first and len(pool) < MOST_INPUTS:
                 pool.append(data)
-            watch(runs)
+            watch.look(runs)
+    watch.end()
     return Report(runs, time.monotonic() - begin, accepted, len(outcomes))
 
 
@@ -159,34 +161,42 @@ def kept_input(path: Path) -> bytes:
     return data[8 : 8 + int.from_bytes(data[:8], "little")]
 
 
-@contextlib.contextmanager
-def _watched() -> Iterator[Any]:
-    """A function that looks from time to time whether objects, threads or files live on that did not at first."""
-    first: list[tuple[Counter[str], int]] = []
+class _Watch:
+    """Looks from time to time whether objects, threads or files live on that did not at first, or memory grows."""
 
-    def look(runs: int, *, at_end: bool = False) -> None:
-        if runs % CHECK_EVERY and not at_end:
-            return
+    def __init__(self) -> None:
         gc.collect()
-        now = _living()
-        if not first:  # after the first inputs, which import modules and fill caches
-            first.append((now, _resident_bytes()))
-        elif more := now - first[0][0]:
-            time.sleep(1.0)  # threads of servers may be ending
+        self._native, self._others, self._resident = Counter(alive()), _threads_and_files(), 0
+
+    def look(self, runs: int) -> None:
+        if runs % CHECK_EVERY == 0:
+            self._compare()
+
+    def _compare(self) -> None:
+        gc.collect()
+        deadline = time.monotonic() + PATIENCE
+        while self._more() and time.monotonic() < deadline:  # servers may be closing connections
+            time.sleep(0.05)
             gc.collect()
-            if more := _living() - first[0][0]:
-                raise FoundError(f"these live on: {dict(more)}")
+        if self._resident == 0:  # the first inputs import modules and fill caches
+            self._others, self._resident = _threads_and_files(), _resident_bytes()
+        if more := self._more():
+            raise FoundError(f"these live on: {dict(more)}")
 
-    yield look
-    look(0, at_end=True)
-    if first and _resident_bytes() - first[0][1] > MOST_GROWTH:
-        raise FoundError(f"resident memory has grown by {(_resident_bytes() - first[0][1]) >> 20} MiB")
+    def _more(self) -> Counter[str]:
+        return Counter(alive()) - self._native + (_threads_and_files() - self._others)
+
+    def end(self) -> None:
+        self._compare()
+        grown = _resident_bytes() - self._resident
+        if grown > MOST_GROWTH:
+            raise FoundError(f"resident memory has grown by {grown >> 20} MiB")
 
 
-def _living() -> Counter[str]:
-    # Those of asyncio wait for more work
+def _threads_and_files() -> Counter[str]:
+    # Threads of asyncio wait for more work
     threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
-    return Counter({**alive(), "threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
+    return Counter({"threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
 
 
 def _resident_bytes() -> int:

@@ -63,7 +63,7 @@ def test_what_breaks_the_invariant_is_found_and_its_input_kept(tmp_path: Path) -
 
 def test_what_lives_on_is_found(tmp_path: Path) -> None:
     kept: list[doorstep.Simulator] = []
-    with pytest.raises(FoundError, match="these live on: .*simulator"):
+    with pytest.raises(FoundError, match=r"these live on: .*simulator"):
         fuzz(
             Reader(lambda _: kept.append(doorstep.Simulator(1, num_threads=1)) if len(kept) < 2 else None),
             seconds=60, seed=0, most_runs=1, last=tmp_path / "last",
@@ -89,5 +89,7 @@ def test_no_input_breaks_the_invariant(name: str) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--here", "--seconds", str(SECONDS), name]
     path = os.pathsep.join([str(PROJECT), str(PROJECT / "native")])
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=250, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]

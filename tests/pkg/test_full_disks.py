@@ -1,4 +1,4 @@
-"""A disk that is full at any byte of a file: the error is the system's, an older file stays, and nothing else remains."""
+"""A disk that is full at any byte of a file: the error is the system's, an older file stays, and nothing more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path = Path({folder!r}) / "file{ending}"
 write()
 older = path.read_bytes()
-refused, sizes = 0, sorted({{0, 1, len(older) // 2, len(older) - 1, *range(0, len(older), max(1, len(older) // {steps}))}})
+sizes = sorted({{1, len(older) - 1, *range(0, len(older), max(1, len(older) // {steps}))}})
+refused = 0
 for size in sizes:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     try:
@@ -31,36 +32,78 @@ for size in sizes:
 assert refused == len(sizes), (refused, len(sizes))
 print(len(sizes))
 """
+# What makes a function `write` that writes `path`, and the ending of the file's name.
 WRITERS = {
-    "level": ("from doorstep import levels\nwrite = lambda: levels.reference().save(path)", ".json"),
-    "levels": ("from doorstep import levels\nwrite = lambda: levels.save_levels(path, [levels.reference()] * 40)", ".json"),
+    "level": (
+        """
+from doorstep import levels
+write = lambda: levels.reference().save(path)
+""",
+        ".json",
+    ),
+    "levels": (
+        """
+from doorstep import levels
+write = lambda: levels.save_levels(path, [levels.reference()] * 40)
+""",
+        ".json",
+    ),
     "evaluation": (
-        'import doorstep\nevaluation = doorstep.evaluate({"a": "random"}, episodes=2, episode_length=3)\n'
-        "write = lambda: evaluation.save(path)",
+        """
+import doorstep
+evaluation = doorstep.evaluate({"a": "random"}, episodes=2, episode_length=3)
+write = lambda: evaluation.save(path)
+""",
         ".json",
     ),
     "policy": (
-        "from tests.fuzz.targets.policies import linear_layers\nfrom doorstep.policy import SamplingParams\n"
-        "from doorstep.policy.files import StoredPolicy, write_policy\n"
-        "policy = StoredPolicy(linear_layers(), SamplingParams(), None, {})\nwrite = lambda: write_policy(path, policy)",
+        """
+from doorstep.policy import SamplingParams
+from doorstep.policy.files import StoredPolicy, write_policy
+from tests.fuzz.targets.policies import linear_layers
+policy = StoredPolicy(linear_layers(), SamplingParams(), None, {})
+write = lambda: write_policy(path, policy)
+""",
         ".safetensors",
     ),
     "checkpoint": (
-        "import torch\nfrom doorstep.training import Trainer, save_checkpoint\nfrom tests.pkg.training.runs import small\n"
-        "checkpoint = Trainer(small()).checkpoint()\nwrite = lambda: save_checkpoint(path, checkpoint)",
+        """
+import torch
+from doorstep.training import Trainer, save_checkpoint
+from tests.pkg.training.runs import small
+checkpoint = Trainer(small()).checkpoint()
+write = lambda: save_checkpoint(path, checkpoint)
+""",
         ".safetensors",
     ),
-    "picture": ("import doorstep\nsim = doorstep.Simulator(1)\nwrite = lambda: sim.render(path)", ".png"),
+    "picture": (
+        """
+import doorstep
+sim = doorstep.Simulator(1)
+write = lambda: sim.render(path)
+""",
+        ".png",
+    ),
     "replay": (
-        "import doorstep\nfrom doorstep.recording import Recording, RecordingWriter\n"
-        'recorded = {folder!r} + ".rec"\nsim = doorstep.Simulator(1)\n'
-        "with RecordingWriter(recorded, sim) as writer:\n    writer.step()\n"
-        "recording = Recording(recorded)\nwrite = lambda: recording.render(path)",
+        """
+import doorstep
+from doorstep.recording import Recording, RecordingWriter
+sim = doorstep.Simulator(1)
+recorded = {folder!r} + ".rec"
+with RecordingWriter(recorded, sim) as writer:
+    writer.step()
+recording = Recording(recorded)
+write = lambda: recording.render(path)
+""",
         ".html",
     ),
     "series": (
-        "import doorstep\nengine = doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1)))\n"
-        "metrics = engine.metrics\nengine.close()\nwrite = lambda: metrics.to_csv(path)",
+        """
+import doorstep
+with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1))) as engine:
+    metrics = engine.metrics
+write = lambda: metrics.to_csv(path)
+""",
         ".csv",
     ),
 }

@@ -73,9 +73,9 @@ def check_recording(path: Path) -> str:
             recording.replay(num_threads=1)
             return "whole"
     except doorstep.StateError as error:
-        assert "truncated" in str(error) or "is not a recording" in str(error), error
-        begun = "steps are complete" in str(error)
-    if not begun:
+        message = str(error)
+    assert "truncated" in message or "is not a recording" in message
+    if "steps are complete" not in message:
         return "without a step"
     with Recording(path, incomplete=True) as recording:
         recording.replay(num_threads=1)

@@ -26,7 +26,7 @@ SEEDS = draw.integers(0, 3)
 class Worlds(RuleBasedStateMachine):
     """A world is what has happened to it: worlds with one history are one state, and others are not.
 
-    A history is the number of the world, how many episodes it had, the actions of the present one, and all steps so far.
+    A history is the number of the world, how many episodes it had, the actions of the present one, and its age.
     """
 
     hashes: dict[Any, int]

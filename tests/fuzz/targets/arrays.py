@@ -31,7 +31,8 @@ TYPES = ("<f4", "<i4", "|u1", "<f8", ">i4", "|V4", "|O", "zz", "", "<f2", "|b1",
 NEW_CAPSULE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
-HEAD = struct.Struct("<BBBBHBbBbq")  # way, rank, code, bits, lanes, type, device, flags, offset of the data, byte offset
+# Way, rank, code, bits, lanes, type, device, flags, offset of the data, offset in bytes
+HEAD = struct.Struct("<BBBBHBbBbq")
 SIZE = HEAD.size + 16 * MOST_RANK
 
 
@@ -42,7 +43,11 @@ class Arrays:
         self._producer = Producer()
 
     def inputs(self) -> Sequence[bytes]:
-        shapes = [((2, 2, 4), (8, 4, 1), (0, 32, 1), 1), ((2, 2, 1), (2, 1, 1), (2, 32, 1), 0), ((16,), (1,), (0, 32, 1), 1)]
+        shapes = [
+            ((2, 2, 4), (8, 4, 1), (0, 32, 1), 1),
+            ((2, 2, 1), (2, 1, 1), (2, 32, 1), 0),
+            ((16,), (1,), (0, 32, 1), 1),
+        ]
         return [
             HEAD.pack(way, len(shape), *dtype, kind, 1, 0, 0, 0) + _numbers(shape) + _numbers(strides)
             for way in range(len(WAYS))

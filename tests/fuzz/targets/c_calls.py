@@ -27,6 +27,8 @@ CALL = struct.Struct("<HBxI")
 MOST_CALLS = 64
 BUFFER_BYTES = 1 << 18
 MOST_PARAMETERS = 7
+# Fields that decide how much memory is taken
+GROWING = ("num_worlds", "num_threads", "max_levels", "trace", "queue_capacity", "output_capacity")
 NUM_TENSORS = len(native.TENSORS)
 FEW = (0, 1, 2, 3)
 WAITS = (0, 1, 1000, 10**6)  # nanoseconds
@@ -43,7 +45,8 @@ FUNCTIONS = [function for function in HEADER.functions if function.name not in L
 HANDLES = set(HEADER.handles)
 STRUCTS: dict[str, Any] = dict(native.STRUCTURES)
 FIELDS = {one.name: one.fields for one in HEADER.structs}
-RELEASES = {"ds_simulator": "ds_simulator_close", "ds_event": "ds_event_close"}  # of others: NAME_release
+RELEASES = {"ds_simulator": "ds_simulator_close", "ds_event": "ds_event_close"}  # others: NAME_release
+TYPES = {name: types for name, _, types in native.FUNCTIONS}
 # What only an engine, or a batch, needs right; the rest is drawn.
 LIKELY = ("ds_simulator_step", "ds_engine_submit", "ds_engine_take", "ds_engine_take_rows", "ds_engine_create",
           "ds_simulator_get_tensor", "ds_simulator_get_memory", "ds_memory_read", "ds_batch_create", "ds_batch_step",
@@ -103,7 +106,7 @@ class _World:
         self._make_some()
 
     def _make_some(self) -> None:
-        """A simulator without levels and one with them, a policy, an engine of the caller's actions, and their parts."""
+        """A simulator without levels and one with them, an engine of the caller's actions, and their parts."""
         library = load()
         for levels in (0, 2):
             config = native.SimulatorConfig(struct_size=ctypes.sizeof(native.SimulatorConfig))
@@ -178,9 +181,9 @@ class _Caller:
         if result not in iter(Status):
             self._world.failures.append(f"{function.name} returned {result}")
         if result == Status.INTERNAL:
-            self._world.failures.append(f"{function.name}: {doorstep_error()}")
+            self._world.failures.append(f"{function.name}: {last_error()}")
         if result not in (Status.OK, Status.PENDING):
-            if not doorstep_error():
+            if not last_error():
                 self._world.failures.append(f"{function.name} returned {result} without a message")
             return
         self._world.accepted.add(function.name)
@@ -246,8 +249,7 @@ class _Caller:
         is_input = parameter.type.startswith("const ")
         if parameter.type.endswith("**"):
             made = ctypes.c_void_p()
-            kind = dict((name, types) for name, _, types in native.FUNCTIONS)[function.name]
-            wanted = kind[function.parameters.index(parameter)]
+            wanted = TYPES[function.name][function.parameters.index(parameter)]
             return (ctypes.byref(made) if wanted is ctypes.c_void_p else ctypes.cast(ctypes.byref(made), wanted)), made
         if name in HANDLES:
             array = (ctypes.c_uint64 * 8)(*([self._handle(name, chance) for _ in range(8)] if is_input else []))
@@ -372,14 +374,14 @@ class _Caller:
         elif field.type in ("float", "double") and not field.length:
             setattr(one, field.name, chance.choice(FLOATS))
         elif not field.length and field.type in ("int32_t", "int64_t", "uint32_t", "uint64_t"):
-            grows = field.name in ("num_worlds", "num_threads", "max_levels", "trace", "queue_capacity", "output_capacity")
+            grows = field.name in GROWING
             value = chance.choice((-1, *FEW)) if has_addresses or grows else chance.choice(EDGES)
             setattr(one, field.name, kind(value).value)
 
 
-def doorstep_error() -> str:
+def last_error() -> str:
     error = native.Error(struct_size=ctypes.sizeof(native.Error))
     check(load().ds_last_error(ctypes.byref(error)))
-    return (error.message or b"").decode()
+    return (error.message or b"").decode(errors="replace")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.fuzz.targets.policies import Policies
+
 import doorstep
 from doorstep.training import Trainer, TrainingConfig, load_checkpoint, save_checkpoint
 from doorstep.training.checkpoint import METADATA_KEY
-from tests.fuzz.targets.policies import Policies
 
 SMALL = (
     *("simulator.num_worlds=2", "simulator.num_threads=1", "simulator.episode_length=20", "num_threads=1"),

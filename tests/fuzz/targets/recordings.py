@@ -43,7 +43,8 @@ class Recordings:
             else:
                 chunks[at] = chunks[at]._replace(payload=_other_payload(chunks[at], chance))
         if chunks[-1].kind == "END " and chance.random() < 0.8:
-            chunks[-1] = Chunk("END ", chunks[-2].position if len(chunks) > 1 else 0, struct.pack("<Q", len(chunks) - 1))
+            position = chunks[-2].position if len(chunks) > 1 else 0
+            chunks[-1] = Chunk("END ", position, struct.pack("<Q", len(chunks) - 1))
         return build(chunks)
 
     def run(self, data: bytes) -> str:

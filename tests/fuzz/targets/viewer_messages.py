@@ -17,7 +17,6 @@ from tests.view.running import _CAMERA, PATIENCE, Running
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-import doorstep
 from doorstep.viewer.server import Settings, opened
 
 ASKED_EVERY = 16  # messages

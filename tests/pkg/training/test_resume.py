@@ -188,7 +188,10 @@ def test_a_config_that_is_refused_is_a_bad_file(saved: Path, config: Any) -> Non
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("update", "x"), ("update", -1), ("world_steps", 1.5), ("seconds", None), ("seconds", float("nan")), ("reward_function", 3)],
+    [
+        *(("update", "x"), ("update", -1), ("world_steps", 1.5), ("reward_function", 3)),
+        *(("seconds", None), ("seconds", float("nan"))),
+    ],
 )
 def test_counters_that_are_none_are_refused_by_name(saved: Path, name: str, value: Any) -> None:
     change_metadata(saved, METADATA_KEY, **{name: value})
