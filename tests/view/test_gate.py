@@ -212,6 +212,9 @@ def test_frames_are_counted_however_they_are_cut() -> None:
         ("http://machine:8080", "machine:8080", "127.0.0.1", False),
         ("http://machine:8080", "machine:8080", "0.0.0.0", True),
         ("https://evil.example", "machine:8080", "0.0.0.0", False),
+        ("http://[", "machine:8080", "0.0.0.0", False),
+        ("http://[", "", "0.0.0.0", False),
+        ("http://machine", "[::1", "0.0.0.0", False),
         ("https://localhost.evil.example:8080", "127.0.0.1:8080", "127.0.0.1", False),
     ],
 )

@@ -5,6 +5,7 @@ with numpy alone.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,9 @@ from typing import Any, NamedTuple, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._arguments import check_integer, is_number, shown, to_single
 from doorstep._files import read_regular
-from doorstep._native._generated import LayerKind
+from doorstep._native._generated import MAX_LAYER_WIDTH, LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
 from doorstep._observations import Parts, PartsRule
 from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
@@ -152,7 +154,10 @@ def _layer(
 ) -> StoredLayer:
     """The layer with its arrays. further: its parameter, and its shape if it has one."""
     parameter, shape = further if len(further) == 2 else (*further, {})
-    layer = StoredLayer(LayerKind[kind.upper()], num_inputs, num_outputs, parameter, shape=checked_shape(shape))
+    inputs, outputs = (check_integer(f"{prefix}size", size, 0, MAX_LAYER_WIDTH) for size in (num_inputs, num_outputs))
+    if not is_number(parameter) or not math.isfinite(to_single(parameter)):
+        _refuse(f"{prefix}parameter is {shown(parameter)}; it must be a number")
+    layer = StoredLayer(LayerKind[kind.upper()], inputs, outputs, float(parameter), shape=checked_shape(shape))
     arrays = {}
     for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs, layer.shape).items():
         array = stored.get(prefix + name)

@@ -57,7 +57,7 @@ class Guard:
         if self._is_local and not _is_loopback(_name_in(f"//{hosts[0]}")):
             raise RefusedError(403, f"Host is {hosts[0]!r}; it must be localhost or 127.0.0.1")
         origins = headers.getall("Origin", [])
-        if origins and any(urlsplit(origin).netloc != hosts[0] for origin in origins):
+        if any(_site_of(origin) != hosts[0] for origin in origins):
             raise RefusedError(403, "requests of pages of other sites are refused")
         if self._token is not None:
             given = headers.get("Authorization", "").encode(errors="replace")
@@ -75,6 +75,14 @@ def _name_in(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
+
+
+def _site_of(origin: str) -> str | None:
+    """As host:port; None: it is no URL."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _is_loopback(host: str) -> bool:

@@ -8,6 +8,7 @@ PyTorch and without the config's classes.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, NoReturn, final
 
 import torch
 
+from doorstep._arguments import check_integer, check_text, is_number, refuse
 from doorstep._files import read_regular
 from doorstep._native import VERSION_STRING
 from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
@@ -162,10 +164,19 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
         config = TrainingConfig.from_dict(values)
         own = {name: one for name, one in arrays.items() if not policy_files.is_array_of_policy(name)}
         tensors = {name: torch.from_numpy(array) for name, array in own.items()}
-        counters = header["update"], header["world_steps"], header["seconds"]
-        return Checkpoint(config, *counters, tensors, absent, header["reward_function"])
+        function = check_text("reward_function", header["reward_function"])
+        return Checkpoint(config, *_counters_of(header), tensors, check_text("curriculum", absent), function)
     except (DoorstepError, KeyError, TypeError) as error:
         raise StateError(f"{os.fsdecode(path)} has a config that this version refuses: {error}") from error
+
+
+def _counters_of(header: Mapping[str, Any]) -> tuple[int, int, float]:
+    """Updates, steps of worlds, and seconds."""
+    update, steps = (check_integer(name, header[name], 0, 2**63 - 1) for name in ("update", "world_steps"))
+    seconds = header["seconds"]
+    if not is_number(seconds) or not 0 <= seconds < math.inf:
+        refuse("seconds", "a number, at least 0", seconds)
+    return update, steps, seconds
 
 
 def _refuse(path: str | os.PathLike[str], problem: str) -> NoReturn:

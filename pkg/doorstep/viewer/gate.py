@@ -232,7 +232,7 @@ def is_own_page(origin: str | None, requested: str, host: str) -> bool:
         host: where the server listens. If only this machine can reach it, `requested` must name this machine: the owner
             of any other name can make it resolve to this machine.
     """
-    if origin is not None and _name_and_port(origin) != requested:
+    if not requested or (origin is not None and _name_and_port(origin) != requested):
         return False
     return not _is_loopback(host) or _is_loopback(_name_of(requested))
 

@@ -72,6 +72,11 @@ def test_a_truncated_file_is_refused(written: Path, size: int) -> None:
         ("layers", [["linear", INPUTS, OUTPUTS, 0.0, {"padding": 1}]], "a layer has 'padding': 1 in its shape"),
         ("layers", [["linear", INPUTS, OUTPUTS, 0.0, {"num_tokens": -1}]], "a layer has 'num_tokens': -1 in its shape"),
         ("layers", [["conv", INPUTS, OUTPUTS, 0.0, {"channels": 1}]], "a window of 0, moved by 0, does not fit 0"),
+        ("layers", [["tanh", "x", 0, 0.0]], "0.size is 'x'; it must be an integer, 0 to 65536"),
+        ("layers", [["tanh", 0, 2**64, 0.0]], "0.size is 18446744073709551616; it must be"),
+        ("layers", [["tanh", 0, 0, None]], "0.parameter is None; it must be a number"),
+        ("layers", [["tanh", 0, 0, 10**400]], "0.parameter is 1.*; it must be a number"),
+        ("layers", [["tanh", 0, 0, float("nan")]], "0.parameter is nan; it must be a number"),
         ("sampling", {"temperature": -1}, "temperature"),
     ],
 )

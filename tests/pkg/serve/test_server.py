@@ -265,6 +265,7 @@ def test_huge_bodies_are_refused_before_they_are_read(engine: RolloutEngine) -> 
         ({"Host": ""}, 403),
         ({"Origin": "http://other.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
         ({"Content-Type": "text/plain"}, 415),
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
     ],

@@ -187,6 +187,19 @@ def test_a_config_that_is_refused_is_a_bad_file(saved: Path, config: Any) -> Non
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("update", "x"), ("update", -1), ("world_steps", 1.5), ("reward_function", 3)),
+        *(("seconds", None), ("seconds", float("nan"))),
+    ],
+)
+def test_counters_that_are_none_are_refused_by_name(saved: Path, name: str, value: Any) -> None:
+    change_metadata(saved, METADATA_KEY, **{name: value})
+    with pytest.raises(doorstep.StateError, match=f"this version refuses: {name} is"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize(
     ("changes", "name"),
     [
         (["network.widths=[16,8]"], "network.encoder.3.weight"),

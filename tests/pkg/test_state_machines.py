@@ -1,0 +1,203 @@
+"""Any sequence of calls against models of a few lines: simulators, recordings and engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+pytest.importorskip("hypothesis")
+
+from hypothesis import strategies as draw
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+from tests.pkg.machines import LENGTHS, run_machine
+
+import doorstep
+from doorstep import EpisodeRequest
+from doorstep.recording import Recording, RecordingWriter
+
+WORLDS, LENGTH = 3, 6
+SLOTS = draw.lists(draw.integers(0, WORLDS - 1), min_size=1, max_size=WORLDS, unique=True)
+SEEDS = draw.integers(0, 3)
+
+
+class Worlds(RuleBasedStateMachine):
+    """A world is what has happened to it: worlds with one history are one state, and others are not.
+
+    A history is the number of the world, how many episodes it had, the actions of the present one, and its age.
+    """
+
+    hashes: dict[Any, int]
+    saves = Bundle("saves")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sim = doorstep.Simulator(WORLDS, episode_length=LENGTH, num_threads=1)
+        self.histories: list[tuple[Any, ...]] = [(world, "episode") for world in range(WORLDS)]
+        self.left = [LENGTH] * WORLDS
+        self.age = [0] * WORLDS
+        self.done = [0] * WORLDS
+        self.hashes = {}
+
+    @rule(action=draw.integers(0, 3), resets=draw.sets(draw.integers(0, WORLDS - 1)))
+    def step(self, action: int, resets: set[int]) -> None:
+        self.sim.actions[:] = (action, action, 1 + action, action % 2)
+        for world in resets:
+            self.sim.resets[world] = 1
+        self.sim.step()
+        for world in range(WORLDS):
+            self.left[world] -= 1
+            self.age[world] += 1
+            self.done[world] = int(self.left[world] == 0)
+            if self.done[world] or world in resets:
+                self._begin(world, action)
+            else:
+                self.histories[world] += (action,)
+
+    @rule(worlds=SLOTS)
+    def reset(self, worlds: list[int]) -> None:
+        self.sim.reset(worlds)
+        for world in worlds:
+            self._begin(world, "reset")
+            self.done[world] = 0
+
+    def _begin(self, world: int, *how: Any) -> None:
+        """What an episode was like leaves no trace but that it was."""
+        number, episodes = self.histories[world][0], self.histories[world].count("episode")
+        self.histories[world] = (number, *["episode"] * (episodes + 1))
+        self.left[world] = LENGTH
+
+    @rule(target=saves, worlds=SLOTS)
+    def save(self, worlds: list[int]) -> Any:
+        lists = self.histories, self.left, self.done, self.age
+        return self.sim.save(worlds), [[one[world] for one in lists] for world in worlds]
+
+    @rule(save=saves, data=draw.data())
+    def restore(self, save: Any, data: draw.DataObject) -> None:
+        saved, contents = save
+        slots = data.draw(draw.permutations(range(WORLDS)))[: len(contents)]
+        self.sim.restore(saved, slots)
+        for slot, content in zip(slots, contents, strict=True):
+            self.histories[slot], self.left[slot], self.done[slot], self.age[slot] = content
+
+    @rule(damage=draw.integers(0, 95), save=saves)
+    def restore_damaged(self, damage: int, save: Any) -> None:
+        data = bytearray(save[0])
+        data[damage] ^= 1
+        with pytest.raises(doorstep.StateError):
+            self.sim.restore(data)
+
+    @invariant()
+    def tensors_tell_the_model(self) -> None:
+        assert self.sim.steps_remaining[:, 0, 0].tolist() == self.left
+        assert self.sim.dones[:, 0, 0].tolist() == self.done
+
+    @invariant()
+    def histories_are_states(self) -> None:
+        for *history, found in zip(self.histories, self.age, self.sim.world_hashes().tolist(), strict=True):
+            assert self.hashes.setdefault(tuple(history), found) == found
+
+    def teardown(self) -> None:
+        self.sim.close()
+
+
+class Recorded(RuleBasedStateMachine):
+    """What is recorded is what is read, and the replay meets every hash."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.path = Path(self.folder.name) / "run.rec"
+        self.sim = doorstep.Simulator(WORLDS, episode_length=LENGTH, num_threads=1)
+        self.writer: RecordingWriter | None = None
+        self.steps: list[int] = []
+
+    @precondition(lambda self: self.writer is None)
+    @rule(interval=draw.integers(1, 5))
+    def begin(self, interval: int) -> None:
+        self.writer, self.steps = RecordingWriter(self.path, self.sim, hash_interval=interval), []
+
+    @rule(action=draw.integers(-9, 9))
+    def step(self, action: int) -> None:
+        self.sim.actions[:] = (action, 0, 2, 1)
+        if self.writer is None:
+            self.sim.step()
+        else:
+            self.writer.step()
+            self.steps.append(action)
+
+    @rule(worlds=SLOTS)
+    def reset(self, worlds: list[int]) -> None:
+        (self.sim if self.writer is None else self.writer).reset(worlds)
+
+    @precondition(lambda self: self.writer is not None)
+    @rule()
+    def end(self) -> None:
+        assert self.writer is not None
+        self.writer.close()
+        self.writer = None
+        with Recording(self.path) as recording:
+            assert [int(recording.actions(step)[0, 0, 0]) for step in range(recording.num_steps)] == self.steps
+            recording.replay(num_threads=1)
+
+    def teardown(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+        self.sim.close()
+        self.folder.cleanup()
+
+
+class Engines(RuleBasedStateMachine):
+    """Every request has one result, which follows from the request alone, whatever happens beside it."""
+
+    played: dict[Any, int] = {}  # noqa: RUF012 (of all engines)
+
+    def __init__(self) -> None:
+        super().__init__()
+        config = doorstep.SimulatorConfig(num_worlds=2, num_threads=1, episode_length=LENGTH)
+        self.engine = doorstep.RolloutEngine(doorstep.RolloutConfig(config))
+        self.open: dict[int, Any] = {}
+        self.cancelled: set[int] = set()
+
+    @rule(seed=SEEDS, steps=draw.integers(1, 9), priority=draw.integers(-1, 1))
+    def submit(self, seed: int, steps: int, priority: int) -> None:
+        number = self.engine.submit(EpisodeRequest(seed=seed, max_steps=steps, priority=priority, policy="random"))
+        assert number not in self.open
+        self.open[number] = (seed, steps)
+
+    @precondition(lambda self: self.open)
+    @rule(data=draw.data())
+    def cancel(self, data: draw.DataObject) -> None:
+        number = data.draw(draw.sampled_from(sorted(self.open)))
+        self.engine.cancel(number)
+        self.cancelled.add(number)
+
+    @rule()
+    def drain(self) -> None:
+        assert self.engine.drain(60)
+
+    @rule(timeout=draw.sampled_from([0.0, 0.01]))
+    def take(self, timeout: float) -> None:
+        for result in self.engine.get_outputs(timeout=timeout):
+            self._answered(result)
+
+    def _answered(self, result: Any) -> None:
+        seed, steps = self.open.pop(result.id)
+        if result.id in self.cancelled and result.reason == "cancelled":
+            return
+        assert result.length == min(steps, LENGTH)
+        assert self.played.setdefault((seed, steps), result.state_hash) == result.state_hash
+
+    def teardown(self) -> None:
+        for result in self.engine:
+            self._answered(result)
+        assert not self.open
+        self.engine.close()
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("machine", [Worlds, Recorded, Engines], ids=lambda machine: str(machine.__name__))
+def test_any_sequence_of_calls_agrees_with_the_model(machine: type[RuleBasedStateMachine], length: Any) -> None:
+    run_machine(machine, length)
