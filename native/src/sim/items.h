@@ -249,10 +249,25 @@ struct SlidingItem {
     DS_METHOD operator SlideBatch<Wide>&() const { return tile.workspace.slides[slider]; }
 };
 
+// Worlds that go through the general solver together.
 template <WorldTile TileT>
-struct CoupledItem : WorldItem<TileT> {
+struct CoupledWorlds {
+    TileT& tile;
+    const int* indices;  // of worlds of the tile
+    int count;
+
+    DS_METHOD WorldItem<TileT> operator[](int k) const {
+        DS_ASSERT(k >= 0 && k < count);
+        return {tile, indices[k]};
+    }
+};
+
+template <WorldTile TileT>
+struct CoupledItem {
+    CoupledWorlds<TileT>& worlds;
     int solver;
-    DS_METHOD operator CoupledWorld<typename TileT::W>&() const { return this->tile.workspace.coupled[solver]; }
+    DS_METHOD operator CoupledWorlds<TileT>&() const { return worlds; }
+    DS_METHOD operator typename TileT::Solver&() const { return worlds.tile.workspace.coupled[solver]; }
 };
 
 // ---- Over what stages run: each() calls call(item) for the items of a worker's share
@@ -397,19 +412,27 @@ struct SlidingBatches {
     }
 };
 
-// The solvers take turns through the coupled worlds.
-struct CoupledWorlds {
+// The solvers take turns through the coupled worlds, several at a time where lanes are vectors.
+struct CoupledGroups {
     template <class TileT, WorkerShare Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        constexpr int kTogether = TileT::Solver::kTogether;
         const int solver = share.solver();
         if (solver < 0) return;
         DS_ASSERT(solver < Share::solvers);
-        int turn = 0;
+        int turn = 0, waiting = 0, indices[kTogether];
+        const auto solve = [&] {
+            CoupledWorlds<TileT> worlds{tile, indices, waiting};
+            call(CoupledItem<TileT>{worlds, solver});
+            waiting = 0;
+        };
         for (int i = 0; i < tile.count; i++) {
             if (!tile.records.coupled[i].yes) continue;
-            if (turn == solver) call(CoupledItem<TileT>{{tile, i}, solver});
+            if (turn == solver) indices[waiting++] = i;
             turn = turn + 1 == Share::solvers ? 0 : turn + 1;
+            if (waiting == kTogether) solve();
         }
+        if (waiting) solve();
     }
 };
 
