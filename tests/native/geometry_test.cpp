@@ -342,7 +342,7 @@ void friction_on_the_floor_stops_a_slow_cube_straight() {
     CHECK(find_floor_contact(contact, cube));
     solve_cube_floor_position(contact, cube);
     cube.velocity = {0.1f, 0.f, 0.f};
-    rub_on_floor(contact, cube);
+    rub_on_floor(contact, cube, true);
     CHECK_NEAR(cube.velocity.y, 0.0, 1e-7);
     CHECK_NEAR(cube.spin.x, 0.0, 1e-7);
     CHECK_NEAR(cube.spin.z, 0.0, 1e-7);

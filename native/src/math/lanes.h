@@ -16,6 +16,25 @@
 
 namespace doorstep {
 
+// ---- A float, for what is also a template over lanes
+
+DS_INLINE float select(bool mask, float yes, float no) { return mask ? yes : no; }
+DS_INLINE float zero_unless(bool mask, float a) { return mask ? a : 0.f; }
+DS_INLINE bool any(bool mask) { return mask; }
+DS_INLINE bool all(bool mask) { return mask; }
+
+// What a comparison of two numbers gives.
+template <class Number>
+struct Comparison {
+    using Mask = typename Number::Mask;
+};
+template <>
+struct Comparison<float> {
+    using Mask = bool;
+};
+template <class Number>
+using MaskOf = typename Comparison<Number>::Mask;
+
 // ---- One float per lane
 
 struct NarrowMask {
@@ -53,6 +72,7 @@ DS_INLINE NarrowMask operator~(NarrowMask a) { return {!a.v}; }
 DS_INLINE NarrowFloat select(NarrowMask mask, NarrowFloat yes, NarrowFloat no) { return mask.v ? yes : no; }
 DS_INLINE NarrowFloat zero_unless(NarrowMask mask, NarrowFloat a) { return mask.v ? a : NarrowFloat(0.f); }
 DS_INLINE uint32_t lane_bits(NarrowMask mask) { return mask.v; }
+DS_INLINE bool all(NarrowMask mask) { return mask.v; }
 
 DS_INLINE NarrowBits bits_of(NarrowFloat a) {
     NarrowBits bits;
@@ -128,6 +148,7 @@ DS_INLINE WideMask operator~(WideMask a) {
 DS_INLINE WideFloat select(WideMask mask, WideFloat yes, WideFloat no) { return _mm256_blendv_ps(no.v, yes.v, mask.v); }
 DS_INLINE WideFloat zero_unless(WideMask mask, WideFloat a) { return _mm256_and_ps(mask.v, a.v); }
 DS_INLINE uint32_t lane_bits(WideMask mask) { return static_cast<uint32_t>(_mm256_movemask_ps(mask.v)); }
+DS_INLINE bool all(WideMask mask) { return lane_bits(mask) == 0xFF; }
 
 DS_INLINE WideBits bits_of(WideFloat a) { return {_mm256_castps_si256(a.v)}; }
 DS_INLINE WideFloat float_of(WideBits bits) { return _mm256_castsi256_ps(bits.v); }
@@ -144,6 +165,23 @@ DS_INLINE WideBits minimum(WideBits a, WideBits b) { return {_mm256_min_epu32(a.
 DS_INLINE WideBits signed_minimum(WideBits a, WideBits b) { return {_mm256_min_epi32(a.v, b.v)}; }
 DS_INLINE WideFloat look_up(const float* table, WideBits index) {
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.v);
+}
+// Number r of `to` takes lane r of each of the eight numbers.
+DS_INLINE void transpose(const WideFloat from[8], WideFloat to[8]) {
+    __m256 a[8], b[8];
+    for (int k = 0; k < 4; k++) {
+        a[2 * k] = _mm256_unpacklo_ps(from[2 * k].v, from[2 * k + 1].v);
+        a[2 * k + 1] = _mm256_unpackhi_ps(from[2 * k].v, from[2 * k + 1].v);
+    }
+    for (int k = 0; k < 8; k += 4)
+        for (int j = 0; j < 2; j++) {
+            b[k + 2 * j] = _mm256_shuffle_ps(a[k + j], a[k + j + 2], 0x44);
+            b[k + 2 * j + 1] = _mm256_shuffle_ps(a[k + j], a[k + j + 2], 0xEE);
+        }
+    for (int k = 0; k < 4; k++) {
+        to[k] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x20);
+        to[k + 4] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x31);
+    }
 }
 DS_INLINE float largest_lane(WideFloat a) {
     __m128 m = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));

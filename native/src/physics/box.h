@@ -11,38 +11,48 @@ DS_INLINE bool may_be_unit(float length2) {
     return !is_finite(length2) || absolute(length2 - 1.f) <= kTolerance;
 }
 
-struct Box {
-    Vec3 center;
-    Vec3 axis[3];  // unit, right-handed
-    Vec3 half;     // half extents along the axes
+template <class Number>
+struct BoxOf {
+    Vec3Of<Number> center;
+    Vec3Of<Number> axis[3];  // unit, right-handed
+    Vec3Of<Number> half;     // half extents along the axes
 };
+using Box = BoxOf<float>;
 
 struct Bounds {
     float min_x, max_x, min_y, max_y, min_z, max_z;
 };
 
-DS_INLINE Box upright_box(Vec3 center, Heading heading, Vec3 half) {
-    return {center, {{heading.cosine, heading.sine, 0.f}, {-heading.sine, heading.cosine, 0.f}, {0.f, 0.f, 1.f}}, half};
+template <class N = float>
+DS_INLINE BoxOf<N> upright_box(Vec3Of<N> center, HeadingOf<N> heading, Vec3Of<N> half) {
+    const N zero(0.f), one(1.f);
+    return {center,
+            {{heading.cosine, heading.sine, zero}, {-heading.sine, heading.cosine, zero}, {zero, zero, one}},
+            half};
 }
 
-DS_INLINE Box turned_box(Vec3 center, Quat q, Vec3 half) {
+template <class N>
+DS_INLINE BoxOf<N> turned_box(Vec3Of<N> center, QuatOf<N> q, Vec3Of<N> half) {
+    const N one(1.f), two(2.f);
     return {center,
-            {{1.f - 2.f * (q.y * q.y + q.z * q.z), 2.f * (q.x * q.y + q.w * q.z), 2.f * (q.x * q.z - q.w * q.y)},
-             {2.f * (q.x * q.y - q.w * q.z), 1.f - 2.f * (q.x * q.x + q.z * q.z), 2.f * (q.y * q.z + q.w * q.x)},
-             {2.f * (q.x * q.z + q.w * q.y), 2.f * (q.y * q.z - q.w * q.x), 1.f - 2.f * (q.x * q.x + q.y * q.y)}},
+            {{one - two * (q.y * q.y + q.z * q.z), two * (q.x * q.y + q.w * q.z), two * (q.x * q.z - q.w * q.y)},
+             {two * (q.x * q.y - q.w * q.z), one - two * (q.x * q.x + q.z * q.z), two * (q.y * q.z + q.w * q.x)},
+             {two * (q.x * q.z + q.w * q.y), two * (q.y * q.z - q.w * q.x), one - two * (q.x * q.x + q.y * q.y)}},
             half};
 }
 
 // Half extents of the bounds of a box.
-DS_INLINE Vec3 reach_of(const Box& box) {
-    const Vec3 a = box.axis[0], b = box.axis[1], c = box.axis[2], h = box.half;
+template <class N>
+DS_INLINE Vec3Of<N> reach_of(const BoxOf<N>& box) {
+    const Vec3Of<N> a = box.axis[0], b = box.axis[1], c = box.axis[2], h = box.half;
     return {h.x * absolute(a.x) + h.y * absolute(b.x) + h.z * absolute(c.x),
             h.x * absolute(a.y) + h.y * absolute(b.y) + h.z * absolute(c.y),
             h.x * absolute(a.z) + h.y * absolute(b.z) + h.z * absolute(c.z)};
 }
 
 // Squared sine of half the tilt. Below kExactlyUpright a body is treated as upright everywhere.
-DS_INLINE float tilt_of(Quat q) { return q.x * q.x + q.y * q.y; }
+template <class N>
+DS_INLINE N tilt_of(QuatOf<N> q) { return q.x * q.x + q.y * q.y; }
 constexpr float kExactlyUpright = 1e-10f;
 
 // Direction components closer to zero are set to this, so that slab tests need no special case.

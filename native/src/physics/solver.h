@@ -9,13 +9,13 @@
 // - Friction between stacked cubes comes before the floor's, or the upper one would slide away.
 // - An agent that holds nothing is put back on the floor after every substep. Within it, contacts may lift it, so that
 //   it follows a cube's face that moves upwards instead of braking it.
+// Several worlds go through a substep together, so that what happens to a body alone is computed in lanes.
 // Sleeping bodies are candidates that do not move; they wake in the substep in which an awake body overlaps them.
 #pragma once
 
+#include "physics/body_lanes.h"
 #include "physics/box_box.h"
-#include "physics/floor_contact.h"
 #include "physics/grab_joint.h"
-#include "math/lanes.h"
 #include "physics/pair_contact.h"
 
 namespace doorstep {
@@ -35,8 +35,9 @@ struct HeldJoint {
 };
 
 // One world's bodies to be solved. Capacities are per number of agents; `Agents` comes first among the bodies.
-template <int Bodies, int Statics, int Agents, class Material = ReferenceMaterial>
+template <int Bodies, int Statics, int Agents, class MaterialT = ReferenceMaterial>
 struct SolverProblem {
+    using Material = MaterialT;
     using Body = BodyOf<Material>;
     static constexpr int kMaxJoints = Agents;
     static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
@@ -58,8 +59,6 @@ struct SolverProblem {
     PairContact static_contacts[kMaxStaticContacts];
     int body_contact_count, static_contact_count;
     FloorContact floor[Bodies];
-    float agent_floor[Bodies];  // normal multiplier of agents on the floor
-    bool on_floor[Bodies];      // cubes: have touched the floor in this step
     int dropped_contacts, dropped_body;  // number that did not fit, and a body of one of them
     BoxScratch boxes;
     Manifold manifold;  // of the current pair
@@ -67,30 +66,22 @@ struct SolverProblem {
 
 template <class Body>
 DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, BoxScratch& scratch, Manifold& manifold) {
-    if (a.nearly_upright && b_upright) {
+    if (b_upright && is_nearly_upright(a)) {
         const Overlap overlap = upright_contact(a.box, b, manifold);
         if (overlap != Overlap::kVertical) return overlap == Overlap::kContact;
     }
     return box_contact(a.box, b, scratch, manifold);
 }
 
-template <class Body>
-DS_INLINE void wake(Body& body) {
+template <class Problem>
+DS_INLINE void wake(Problem& problem, int i) {
+    auto& body = problem.bodies[i];
     if (!body.asleep) return;
     DS_ASSERT(!body.yaws_only);  // only cubes sleep
     body.asleep = false;
     integrate(body);
     refresh_box(body);
-}
-
-template <class Problem>
-DS_INLINE void integrate_bodies(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++) {
-        auto& body = problem.bodies[i];
-        if (body.asleep) continue;
-        integrate(body);
-        refresh_box(body);
-    }
+    find_floor_contact(problem.floor[i], body);
 }
 
 template <class Problem>
@@ -107,9 +98,9 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     auto& b = problem.bodies[pair.b];
     if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
     if (absolute(a.position.y - b.position.y) >= a.reach_y + b.reach_y) return;
-    if (!overlap_of(a, b.box, b.nearly_upright, problem.boxes, problem.manifold)) return;
-    wake(a);
-    wake(b);
+    if (!overlap_of(a, b.box, is_nearly_upright(b), problem.boxes, problem.manifold)) return;
+    wake(problem, pair.a);
+    wake(problem, pair.b);
     if (problem.body_contact_count == Problem::kMaxBodyContacts) {
         drop_contact(problem, pair.a);
         return;
@@ -119,15 +110,6 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     contact.a = pair.a;
     contact.b = pair.b;
     prepare_contact(problem.manifold, a, BodyPartner{b}, contact);
-}
-
-template <class Problem>
-DS_INLINE void find_floor_contacts(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++) {
-        const auto& body = problem.bodies[i];
-        if (body.asleep || body.yaws_only) continue;
-        problem.on_floor[i] |= find_floor_contact(problem.floor[i], body);
-    }
 }
 
 // Pairs of two sleeping bodies are skipped, and tested again whenever one of them has been woken.
@@ -172,7 +154,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         refreshed = pair.a;
         if (absolute(body.position.x - box.center.x) >= body.reach_x + box.half.x) continue;
         if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
-        const Box solid = upright_box(box.center, {1.f, 0.f}, box.half);
+        const Box solid = upright_box(box.center, Heading{1.f, 0.f}, box.half);
         if (!overlap_of(body, solid, true, problem.boxes, problem.manifold)) continue;
         DS_ASSERT(may_be_unit(dot(problem.manifold.normal, problem.manifold.normal)));
         if (problem.static_contact_count == Problem::kMaxStaticContacts) {
@@ -198,16 +180,6 @@ DS_NOINLINE void solve_body_positions(Problem& problem, bool of_agents) {
 }
 
 template <class Problem>
-DS_INLINE void solve_floor_positions(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++) {
-        auto& body = problem.bodies[i];
-        if (body.asleep) continue;
-        if (body.yaws_only) problem.agent_floor[i] = solve_agent_floor_position(body);
-        else solve_cube_floor_position(problem.floor[i], body);
-    }
-}
-
-template <class Problem>
 DS_INLINE void solve_joints(Problem& problem) {
     for (int i = 0; i < problem.joint_count; i++) {
         const HeldJoint& held = problem.joints[i];
@@ -224,28 +196,6 @@ DS_INLINE void solve_static_positions(Problem& problem) {
     }
 }
 
-template <class Body>
-DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
-    DS_ASSERT(agent.yaws_only);
-    if (!(lambda > 0.f)) return;
-    const float approach = agent.approach_velocity.z;
-    const float bounce = -approach > kRestingSpeed ? kRestitution : 0.f;
-    agent.velocity.z = maximum(-bounce * approach, 0.f);
-    const Heading heading = heading_of(agent.rotation.w, agent.rotation.z);
-    const auto friction = agent_corner_friction<NarrowFloat>(
-        agent.velocity.x, agent.velocity.y, agent.spin.z, heading.cosine, heading.sine,
-        kDynamicFriction * agent.friction() * kInverseSubstep * 0.25f * lambda);
-    agent.velocity.x -= friction.x.v;
-    agent.velocity.y -= friction.y.v;
-    agent.spin.z -= kAgentInverseInertia * friction.moment.v;
-}
-
-template <class Problem>
-DS_INLINE void derive_velocities(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++)
-        if (!problem.bodies[i].asleep) derive_velocity(problem.bodies[i]);
-}
-
 // As solve_body_positions(); stacked cubes are solved together with the contacts of agents.
 template <class Problem>
 DS_NOINLINE void solve_body_velocities(Problem& problem, bool of_agents) {
@@ -254,16 +204,6 @@ DS_NOINLINE void solve_body_velocities(Problem& problem, bool of_agents) {
         auto& a = problem.bodies[contact.a];
         if ((a.yaws_only || is_stacked(contact.normal)) == of_agents)
             solve_contact_velocity(contact, a, BodyPartner{problem.bodies[contact.b]});
-    }
-}
-
-template <class Problem>
-DS_INLINE void solve_floor_velocities(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++) {
-        auto& body = problem.bodies[i];
-        if (body.asleep) continue;
-        if (body.yaws_only) solve_agent_floor_velocity(body, problem.agent_floor[i]);
-        else solve_cube_floor_velocity(problem.floor[i], body);
     }
 }
 
@@ -283,29 +223,125 @@ DS_INLINE void put_agents_on_floor(Problem& problem) {
     }
 }
 
+// ---- What happens to each body alone
+
+struct BeginAgent {
+    static constexpr bool kOfAgents = true;
+    static constexpr BodyUse kUse{32, 48, 0, 0};
+    template <class Body, class Floor>
+    static DS_METHOD void call(Body& agent, Floor&) {
+        integrate(agent);
+        refresh_box(agent);
+    }
+};
+struct BeginCube {
+    static constexpr bool kOfAgents = false;
+    static constexpr BodyUse kUse{32, 48, 8, 22};
+    template <class Body, class Floor>
+    static DS_METHOD void call(Body& cube, Floor& floor) {
+        integrate(cube);
+        refresh_box(cube);
+        find_floor_contact(floor, cube);
+    }
+};
+
+struct PlaceAgent {
+    static constexpr bool kOfAgents = true;
+    static constexpr BodyUse kUse{24, 16, 0, 8};
+    template <class Body, class Floor>
+    static DS_METHOD void call(Body& agent, Floor& floor) { solve_agent_floor_position(floor, agent); }
+};
+struct PlaceCube {
+    static constexpr bool kOfAgents = false;
+    static constexpr BodyUse kUse{32, 16, 8, 8};
+    template <class Body, class Floor>
+    static DS_METHOD void call(Body& cube, Floor& floor) { solve_cube_floor_position(floor, cube); }
+};
+
+struct RubAgent {
+    static constexpr bool kOfAgents = true;
+    static constexpr BodyUse kUse{24, 16, 8, 0};
+    template <class Body, class Floor>
+    static DS_METHOD void call(Body& agent, Floor& floor) { solve_agent_floor_velocity(floor, agent); }
+};
+struct RubCube {
+    static constexpr bool kOfAgents = false;
+    static constexpr BodyUse kUse{32, 16, 22, 0};
+    template <class Body, class Floor>
+    static DS_METHOD void call(Body& cube, Floor& floor) { solve_cube_floor_velocity(floor, cube); }
+};
+
+// As those, of bodies that touch no others, so that nothing comes before the floor.
+template <class Rub>
+struct DeriveAndRub : Rub {
+    template <class Body, class Floor>
+    static DS_METHOD void call(Body& body, Floor& floor) {
+        derive_velocity(body);
+        Rub::call(body, floor);
+    }
+};
+
 template <class Problem>
-DS_NOINLINE void solve_step(Problem& problem) {
-    DS_ASSERT(problem.body_count >= 0 && problem.body_pair_count >= 0 && problem.static_pair_count >= 0);
-    DS_ASSERT(problem.body_pair_count <= Problem::kMaxBodyPairs);
-    DS_ASSERT(problem.static_pair_count <= Problem::kMaxStaticPairs);
-    DS_ASSERT(problem.joint_count >= 0 && problem.joint_count <= Problem::kMaxJoints);
-    problem.dropped_contacts = 0;
+DS_INLINE void derive_velocities(Problem& problem) {
+    for (int i = 0; i < problem.body_count; i++)
+        if (!problem.bodies[i].asleep) derive_velocity(problem.bodies[i]);
+}
+
+// ---- The step
+
+// Moves the problems without contacts between bodies to the front; returns their number.
+template <class Problem>
+DS_INLINE int bring_lone_forward(Problem** problems, int count) {
+    int lone = 0;
+    for (int k = 0; k < count; k++) {
+        Problem* const problem = problems[k];
+        if (problem->body_contact_count) continue;
+        problems[k] = problems[lone];
+        problems[lone++] = problem;
+    }
+    return lone;
+}
+
+template <FloatLanes Float, class Problem>
+DS_NOINLINE void solve_step(Problem** problems, int count) {
+    for (int k = 0; k < count; k++) {
+        const Problem& problem = *problems[k];
+        DS_ASSERT(problem.body_count >= 0 && problem.body_pair_count >= 0 && problem.static_pair_count >= 0);
+        DS_ASSERT(problem.body_pair_count <= Problem::kMaxBodyPairs);
+        DS_ASSERT(problem.static_pair_count <= Problem::kMaxStaticPairs);
+        DS_ASSERT(problem.joint_count >= 0 && problem.joint_count <= Problem::kMaxJoints);
+        problems[k]->dropped_contacts = 0;
+    }
     for (int substep = 0; substep < kSubsteps; substep++) {
-        integrate_bodies(problem);
-        find_body_contacts(problem);
-        find_floor_contacts(problem);
-        solve_body_positions(problem, /*of_agents=*/true);
-        solve_floor_positions(problem);
-        solve_joints(problem);
-        find_static_contacts(problem);
-        solve_static_positions(problem);
-        solve_body_positions(problem, /*of_agents=*/false);
-        derive_velocities(problem);
-        solve_body_velocities(problem, /*of_agents=*/true);
-        solve_floor_velocities(problem);
-        solve_static_velocities(problem);
-        solve_body_velocities(problem, /*of_agents=*/false);
-        put_agents_on_floor(problem);
+        for_awake_bodies<Float, BeginAgent, BeginCube>(problems, count);
+        for (int k = 0; k < count; k++) {
+            find_body_contacts(*problems[k]);
+            solve_body_positions(*problems[k], /*of_agents=*/true);
+        }
+        for_awake_bodies<Float, PlaceAgent, PlaceCube>(problems, count);
+        for (int k = 0; k < count; k++) {
+            Problem& problem = *problems[k];
+            solve_joints(problem);
+            find_static_contacts(problem);
+            solve_static_positions(problem);
+            solve_body_positions(problem, /*of_agents=*/false);
+        }
+        int lone = 0;
+        if constexpr (Float::kLanes > 1) {
+            lone = bring_lone_forward(problems, count);
+            for_awake_bodies<Float, DeriveAndRub<RubAgent>, DeriveAndRub<RubCube>>(problems, lone);
+        }
+        for (int k = lone; k < count; k++) {
+            derive_velocities(*problems[k]);
+            solve_body_velocities(*problems[k], /*of_agents=*/true);
+        }
+        for_awake_bodies<Float, RubAgent, RubCube>(problems + lone, count - lone);
+        for (int k = 0; k < count; k++) {
+            Problem& problem = *problems[k];
+            solve_static_velocities(problem);
+            solve_body_velocities(problem, /*of_agents=*/false);
+            put_agents_on_floor(problem);
+        }
     }
 }
 

@@ -33,7 +33,7 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
                               : Vec3{0.f, 0.f, 0.f};
         body.torque = is_agent ? torque_of(actions[i], world.terms().torque_per_turn()) : 0.f;
         coupled.areas[slot] = is_agent ? grown(paths[i].area, kContactMargin) : sweep_of(world, i);
-        problem.on_floor[slot] = false;
+        problem.floor[slot].touched = 0.f;
         body.be_made_of(world.terms().of_cubes());
         if (body.asleep) refresh_box(body);
     }
@@ -110,28 +110,50 @@ DS_INLINE void store_body(const W& world, int i, Body& body, bool on_floor, type
     refresh_bounds(bodies, i);
 }
 
+// Returns whether the world has anything for the solver.
+template <FloatLanes Float, class W>
+DS_INLINE bool load_world(const W& world, Each<const Motion> motions, Each<const Path> paths,
+                          Each<const Action> actions, CoupledWorld<W>& coupled) {
+    const Participants chosen = choose_participants(world, motions, paths);
+    DS_ASSERT((chosen.awake & ~chosen.bodies) == 0);
+    if (chosen.bodies == 0) return false;
+    load_bodies(world, chosen, paths, actions, coupled);
+    find_candidate_pairs<Float>(world, coupled);
+    load_joints(world, coupled);
+    return true;
+}
+
+template <FloatLanes Float, class W>
+DS_INLINE void store_world(CoupledWorld<W>& coupled, W& world, TroubleBits& trouble) {
+    auto& problem = coupled.problem;
+    for (int slot = 0; slot < problem.body_count; slot++)
+        store_body(world, coupled.body_of[slot], problem.bodies[slot], problem.floor[slot].touched != 0.f, world.bodies,
+                   world.sleep);
+    trouble.bits |= check_finite<Float>(world, world.health);
+    if (problem.dropped_contacts > 0) {
+        note_trouble(world.health, world.identity, coupled.body_of[problem.dropped_body]);
+        world.health.dropped_contacts += static_cast<uint32_t>(problem.dropped_contacts);
+        trouble.bits |= kTroubleDroppedContacts;
+    }
+}
+
 // ---- Stage
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::solve_bodies(const World& world, Each<const Motion> motions, Each<const Path> paths,
-                                           Each<const Action> actions, Solver& solver, Bodies& bodies, Sleep& sleep,
-                                           WorldHealth& health, TroubleBits& trouble) {
-    const Participants chosen = choose_participants(world, motions, paths);
-    DS_ASSERT((chosen.awake & ~chosen.bodies) == 0);
-    if (chosen.bodies == 0) return;
-    auto& problem = solver.problem;
-    load_bodies(world, chosen, paths, actions, solver);
-    find_candidate_pairs<Float>(world, solver);
-    load_joints(world, solver);
-    solve_step(problem);
-    for (int slot = 0; slot < problem.body_count; slot++)
-        store_body(world, solver.body_of[slot], problem.bodies[slot], problem.on_floor[slot], bodies, sleep);
-
-    trouble.bits |= check_finite<Float>(world, health);
-    if (problem.dropped_contacts > 0) {
-        note_trouble(health, world.identity, solver.body_of[problem.dropped_body]);
-        health.dropped_contacts += static_cast<uint32_t>(problem.dropped_contacts);
-        trouble.bits |= kTroubleDroppedContacts;
+DS_METHOD void Stages<TileT>::solve_bodies(CoupledWorlds& worlds, Solver& solver) {
+    Problem<World>* problems[Solver::kTogether];
+    int moving[Solver::kTogether], count = 0;  // worlds with anything for the solver
+    for (int k = 0; k < worlds.count; k++) {
+        const auto item = worlds[k];
+        CoupledWorld<World>& coupled = solver.worlds[count];
+        if (!load_world<Float, World>(item, item, item, item, coupled)) continue;
+        moving[count] = k;
+        problems[count++] = &coupled.problem;
+    }
+    solve_step<Float>(problems, count);
+    for (int k = 0; k < count; k++) {
+        const auto item = worlds[moving[k]];
+        store_world<Float, World>(solver.worlds[k], item, item);
     }
 }
 

@@ -252,10 +252,25 @@ struct SlidingItem {
     DS_METHOD operator SlideBatch<Wide>&() const { return tile.workspace.slides[slider]; }
 };
 
+// Worlds that go through the general solver together.
 template <WorldTile TileT>
-struct CoupledItem : WorldItem<TileT> {
+struct CoupledWorlds {
+    TileT& tile;
+    const int* indices;  // of worlds of the tile
+    int count;
+
+    DS_METHOD WorldItem<TileT> operator[](int k) const {
+        DS_ASSERT(k >= 0 && k < count);
+        return {tile, indices[k]};
+    }
+};
+
+template <WorldTile TileT>
+struct CoupledItem {
+    CoupledWorlds<TileT>& worlds;
     int solver;
-    DS_METHOD operator CoupledWorld<typename TileT::W>&() const { return this->tile.workspace.coupled[solver]; }
+    DS_METHOD operator CoupledWorlds<TileT>&() const { return worlds; }
+    DS_METHOD operator typename TileT::Solver&() const { return worlds.tile.workspace.coupled[solver]; }
 };
 
 // ---- Over what stages run: each() calls call(item) for the items of a worker's share
@@ -400,16 +415,23 @@ struct SlidingBatches {
     }
 };
 
-// The solvers take turns through the coupled worlds. Each finds its next one before it solves it: the solvers of a warp
-// that solved within the search would do so one after the other.
-struct CoupledWorlds {
+// The solvers take turns through the coupled worlds, several at a time where lanes are vectors. Each finds its next ones
+// before it solves them: the solvers of a warp that solved within the search would do so one after the other.
+struct CoupledGroups {
     template <class TileT, WorkerShare Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        constexpr int kTogether = TileT::Solver::kTogether;
         const int solver = share.solver();
         if (solver < 0) return;
         DS_ASSERT(solver < Share::solvers);
-        for (int i = find(tile, 0, solver); i < tile.count; i = find(tile, i + 1, Share::solvers - 1))
-            call(CoupledItem<TileT>{{tile, i}, solver});
+        int next = find(tile, 0, solver);
+        while (next < tile.count) {
+            int indices[kTogether], count = 0;
+            for (; count < kTogether && next < tile.count; next = find(tile, next + 1, Share::solvers - 1))
+                indices[count++] = next;
+            CoupledWorlds<TileT> worlds{tile, indices, count};
+            call(CoupledItem<TileT>{worlds, solver});
+        }
     }
 
    private:

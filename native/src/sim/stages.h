@@ -17,7 +17,8 @@ struct Stages {
     using Grabs = typename World::Grabs;
     using Progress = typename World::Progress;
     using Terms = typename World::Terms;
-    using Solver = CoupledWorld<World>;
+    using Solver = typename TileT::Solver;
+    using CoupledWorlds = doorstep::CoupledWorlds<TileT>;
     using SlideBatch = doorstep::SlideBatch<Wide>;
     using AgentVector = doorstep::AgentVector<TileT>;
     using SlidingAgents = doorstep::SlidingAgents<TileT>;

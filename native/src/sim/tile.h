@@ -146,10 +146,22 @@ struct CoupledWorld {
     Rectangle areas[W::kBodies];                   // per slot: the area it may reach in this step
 };
 
+// Worlds that go through the general solver together. More worlds fill lanes better, and take more of the second-level
+// cache and of the stack.
+constexpr int kGroupBytes = 144 << 10, kMostTogether = 16;
+template <class W, int Together>
+struct CoupledGroup {
+    static constexpr int kTogether = Together;
+    CoupledWorld<W> worlds[Together];
+};
+
 // Scratch memory of a thread that has a tile to itself: of one solver, and of one vector of sliding agents.
 template <class W, FloatLanes Wide>
 struct Workspace {
-    CoupledWorld<W> coupled[1];
+    static constexpr int kFitting = kGroupBytes / static_cast<int>(sizeof(CoupledWorld<W>));
+    static constexpr int kTogether = Wide::kLanes == 1 ? 1 : kFitting < kMostTogether ? kFitting : kMostTogether;
+    using Solver = CoupledGroup<W, kTogether>;
+    Solver coupled[1];
     SlideBatch<Wide> slides[1];
 };
 
@@ -173,6 +185,7 @@ struct Tile {
     using Float = Lanes;
     using Wide = WideLanes;
     using Records = TileRecords<W, Worlds>;
+    using Solver = typename WorkspaceT::Solver;
     static constexpr int kWorlds = Worlds;
 
     const Simulation& simulation;

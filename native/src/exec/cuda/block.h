@@ -32,11 +32,12 @@ constexpr int kSharedWorlds = W::kAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 // Scratch memory of a block: of each solver, or of each thread that moves sliding agents, which is done before.
 template <class W>
 struct BlockWorkspace {
-    CoupledWorld<W>* coupled;
+    using Solver = CoupledGroup<W, 1>;
+    Solver* coupled;
     SlideBatch<NarrowFloat>* slides;
 
     DS_METHOD explicit BlockWorkspace(char* memory)
-        : coupled(reinterpret_cast<CoupledWorld<W>*>(memory)),
+        : coupled(reinterpret_cast<Solver*>(memory)),
           slides(reinterpret_cast<SlideBatch<NarrowFloat>*>(memory)) {}
 };
 

@@ -1,0 +1,127 @@
+// Bodies side by side: what happens to a body alone (its motion, and the floor) is computed for as many bodies at once
+// as there are lanes, from any worlds. A lane gives the bits that the body would have got by itself.
+#pragma once
+
+#include "physics/floor_contact.h"
+
+namespace doorstep {
+
+// What happens to agents or to cubes alone. call(body, contact) takes a body, or one in each lane; its contact with the
+// floor; and of both it uses the leading words that kUse tells.
+struct BodyUse {
+    int body_read, body_written, floor_read, floor_written;
+};
+template <class Kernel>
+concept BodyKernel = requires {
+    { Kernel::kOfAgents } -> SameAs<const bool&>;
+    { Kernel::kUse } -> SameAs<const BodyUse&>;
+};
+
+// Bodies that wait until they fill the lanes of a kernel.
+template <class Material, BodyKernel Kernel>
+struct BodyQueue;
+
+#if defined(__AVX2__)
+// Eight words, from `word` on, of records of floats: those of a record of lanes whose members are the same, in the same
+// order.
+template <class Lanes, class Record>
+DS_INLINE void gather_row(Record* const* records, int word, Lanes& lanes) {
+    constexpr int kLanes = WideFloat::kLanes;
+    WideFloat rows[kLanes], columns[kLanes];
+    for (int k = 0; k < kLanes; k++) rows[k] = WideFloat::load(reinterpret_cast<const float*>(records[k]) + word);
+    transpose(rows, columns);
+    float* to = reinterpret_cast<float*>(&lanes) + word * kLanes;
+    for (int k = 0; k < kLanes; k++) columns[k].store(to + k * kLanes);
+}
+
+template <class Lanes, class Record>
+DS_INLINE void scatter_row(const Lanes& lanes, int word, Record* const* records) {
+    constexpr int kLanes = WideFloat::kLanes;
+    WideFloat rows[kLanes], columns[kLanes];
+    const float* from = reinterpret_cast<const float*>(&lanes) + word * kLanes;
+    for (int k = 0; k < kLanes; k++) columns[k] = WideFloat::load(from + k * kLanes);
+    transpose(columns, rows);
+    for (int k = 0; k < kLanes; k++) rows[k].store(reinterpret_cast<float*>(records[k]) + word);
+}
+
+// The leading words. The last row may overlap the one before.
+template <int kWords, class Lanes, class Record>
+DS_INLINE void gather(Record* const* records, Lanes& lanes) {
+    for (int word = 0; word < kWords; word += 8) gather_row(records, kWords - word < 8 ? kWords - 8 : word, lanes);
+}
+template <int kWords, class Lanes, class Record>
+DS_INLINE void scatter(const Lanes& lanes, Record* const* records) {
+    for (int word = 0; word < kWords; word += 8)
+        scatter_row(lanes, kWords - word < 8 ? kWords - 8 : word, records);
+}
+
+// Up to so many bodies take less time one by one.
+constexpr int kFewBodies = 2;
+
+template <class Material, BodyKernel Kernel>
+struct BodyQueue {
+    using Body = BodyOf<Material>;
+    static constexpr int kLanes = WideFloat::kLanes;
+    Body* bodies[kLanes];
+    FloorContact* floors[kLanes];
+    int count = 0;
+
+    DS_METHOD void add(Body& body, FloorContact& floor) {
+        DS_ASSERT(count >= 0 && count < kLanes);
+        bodies[count] = &body;
+        floors[count] = &floor;
+        if (++count == kLanes) run();
+    }
+    DS_METHOD void finish() {
+        if (count > kFewBodies) run();
+        else
+            for (int k = 0; k < count; k++) Kernel::call(*bodies[k], *floors[k]);
+    }
+
+   private:
+    __attribute__((noinline)) void run() {
+        constexpr BodyUse kUse = Kernel::kUse;
+        constexpr int kWords = sizeof(Body) / sizeof(float);
+        // Lanes without a body of their own repeat the first
+        for (int k = count; k < kLanes; k++) bodies[k] = bodies[0], floors[k] = floors[0];
+        BodyOf<Material, WideFloat> lanes;
+        FloorContactOf<WideFloat> floor;
+        gather<kUse.body_read>(bodies, lanes);
+        if constexpr (kWords > kBodyWords) gather_row(bodies, kWords - 8, lanes);  // the material, at the end
+        gather<kUse.floor_read>(floors, floor);
+        lanes.yaws_only = Kernel::kOfAgents;
+        lanes.asleep = false;
+        Kernel::call(lanes, floor);
+        scatter<kUse.body_written>(lanes, bodies);
+        scatter<kUse.floor_written>(floor, floors);
+        count = 0;
+    }
+};
+#endif
+
+// Calls the kernels for all awake bodies of some problems.
+template <FloatLanes Float, BodyKernel OfAgents, BodyKernel OfCubes, class Problem>
+DS_NOINLINE void for_awake_bodies(Problem* const* problems, int count) {
+    const auto for_each = [&](const auto& agent, const auto& cube) {
+        for (int k = 0; k < count; k++)
+            for (int i = 0; i < problems[k]->body_count; i++) {
+                auto& body = problems[k]->bodies[i];
+                if (body.asleep) continue;
+                if (body.yaws_only) agent(body, problems[k]->floor[i]);
+                else cube(body, problems[k]->floor[i]);
+            }
+    };
+    if constexpr (Float::kLanes == 1) {
+        for_each([](auto& body, auto& floor) { OfAgents::call(body, floor); },
+                 [](auto& body, auto& floor) { OfCubes::call(body, floor); });
+    } else {
+        BodyQueue<typename Problem::Material, OfAgents> agents;
+        BodyQueue<typename Problem::Material, OfCubes> cubes;
+        for_each([&](auto& body, auto& floor) { agents.add(body, floor); },
+                 [&](auto& body, auto& floor) { cubes.add(body, floor); });
+        agents.finish();
+        cubes.finish();
+    }
+}
+
+}  // namespace doorstep
