@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 10, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 11, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -85,6 +85,8 @@
       uint64_t bytes)) \
     X(ds_status, simulator_restore, (ds_simulator simulator, const void* data, uint64_t bytes, const int64_t* worlds, \
       uint64_t count)) \
+    X(ds_status, saved_state_create, (const void* data, uint64_t bytes, ds_saved_state* state)) \
+    X(ds_status, saved_state_release, (ds_saved_state state)) \
     X(ds_status, simulator_hash, (ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash)) \
     X(ds_status, simulator_world_hashes, (ds_simulator simulator, uint64_t* hashes, uint64_t count)) \
     X(const char*, stage_name, (int32_t stage)) \
@@ -149,6 +151,7 @@
     X(ds_status, engine_get_info, (ds_engine engine, ds_engine_info* info)) \
     X(ds_status, engine_get_replica, (ds_engine engine, int64_t number, ds_replica_info* info)) \
     X(ds_status, engine_set_policy, (ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version)) \
+    X(ds_status, engine_replace_policy, (ds_engine engine, int64_t index, int64_t by)) \
     X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
     X(ds_status, engine_submit, (ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t \
       timeout_ns, uint64_t* ids, uint64_t* accepted)) \
@@ -158,6 +161,7 @@
     X(ds_status, engine_drain, (ds_engine engine, int64_t timeout_ns)) \
     X(ds_status, engine_take_rows, (ds_engine engine, int64_t timeout_ns, ds_rows* rows)) \
     X(ds_status, engine_return_rows, (ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause)) \
+    X(ds_status, engine_add_replica, (ds_engine engine, ds_config simulator, int64_t* number)) \
     X(ds_status, engine_end_replica, (ds_engine engine, int64_t number)) \
     X(ds_status, engine_close, (ds_engine engine)) \
     X(ds_status, engine_join, (ds_engine engine, int64_t timeout_ns)) \
@@ -221,11 +225,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, engine_replace_policy, (ds_engine engine, int64_t index, int64_t by)) \
-    X(ds_status, saved_state_create, (const void* data, uint64_t bytes, ds_saved_state* state)) \
-    X(ds_status, saved_state_release, (ds_saved_state state)) \
-    X(ds_status, engine_add_replica, (ds_engine engine, ds_config simulator, int64_t* number))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

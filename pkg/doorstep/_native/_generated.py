@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 10
+ABI_VERSION = 11
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296

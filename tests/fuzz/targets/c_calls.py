@@ -48,9 +48,11 @@ FIELDS = {one.name: one.fields for one in HEADER.structs}
 RELEASES = {"ds_simulator": "ds_simulator_close", "ds_event": "ds_event_close"}  # others: NAME_release
 TYPES = {name: types for name, _, types in native.FUNCTIONS}
 # What only an engine, or a batch, needs right; the rest is drawn.
-LIKELY = ("ds_simulator_step", "ds_engine_submit", "ds_engine_take", "ds_engine_take_rows", "ds_engine_create",
-          "ds_simulator_get_tensor", "ds_simulator_get_memory", "ds_memory_read", "ds_batch_create", "ds_batch_step",
-          "ds_layer_create", "ds_policy_create", "ds_policy_act", "ds_simulator_step_async", "ds_event_wait")  # fmt: skip
+LIKELY = (
+    *("ds_simulator_step", "ds_engine_submit", "ds_engine_take", "ds_engine_take_rows", "ds_engine_create"),
+    *("ds_simulator_get_tensor", "ds_simulator_get_memory", "ds_memory_read", "ds_batch_create", "ds_batch_step"),
+    *("ds_layer_create", "ds_policy_create", "ds_policy_act", "ds_simulator_step_async", "ds_event_wait"),
+)
 
 
 class CCalls:
