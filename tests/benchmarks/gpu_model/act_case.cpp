@@ -1,5 +1,6 @@
 #include "act_case.h"
 
+#include "device_memory.h"
 #include "embedded.h"
 #include "policy_calls.h"
 
@@ -8,18 +9,48 @@ namespace {
 
 using namespace doorstep;
 
-TestNetwork perceptron() {
-    constexpr int64_t kWidth = 256;
-    Random random;
-    TestNetwork network;
-    for (const int64_t inputs : {kInputs, kWidth, kWidth}) {
-        network.layers.push_back(make_layer(random, DS_LAYER_LINEAR, inputs, kWidth));
-        network.layers.push_back(make_layer(random, DS_LAYER_TANH));
+// Three layers of 256 values, and the logits; with their weights.
+class Perceptron {
+public:
+    Perceptron() {
+        constexpr int64_t kWidth = 256;
+        for (const int64_t inputs : {kInputs, kWidth, kWidth}) {
+            add_linear(inputs, kWidth);
+            add(DS_LAYER_TANH, {});
+        }
+        for (const int size : kActionSizes) add_linear(kWidth, size);
     }
-    for (const int size : kActionSizes) network.layers.push_back(make_layer(random, DS_LAYER_LINEAR, kWidth, size));
-    network.num_heads = kActionComponents;
-    return network;
-}
+
+    Ref<Policy> policy() const {
+        return Policy::create(layers_.data(), static_cast<int64_t>(layers_.size()), kActionComponents);
+    }
+
+private:
+    void add(int32_t kind, ds_layer_config config) {
+        config.struct_size = sizeof config;
+        config.kind = kind;
+        layers_.push_back(Layer::create(config));
+    }
+    void add_linear(int64_t inputs, int64_t outputs) {
+        ds_layer_config config{};
+        config.num_inputs = inputs;
+        config.num_outputs = outputs;
+        config.weight_type = DS_WEIGHT_FLOAT32;
+        config.weights = draw(inputs * outputs, inputs);
+        config.biases = draw(outputs, inputs);
+        add(DS_LAYER_LINEAR, config);
+    }
+    const float* draw(int64_t count, int64_t inputs) {
+        const float range = 2.f / sqrtf(static_cast<float>(inputs + 1));
+        arrays_.emplace_back(static_cast<size_t>(count));
+        for (float& value : arrays_.back()) value = random_(range);
+        return arrays_.back().data();
+    }
+
+    Random random_;
+    std::vector<DeviceArray<float>> arrays_;
+    std::vector<Ref<Layer>> layers_;
+};
 
 Cost sum_of(const TileCost& intervals) {
     Cost sum;
@@ -30,8 +61,8 @@ Cost sum_of(const TileCost& intervals) {
 }  // namespace
 
 Measured measure_act(int64_t num_rows) {
-    const TestNetwork network = perceptron();  // owns the weights
-    const Ref<Policy> policy = network.policy();
+    const Perceptron perceptron;
+    const Ref<Policy> policy = perceptron.policy();
     const int64_t floats = act_scratch_floats(policy->network());
     const BlockNeeds needs{kActThreads, static_cast<uint32_t>((kStagedFloats + floats) * 4),
                            registers_of(kPoliciesModule, kActKernel)};
@@ -40,7 +71,7 @@ Measured measure_act(int64_t num_rows) {
     interpreted.point_to_own();
     CHECK_EQUAL(policy->act_on_all(expected.call), DS_STATUS_OK);
     unsigned long long nonfinite = 0;
-    const ActArguments arguments = {policy->network(), interpreted.call, nullptr, floats, nullptr, &nonfinite};
+    alignas(kDeviceAlignment) const ActArguments arguments = {policy->network(), interpreted.call, nullptr, floats, nullptr, &nonfinite};
     TileCosts costs(cache_lines(needs));
     ptx::launch_in_warps(program, program.kernel(kActKernel),
                          {static_cast<uint32_t>((num_rows + kActRows - 1) / kActRows), kActThreads, needs.shared_bytes,

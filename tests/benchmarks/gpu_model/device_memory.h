@@ -9,9 +9,11 @@
 
 namespace gpu_model {
 
+constexpr size_t kDeviceAlignment = 256;
+
 template <class Value>
 struct DeviceAllocator {
-    static constexpr std::align_val_t kAlignment{256};
+    static constexpr std::align_val_t kAlignment{kDeviceAlignment};
     using value_type = Value;
 
     DeviceAllocator() = default;

@@ -135,7 +135,7 @@ void step_interpreted(const ptx::Program& program, const Worlds& worlds, int num
     const uint32_t grid = static_cast<uint32_t>((num_worlds + shape.tile_worlds - 1) / shape.tile_worlds);
     DeviceArray<char> workspace(static_cast<size_t>(workspace_bytes(shape, shape.tile_worlds)) * grid);
     DeviceArray<uint32_t> trouble(kTroubleKinds);
-    KernelArguments arguments{};
+    alignas(kDeviceAlignment) KernelArguments arguments{};
     arguments.simulation = worlds.simulation();
     arguments.flights = flights.data();
     arguments.workspace = workspace.data();
@@ -169,7 +169,9 @@ Measured measure_steps(StepScene scene, int num_agents, int num_worlds, int num_
         step_interpreted(program, interpreted, num_worlds, costs);
         CHECK(interpreted == worlds);
     }
-    return {"", "world", static_cast<double>(shape.tile_worlds), interval_names(), costs.tiles, needs,
+    const std::vector<const char*> stages = interval_names();
+    for (const TileCost& tile : costs.tiles) CHECK_EQUAL(tile.size(), stages.size());
+    return {"", "world", static_cast<double>(shape.tile_worlds), stages, costs.tiles, needs,
             {8192, 65536, 262144}};
 }
 

@@ -93,7 +93,7 @@ public:
 
     bool operator==(const Pictures& other) const { return rgb_ == other.rgb_ && depth_ == other.depth_; }
 
-    ViewsCall call;
+    alignas(kDeviceAlignment) ViewsCall call;
 
 private:
     static constexpr CameraRig kRig{kSide, kSide, 1.1917536f, 1.1917536f, {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
