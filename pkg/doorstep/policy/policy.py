@@ -141,8 +141,8 @@ class Policy:
         self.has_value = bool(info.has_value)
 
     def freeze(self) -> Policy:
-        """A policy with copies of all weights as they are now, which no optimiser changes. On a GPU: as the work begun on
-        PyTorch's current stream leaves them.
+        """A policy with copies of all weights as they are now, which no optimiser changes. On a GPU the copies follow
+        the work begun on PyTorch's current stream.
 
         Raises:
             StateError: as `forward()`.
@@ -150,7 +150,8 @@ class Policy:
         weights = self._weights
         if weights is None or weights.device != "cpu":
             self._check_weights()
-            return Policy(self._handle.freeze(self._arrays.stream()), self._sampling, self._arrays, observations=self.observations)
+            frozen = self._handle.freeze(self._arrays.stream())
+            return Policy(frozen, self._sampling, self._arrays, observations=self.observations)
         copy = weights.policy_of(weights.copy())
         return Policy(copy, self._sampling, self._arrays, observations=self.observations)
 
