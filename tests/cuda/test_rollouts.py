@@ -364,7 +364,7 @@ def test_a_level_is_uploaded_once_for_all_worlds_that_begin_with_it() -> None:
         driver.clear()
         check(load().ds_simulator_begin(sim._session.handle, structs, worlds))
         assert driver.report().waits <= 2  # for the staging memory
-        assert driver.report().bus_bytes < 3 * ctypes.sizeof(kept[0]) + worlds * 64
+        assert driver.report().bus_bytes < worlds * ctypes.sizeof(kept[0]) / 4
 
 
 @on_stand_in()

@@ -1,6 +1,7 @@
 """Tests on a real GPU; without one they are skipped with the reason. No native object may stay alive after a test."""
 
 import gc
+import sys
 from collections.abc import Generator
 
 import pytest
@@ -15,6 +16,22 @@ def _gpu() -> None:
         cuda.Device()
     except doorstep.DeviceError as reason:
         pytest.skip(f"no GPU: {reason}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_are_loaded(_gpu: None) -> None:
+    """Those of PyTorch that tests begin behind a long one: the driver loads a kernel's code at its first launch, and
+    may wait for all work before that."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    torch.cuda._sleep(1)
+    for dtype in (torch.float32, torch.int32):
+        numbers = torch.zeros(1 << 20, dtype=dtype, device="cuda")
+        numbers.fill_(7)
+        numbers.copy_(numbers + 1 - 1)
+        numbers.mul_(2).clone()
+    torch.cuda.synchronize()
 
 
 @pytest.fixture(autouse=True)

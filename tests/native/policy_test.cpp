@@ -469,7 +469,7 @@ TestNetwork mirroring_network(float& factor) {
 
 void a_function_of_the_callers_is_a_layer() {
     float factor = 0.5f;
-    const Ref<Policy> policy = mirroring_network(factor).policy(), frozen = policy->freeze();
+    const Ref<Policy> policy = mirroring_network(factor).policy(), frozen = policy->freeze(0);
     for (const int64_t step : {1, 3, 16, 64, 200}) {
         Rows rows(*policy, 200), same(*policy, 200);
         act(*policy, rows, step);
@@ -555,7 +555,7 @@ void a_frozen_policy_shares_functions_and_what_they_need() {
 
 void weights_are_read_in_place_unless_frozen() {
     TestNetwork network = small_network();
-    const Ref<Policy> policy = network.policy(), frozen = policy->freeze();
+    const Ref<Policy> policy = network.policy(), frozen = policy->freeze(0);
     Rows before(*policy, 5), same(*policy, 5), after(*policy, 5), kept(*policy, 5);
     act(*policy, before);
     act(*frozen, same);

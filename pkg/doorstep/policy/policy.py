@@ -141,8 +141,8 @@ class Policy:
         self.has_value = bool(info.has_value)
 
     def freeze(self) -> Policy:
-        """A policy with copies of all weights as they are now, which no optimiser changes. On a GPU: as the work begun
-        on PyTorch's current stream leaves them.
+        """A policy with copies of all weights as they are now, which no optimiser changes. On a GPU the copies follow
+        the work begun on PyTorch's current stream.
 
         Raises:
             StateError: as `forward()`.
