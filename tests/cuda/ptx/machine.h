@@ -11,7 +11,7 @@
 namespace ptx {
 
 constexpr int kWarp = 32;
-constexpr int kMaxArguments = 8;
+constexpr int kMaxArguments = 16;  // of 8 bytes; a structure, which is the only argument of its call, takes several
 
 struct Frame {
     const Function* function;
