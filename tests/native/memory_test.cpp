@@ -8,6 +8,7 @@
 #include "rollouts/output_queue.h"
 #include "rollouts/recordings.h"
 #include "runtime/machine.h"
+#include "runtime/marks.h"
 #include "runtime/reference.h"
 #include "simulators.h"
 
@@ -189,6 +190,23 @@ void more_than_there_is_is_not_allocated_on_the_heap() {
     CHECK(!OutputMemory::copy(nullptr, more));
 }
 
+// Marks of any value, at any place of eight bytes and behind the last eight; those behind the end are not meant.
+void marked_items_are_visited_in_order() {
+    uint8_t marks[29] = {};
+    for (const int place : {0, 7, 8, 21, 24, 26, 28}) marks[place] = static_cast<uint8_t>(place + 1);
+    int visited[8] = {}, count = 0;
+    for_each_marked(marks, 28, [&](int64_t item) {
+        visited[count++] = static_cast<int>(item);
+        marks[item] = 0;
+    });
+    CHECK_EQUAL(count, 6);
+    const int expected[] = {0, 7, 8, 21, 24, 26};
+    CHECK(memcmp(visited, expected, sizeof expected) == 0);
+    CHECK_EQUAL(next_marked(marks, 0, 28), 28);
+    CHECK_EQUAL(next_marked(marks, 0, 29), 28);
+    CHECK_EQUAL(next_marked(marks, 29, 29), 29);
+}
+
 int main() {
     RUN(without_control_groups_there_is_no_limit);
     RUN(version_2_limits_are_read_and_file_cache_counts_as_free);
@@ -202,4 +220,5 @@ int main() {
     RUN(more_than_there_is_is_refused_with_both_numbers);
     RUN(an_address_space_limit_is_respected);
     RUN(more_than_there_is_is_not_allocated_on_the_heap);
+    RUN(marked_items_are_visited_in_order);
 }
