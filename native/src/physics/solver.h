@@ -74,7 +74,7 @@ DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, BoxScratc
 }
 
 template <class Problem>
-DS_INLINE void wake(Problem& problem, int i) {
+DS_NOINLINE void wake(Problem& problem, int i) {
     auto& body = problem.bodies[i];
     if (!body.asleep) return;
     DS_ASSERT(!body.yaws_only);  // only cubes sleep
