@@ -7,7 +7,6 @@ that is large enough, as every caller must see to; all numbers, handles and cont
 from __future__ import annotations
 
 import ctypes
-import gc
 import random
 import re
 import struct
@@ -50,7 +49,8 @@ TYPES = {name: types for name, _, types in native.FUNCTIONS}
 # What only an engine, or a batch, needs right; the rest is drawn.
 LIKELY = ("ds_simulator_step", "ds_engine_submit", "ds_engine_take", "ds_engine_take_rows", "ds_engine_create",
           "ds_simulator_get_tensor", "ds_simulator_get_memory", "ds_memory_read", "ds_batch_create", "ds_batch_step",
-          "ds_layer_create", "ds_policy_create", "ds_policy_act", "ds_simulator_step_async", "ds_event_wait")  # fmt: skip
+          "ds_layer_create", "ds_policy_create", "ds_policy_act", "ds_event_wait",
+          "ds_simulator_step_async")  # fmt: skip
 
 
 class CCalls:
@@ -86,7 +86,6 @@ class CCalls:
             world.release()
         if world.failures:
             raise AssertionError("; ".join(world.failures))
-        gc.collect()
         return f"{len(world.accepted)} functions succeeded"
 
     def close(self) -> None:
@@ -248,9 +247,10 @@ class _Caller:
         name = re.sub(r"^const |\*+$", "", parameter.type)
         is_input = parameter.type.startswith("const ")
         if parameter.type.endswith("**"):
-            made = ctypes.c_void_p()
+            address = ctypes.c_void_p()
             wanted = TYPES[function.name][function.parameters.index(parameter)]
-            return (ctypes.byref(made) if wanted is ctypes.c_void_p else ctypes.cast(ctypes.byref(made), wanted)), made
+            at = ctypes.byref(address)
+            return (at if wanted is ctypes.c_void_p else ctypes.cast(at, wanted)), address
         if name in HANDLES:
             array = (ctypes.c_uint64 * 8)(*([self._handle(name, chance) for _ in range(8)] if is_input else []))
             return array, array
@@ -350,10 +350,10 @@ class _Caller:
         one.auto_reset, one.max_levels = chance.choice(((0, 0), (1, 0), (1, 2)))
         one.scratch = one.trouble = one.reward = one.observations = None
         address = ctypes.addressof(self._buffers[-2])
-        step = BUFFER_BYTES // NUM_TENSORS // 64 * 64
+        step = (BUFFER_BYTES - 64) // NUM_TENSORS // 64 * 64
         tensors = (ctypes.c_void_p * NUM_TENSORS)()
-        tensors[:] = [address + (-address % 64) + i * step for i in range(len(tensors) - 1)] + [address + 64]
-        tensors[-1] = tensors[-2] + step - 64
+        for i in range(NUM_TENSORS):
+            tensors[i] = address + (-address % 64) + i * step
         self._world.kept.append(tensors)
         worlds = ctypes.addressof(self._buffers[-1])
         one.worlds, one.tensors = worlds + (-worlds % 64), ctypes.addressof(tensors)
