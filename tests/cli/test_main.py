@@ -44,6 +44,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["demo", "--output", "."], "doorstep demo: error: --output . must end in .png."),
         (["demo", "--output", "picture.svg"], "doorstep demo: error: --output picture.svg must end in .png."),
+        (["--a\nb"], "doorstep: error: unrecognized arguments: --a b"),
         (["--print-completion", "fish"], "doorstep: error: argument --print-completion: invalid choice: 'fish'"),
     ],
 )

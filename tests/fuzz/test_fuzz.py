@@ -61,7 +61,8 @@ def test_what_breaks_the_invariant_is_found_and_its_input_kept(tmp_path: Path) -
     assert kept_input(tmp_path / "last") != b"abc"
 
 
-def test_what_lives_on_is_found(tmp_path: Path) -> None:
+def test_what_lives_on_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.running.PATIENCE", 0.1)
     kept: list[doorstep.Simulator] = []
     with pytest.raises(FoundError, match=r"these live on: .*simulator"):
         fuzz(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-_LENIENT = {
+_LENIENT: dict[str, Any] = {
     "deadline": None,
     "derandomize": True,
     "database": None,

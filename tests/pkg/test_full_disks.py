@@ -78,9 +78,10 @@ write = lambda: save_checkpoint(path, checkpoint)
     ),
     "picture": (
         """
-import doorstep
-sim = doorstep.Simulator(1)
-write = lambda: sim.render(path)
+import numpy
+from doorstep.render.png import write_png
+picture = numpy.random.default_rng(0).integers(0, 256, (48, 64, 3), numpy.uint8)
+write = lambda: write_png(path, picture)
 """,
         ".png",
     ),

@@ -34,8 +34,8 @@ while True:
 """
 EVALUATIONS = """
 import sys
-import doorstep
-evaluation = doorstep.evaluate({"a": "random", "b": "idle"}, episodes=2, episode_length=3)
+from doorstep.evaluation import Evaluation
+evaluation = Evaluation.from_json(sys.argv[2])
 while True:
     evaluation.save(sys.argv[1])
     print("written", flush=True)
@@ -67,7 +67,10 @@ def check_evaluation(path: Path) -> str:
 
 
 def check_recording(path: Path) -> str:
-    """A recording is written from its beginning: it may be cut, and then its complete blocks are right."""
+    """A recording is written from its beginning: it may be cut, and then its complete blocks are right. An older one is
+    removed first."""
+    if not path.exists():
+        return "not begun"
     try:
         with Recording(path) as recording:
             recording.replay(num_threads=1)
@@ -90,11 +93,13 @@ WRITERS: dict[str, tuple[str, Callable[[Path], str]]] = {
 }
 
 
-def kill_while_writing(code: str, path: Path, moment: float) -> None:
-    """Ends a writer so many seconds after its first file."""
+def kill_while_writing(code: str, path: Path, content: str, moment: float) -> None:
+    """Ends a writer of a content, if it is given one, so many seconds after its first file."""
     reads, writes = os.pipe()
     with open(reads, "rb") as stdout, open(writes, "wb") as stdin, open(os.devnull, "w") as nowhere:
-        fork = server(*(["torch"] if "torch" in code else [])).start(code, str(path), stdout=stdin, stderr=nowhere)
+        fork = server(*(["torch"] if "torch" in code else [])).start(
+            code, str(path), content, stdout=stdin, stderr=nowhere
+        )
         stdin.close()
         assert select.select([stdout], [], [], PATIENCE)[0], "the writer has not begun"
         assert stdout.readline() == b"written\n"
@@ -103,15 +108,20 @@ def kill_while_writing(code: str, path: Path, moment: float) -> None:
         assert fork.wait(PATIENCE) == -signal.SIGKILL
 
 
+def evaluated() -> str:
+    return doorstep.evaluate({"a": "random", "b": "idle"}, episodes=2, episode_length=3).to_json()
+
+
 def kill_often(name: str, path: Path, moments: int) -> set[str]:
     """How files were found."""
     if name == "checkpoint":
         pytest.importorskip("torch")
     code, check = WRITERS[name]
+    content = evaluated() if name == "evaluation" else ""
     chance = random.Random(name)
     found = set()
     for _ in range(moments):
-        kill_while_writing(code, path, chance.uniform(0, LONGEST_LIFE))
+        kill_while_writing(code, path, content, chance.uniform(0, LONGEST_LIFE))
         found.add(check(path))
         left = {entry.name for entry in path.parent.iterdir()} - {path.name}
         assert left <= {".doorstep-0.tmp"}  # which the next writer removes

@@ -92,7 +92,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(epilog=f"examples:\n{lines}{epilog}", **options)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {_error(message)}\n")
+        self.exit(2, f"{self.prog}: {_error(_in_one_line(message))}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """A value that is misspelt is refused with the choice that was meant, others with all choices."""
@@ -152,8 +152,12 @@ def _guarded(name: str, run: Callable[[], int]) -> int:
 
 def _fail(name: str, message: str, code: int) -> int:
     with contextlib.suppress(OSError):  # stderr cannot be written either; the exit code remains
-        print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
+        print(f"{name}: {_in_one_line(message)}", file=sys.stderr)
     return code
+
+
+def _in_one_line(message: str) -> str:
+    return " ".join(message.split())
 
 
 def _error(message: str) -> str:

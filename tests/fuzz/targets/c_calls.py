@@ -7,7 +7,6 @@ that is large enough, as every caller must see to; all numbers, handles and cont
 from __future__ import annotations
 
 import ctypes
-import gc
 import random
 import re
 import struct
@@ -88,7 +87,6 @@ class CCalls:
             world.release()
         if world.failures:
             raise AssertionError("; ".join(world.failures))
-        gc.collect()
         return f"{len(world.accepted)} functions succeeded"
 
     def close(self) -> None:
@@ -250,9 +248,10 @@ class _Caller:
         name = re.sub(r"^const |\*+$", "", parameter.type)
         is_input = parameter.type.startswith("const ")
         if parameter.type.endswith("**"):
-            made = ctypes.c_void_p()
+            address = ctypes.c_void_p()
             wanted = TYPES[function.name][function.parameters.index(parameter)]
-            return (ctypes.byref(made) if wanted is ctypes.c_void_p else ctypes.cast(ctypes.byref(made), wanted)), made
+            at = ctypes.byref(address)
+            return (at if wanted is ctypes.c_void_p else ctypes.cast(at, wanted)), address
         if name in HANDLES:
             array = (ctypes.c_uint64 * 8)(*([self._handle(name, chance) for _ in range(8)] if is_input else []))
             return array, array
@@ -352,10 +351,10 @@ class _Caller:
         one.auto_reset, one.max_levels = chance.choice(((0, 0), (1, 0), (1, 2)))
         one.scratch = one.trouble = one.reward = one.observations = None
         address = ctypes.addressof(self._buffers[-2])
-        step = BUFFER_BYTES // NUM_TENSORS // 64 * 64
+        step = (BUFFER_BYTES - 64) // NUM_TENSORS // 64 * 64
         tensors = (ctypes.c_void_p * NUM_TENSORS)()
-        tensors[:] = [address + (-address % 64) + i * step for i in range(len(tensors) - 1)] + [address + 64]
-        tensors[-1] = tensors[-2] + step - 64
+        for i in range(NUM_TENSORS):
+            tensors[i] = address + (-address % 64) + i * step
         self._world.kept.append(tensors)
         worlds = ctypes.addressof(self._buffers[-1])
         one.worlds, one.tensors = worlds + (-worlds % 64), ctypes.addressof(tensors)

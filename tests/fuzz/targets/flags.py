@@ -69,7 +69,7 @@ class Flags:
                 code = end.code
         if code is None:
             return f"parsed {arguments.command}"
-        assert code == 0 or (code == 2 and said.getvalue().count("\n") == 1), (code, said.getvalue())
+        assert code == 0 or (code == 2 and len(said.getvalue().splitlines()) == 1), (code, said.getvalue())
         return f"ends with {code}"
 
     def close(self) -> None:
