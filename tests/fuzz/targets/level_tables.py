@@ -6,6 +6,7 @@ import ctypes
 import random
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from tests.fuzz.mutations import EDGES
@@ -26,7 +27,7 @@ class LevelTables:
         self._sim = doorstep.Simulator(2, num_threads=1, levels=[levels.reference()] * 2)
 
     def inputs(self) -> Sequence[bytes]:
-        chosen = [levels.reference(), *[*levels.curated().values()][:12]]
+        chosen: list[Any] = [levels.reference(), *[*levels.curated().values()][:12]]
         return [bytes(to_native(level)) for level in chosen]
 
     def change(self, data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:

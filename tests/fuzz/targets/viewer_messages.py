@@ -100,6 +100,6 @@ class ViewerMessages:
 
 def _packed(data: bytes) -> bytes:
     try:
-        return msgspec.msgpack.encode(json.loads(data))
+        return bytes(msgspec.msgpack.encode(json.loads(data)))
     except (ValueError, TypeError, OverflowError, UnicodeError, RecursionError):
         return data

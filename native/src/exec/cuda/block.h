@@ -107,7 +107,14 @@ DS_INLINE void report_trouble(const TileT& tile, ThreadShare share, uint32_t* tr
 
 // ---- The kernels
 
-// Calls operation(tile) for every tile of this block, with its worlds in shared memory.
+// Whether a mask, null for all, has some of these worlds.
+DS_INLINE bool has_any(const uint8_t* mask, int64_t first, int count) {
+    bool found = !mask;
+    for (int i = 0; i < count && !found; i++) found = mask[first + i] != 0;
+    return found;
+}
+
+// Calls operation(tile) for every tile of this block that has worlds of the mask, with its worlds in shared memory.
 template <class W, class Block, class Operation>
 DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory,
                              const Operation& operation) {
@@ -119,8 +126,9 @@ DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, Blo
     for (int64_t first = int64_t{worlds} * block.index(); first < arguments.num_worlds;
          first += int64_t{worlds} * block.count()) {
         const int64_t left = arguments.num_worlds - first;
-        SharedTile<W> tile{arguments.simulation, *arguments.flights, memory.blocks, memory.records,
-                           workspace,            first,              static_cast<int>(left < worlds ? left : worlds)};
+        const int count = static_cast<int>(left < worlds ? left : worlds);
+        if (!has_any(arguments.mask, first, count)) continue;
+        SharedTile<W> tile{arguments.simulation, *arguments.flights, memory.blocks, memory.records, workspace, first, count};
         block.each([&](ThreadShare share) { load_worlds<W>(tile, share); });
         operation(tile);
         block.each([&](ThreadShare share) { store_worlds<W>(tile, share); });
