@@ -143,8 +143,10 @@ DS_METHOD void activate_part(const ds_layer_config& layer, Part part, int64_t fe
 
 DS_INLINE int64_t act_on_few_rows(const Network& network, const TileRows& rows, float* scratch) {
     int64_t nonfinite = 0;
-    float* const widened = scratch + network.row_floats() * kFewRows;  // for kBlock outputs: the other rows' memory
-    static_assert((kTileRows - kFewRows) * 2 >= kBlock);               // row_floats() are twice a product's inputs
+    // The other rows of a tile leave more memory than the weights of a block need, as row_floats() are at least the
+    // inputs of any product.
+    static_assert(kTileRows - kFewRows >= kBlock);
+    float* const widened = scratch + network.row_floats() * kFewRows;
     act_on_tile<FewRowsShape>(FewRows{{}, rows.count}, network, rows, scratch, widened,
                               [&](int64_t found) { nonfinite += found; });
     return nonfinite;
