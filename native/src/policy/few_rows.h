@@ -31,6 +31,10 @@ constexpr int kBlock = kGroups * kGroupOutputs;
 constexpr int64_t kFloatsAhead = 4096;
 constexpr int kFloatsOfLine = 16;
 
+DS_INLINE float* place_of(const Product& product, int64_t output) {
+    return product.outputs + output * product.step * kFewRows;
+}
+
 // What the outputs from `first` on begin with: the four rows of a group.
 DS_INLINE void begin_group(const Product& product, int64_t first, WideFloat (&sums)[kFewRows]) {
     float biases[kGroupOutputs];
@@ -40,8 +44,10 @@ DS_INLINE void begin_group(const Product& product, int64_t first, WideFloat (&su
         for (WideFloat& sum : sums) sum = bias;
         return;
     }
-    const auto outputs = [&](int o) { return QuadFloat::load(product.outputs + (first + o) * product.step * kFewRows); };
-    for (int o = 0; o < 4; o++) sums[o] = join(outputs(o), outputs(o + 4));
+    for (int o = 0; o < 4; o++) {
+        const float *const low = place_of(product, first + o), *const high = place_of(product, first + o + 4);
+        sums[o] = join(QuadFloat::load(low), QuadFloat::load(high));
+    }
     transpose_halves(sums);
     for (WideFloat& sum : sums) sum = bias + sum;
 }
@@ -74,7 +80,7 @@ DS_INLINE void add_to_groups(const Product& product, const float* __restrict wei
 DS_INLINE void end_group(const Product& product, int64_t first, int kept, WideFloat (&sums)[kFewRows]) {
     transpose_halves(sums);
     for (int o = kGroupOutputs - kept; o < kGroupOutputs; o++)
-        (o < 4 ? low_half(sums[o]) : high_half(sums[o - 4])).store(product.outputs + (first + o) * product.step * kFewRows);
+        (o < 4 ? low_half(sums[o]) : high_half(sums[o - 4])).store(place_of(product, first + o));
 }
 
 // Groups of outputs from `first` on; kept: of each, as in end_group(). weights: of the first output.
