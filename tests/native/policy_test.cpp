@@ -47,7 +47,7 @@ void every_number_type_gives_the_same_bits() {
         const Network& network = policy->network();
         const Scratch scratch(*policy);
         float* const memory = static_cast<float*>(scratch.memory);
-        for (const int64_t count : {1, 7, 16, 33, 64, 150}) {
+        for (const int64_t count : {1, 2, 3, 4, 7, 16, 33, 64, 150}) {
             Rows narrow(*policy, count), wide(*policy, count), widest(*policy, count);
             act_narrowly(network, narrow.call, 0, count, memory);
             act_with_avx2(network, wide.call, 0, count, memory);
