@@ -30,8 +30,8 @@ from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
 SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # searched for #include <...>
-# Machine code for 8.6 runs on 8.9, too, for which ptxas writes the same instructions.
-ARCHITECTURES = (75, 80, 86, 90, 100, 120)
+# Machine code runs on devices of the same major number and a larger minor one: that for 8.0 on 8.6, 8.7 and 8.9, too.
+ARCHITECTURES = (75, 80, 90, 100, 120)
 LOCAL_ARCHITECTURES = (90,)
 ARCHITECTURES_VARIABLE = "DOORSTEP_CUDA_ARCHITECTURES"
 REPORT = "report.json"

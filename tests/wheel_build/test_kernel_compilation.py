@@ -168,6 +168,6 @@ def test_gpus_of_the_building_machine_get_machine_code_that_they_run(
 ) -> None:
     monkeypatch.delenv(kernel_images.ARCHITECTURES_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", gpus(tmp_path, "8.7", "12.1", "6.1", "10.3", "No devices were found"))
-    assert kernel_images.chosen_architectures() == (86, 90, 100, 120)
+    assert kernel_images.chosen_architectures() == (80, 90, 100, 120)
     monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, "75")
     assert kernel_images.chosen_architectures() == (75,)

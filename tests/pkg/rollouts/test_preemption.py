@@ -27,8 +27,9 @@ def config_of(scheduler: Any, num_worlds: int, **fields: Any) -> RolloutConfig:
 
 
 def make_steps(engine: RolloutEngine, steps: int) -> None:
+    """Fewer if there are no more to make."""
     before = steps_of(engine)
-    while steps_of(engine) < before + steps:
+    while steps_of(engine) < before + steps and engine.num_outputs < engine.outstanding:
         time.sleep(0.0005)
 
 
