@@ -158,19 +158,22 @@ class Engines(RuleBasedStateMachine):
         super().__init__()
         config = doorstep.SimulatorConfig(num_worlds=2, num_threads=1, episode_length=LENGTH)
         self.engine = doorstep.RolloutEngine(doorstep.RolloutConfig(config))
+        self.submitted: list[int] = []
         self.open: dict[int, Any] = {}
         self.cancelled: set[int] = set()
 
     @rule(seed=SEEDS, steps=draw.integers(1, 9), priority=draw.integers(-1, 1))
     def submit(self, seed: int, steps: int, priority: int) -> None:
         number = self.engine.submit(EpisodeRequest(seed=seed, max_steps=steps, priority=priority, policy="random"))
-        assert number not in self.open
+        assert number not in self.submitted
+        self.submitted.append(number)
         self.open[number] = (seed, steps)
 
-    @precondition(lambda self: self.open)
-    @rule(data=draw.data())
-    def cancel(self, data: draw.DataObject) -> None:
-        number = data.draw(draw.sampled_from(sorted(self.open)))
+    # What is drawn must not depend on time: the request may have been answered.
+    @precondition(lambda self: self.submitted)
+    @rule(which=draw.integers(0, 99))
+    def cancel(self, which: int) -> None:
+        number = self.submitted[which % len(self.submitted)]
         self.engine.cancel(number)
         self.cancelled.add(number)
 
