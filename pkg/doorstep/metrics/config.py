@@ -13,8 +13,7 @@ from doorstep._native._generated import ConfigKind
 @final
 @dataclass(frozen=True)
 class MetricsConfig(NativeConfig):
-    """What an engine measures. `MetricsStore.write_trace()` writes the events of a trace; a
-    step makes about four.
+    """What an engine measures. `MetricsStore.write_trace()` writes the events of a trace; a step makes about four.
 
     Raises:
         ArgumentError: a value is out of range, or a trace is asked for with `enabled=False`.

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Literal, final, overload
 
-from doorstep._arguments import check_choice, check_flag, check_integer, check_text, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
@@ -267,7 +267,6 @@ class _Names:
         return self._engine._requests.named_policies
 
     def name_policy(self, name: str, policy: AnyPolicy) -> None:
-        check_text("name", name)
         is_here = isinstance(policy, (RayPolicy, str, os.PathLike))
         sent = load_for_ray(policy) if is_here else self._engine.publish(policy)
         self._engine._requests.name_policy(NamedPolicy(name, policy, sent))

@@ -124,9 +124,7 @@ class Callers:
         )
 
 
-def _run(
-    callers: weakref.ref[Callers], engine: EngineHandle, own_threads: OwnThreads, waiting: _Waiting
-) -> None:
+def _run(callers: weakref.ref[Callers], engine: EngineHandle, own_threads: OwnThreads, waiting: _Waiting) -> None:
     """A thread."""
     own_threads.enter("a policy")
     with contextlib.suppress(ClosedError):  # the engine has ended

@@ -19,7 +19,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_text, refuse
+from doorstep._arguments import refuse
 from doorstep._native import rollouts as native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, DoorstepError, StateError
@@ -247,7 +247,6 @@ class Core:
 
     def name_policy(self, name: str, policy: AnyPolicy) -> None:
         """The name stands for this policy, also in requests that wait."""
-        check_text("name", name)
         check_policy(policy)
         named = NamedPolicy(name, policy, self._policies.load(policy))
         self._check_open([])
@@ -454,7 +453,6 @@ def end(engine: native.EngineHandle, signals: Signals) -> None:
     """Ends an engine soon, of which nothing else may be left. The garbage collector may call it anywhere."""
     engine.close()
     signals.end()
-
 
 
 _cores: weakref.WeakSet[Core] = weakref.WeakSet()  # of this process

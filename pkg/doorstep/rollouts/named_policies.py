@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Protocol, final
 
+from doorstep._arguments import check_text, refuse
 from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.policies import NamedPolicy
 
@@ -33,6 +34,8 @@ class NamedPolicies(MutableMapping[str, AnyPolicy]):
         return self._engine.named_policies[name].given
 
     def __setitem__(self, name: str, policy: AnyPolicy) -> None:
+        if not check_text("name", name):
+            refuse("name", "a text that is not empty", name)
         self._engine.name_policy(name, policy)
 
     def __delitem__(self, name: str) -> None:

@@ -24,8 +24,9 @@ _MOST_OUTPUTS = 4096  # that are taken from the library at a time
 
 @final
 class Signals:
-    """What the thread that keeps promises is told. It refers to the promises, and with them to requests and policies,
-    only while a result is awaited: these may refer to the engine, which ends when nobody else does.
+    """Tells the thread that keeps promises what to do. Promises refer to requests and policies, and these may refer to
+    the engine. The thread therefore refers to promises only while a result is awaited: an engine without other
+    references is collected.
 
     Attributes:
         promises: that are to be kept; None: no result is awaited.

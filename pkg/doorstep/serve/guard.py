@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from typing import Any, final
-from urllib.parse import urlsplit
 
 from doorstep._arguments import refuse
+from doorstep._origins import is_loopback, names_this_machine, site_of
 from doorstep.errors import ArgumentError
 
 _SHORTEST_TOKEN = 16
@@ -39,7 +38,7 @@ class Guard:
         if token is not None and not _is_token(token):
             must = f"token must be at least {_SHORTEST_TOKEN} printable characters of ASCII, without spaces"
             raise ArgumentError(must, argument="token")  # without the value, which is secret
-        self._is_local, self._token = _is_loopback(host), token
+        self._is_local, self._token = is_loopback(host), token
         if not self._is_local and token is None:
             hint = "pass a token: --token-file FILE, or token= in Python; or listen on 127.0.0.1"
             refuse("host", "an address of this machine alone, such as 127.0.0.1, where there is no token", host, hint)
@@ -54,10 +53,10 @@ class Guard:
             raise RefusedError(400, "the request must have one Host header")
         # A page of another site may have its name resolve to 127.0.0.1: then Host is that name. Beyond this machine the
         # token, which such a page does not know, keeps it out
-        if self._is_local and not _is_loopback(_name_in(f"//{hosts[0]}")):
+        if self._is_local and not names_this_machine(hosts[0]):
             raise RefusedError(403, f"Host is {hosts[0]!r}; it must be localhost or 127.0.0.1")
         origins = headers.getall("Origin", [])
-        if any(_site_of(origin) != hosts[0] for origin in origins):
+        if any(site_of(origin) != hosts[0] for origin in origins):
             raise RefusedError(403, "requests of pages of other sites are refused")
         if self._token is not None:
             given = headers.get("Authorization", "").encode(errors="replace")
@@ -68,25 +67,3 @@ class Guard:
 def _is_token(token: Any) -> bool:
     is_text = isinstance(token, str) and token.isascii() and token.isprintable() and " " not in token
     return is_text and len(token) >= _SHORTEST_TOKEN
-
-
-def _name_in(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
-def _site_of(origin: str) -> str | None:
-    """As host:port; None: it is no URL."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

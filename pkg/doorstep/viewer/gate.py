@@ -14,7 +14,8 @@ import secrets
 import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any
-from urllib.parse import urlsplit
+
+from doorstep._origins import is_loopback, names_this_machine, site_of
 
 MOST_CONNECTIONS = 64  # at once; a browser has up to 6 while it loads the page, then one
 HEAD_BYTES = 16 << 10  # of a request
@@ -94,7 +95,7 @@ class _Gate:
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
             pass  # the client has gone, reads nothing, or sends what it must not
         except asyncio.CancelledError:
-            pass  # the gate closes; nobody waits for a result, but asyncio would report that there is none
+            pass  # the gate closes; asyncio would log that a task, which nobody awaits, was cancelled
         finally:
             self._connections.discard(task)
             writer.transport.abort()
@@ -232,27 +233,6 @@ def is_own_page(origin: str | None, requested: str, host: str) -> bool:
         host: where the server listens. If only this machine can reach it, `requested` must name this machine: the owner
             of any other name can make it resolve to this machine.
     """
-    if not requested or (origin is not None and _name_and_port(origin) != requested):
+    if not requested or (origin is not None and site_of(origin) != requested):
         return False
-    return not _is_loopback(host) or _is_loopback(_name_of(requested))
-
-
-def _name_and_port(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
-
-
-def _name_of(requested: str) -> str:
-    try:
-        return urlsplit(f"//{requested}").hostname or ""
-    except ValueError:
-        return ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    return not is_loopback(host.lower()) or names_this_machine(requested)

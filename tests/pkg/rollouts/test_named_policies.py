@@ -113,7 +113,8 @@ def test_unknown_names_are_refused_with_those_that_are_known() -> None:
             engine.submit(EpisodeRequest(policy="opponent"))
         with pytest.raises(KeyError):
             del engine.policies["opponent"]
-        for name, policy in ((1, "idle"), ("", 5), ("it", "scripted"), ("it", "randm"), ("it", ("idle", "idle"))):
+        refused = [(1, "idle"), ("", "idle"), ("it", 5), ("it", "scripted"), ("it", "randm"), ("it", ("idle", "idle"))]
+        for name, policy in refused:
             with pytest.raises(doorstep.ArgumentError):
                 engine.policies[name] = policy  # type: ignore[index]
         assert dict(engine.policies) == {"other": "idle"}
