@@ -17,9 +17,10 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import doorstep
-from doorstep import _golden, cuda
+from doorstep import cuda
 from doorstep._native import (
     LIBRARY_PATH,
     MAX_AGENTS,
@@ -34,6 +35,9 @@ from doorstep._native import (
 )
 from doorstep.cli.argument_types import positive_integer
 from doorstep.cli.terminal import coloured
+
+if TYPE_CHECKING:
+    from doorstep._golden import Run
 
 SUMMARY = "Report what doorstep finds on this machine, with remedies for what is missing."
 
@@ -103,7 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    results = [_verification(name, device) for device in _devices_to_verify() for name in _golden.RUNS]
+    from doorstep._golden import HASHES, RUNS  # which other commands need not wait for
+
+    results = [_verification(name, run, HASHES[name], at) for at in _devices_to_verify() for name, run in RUNS.items()]
     wrong = [result for result in results if not result.ok]
     if arguments.json:
         print(json.dumps({"verified": not wrong, "runs": [asdict(result) for result in results]}))
@@ -127,13 +133,13 @@ def _devices_to_verify() -> list[str]:
         return ["cpu"]
 
 
-def _verification(name: str, device: str) -> Verification:
-    golden = f"{_golden.HASHES[name]:016X}"
+def _verification(name: str, run: Run, golden: int, device: str) -> Verification:
+    documented = f"{golden:016X}"
     try:
-        found = f"{_golden.RUNS[name].hash(device):016X}"
+        found = f"{run.hash(device):016X}"
     except doorstep.DoorstepError as error:
-        return Verification(name, device, golden, "", ok=False, error=_described(error))
-    return Verification(name, device, golden, found, ok=found == golden)
+        return Verification(name, device, documented, "", ok=False, error=_described(error))
+    return Verification(name, device, documented, found, ok=found == documented)
 
 
 def _compile(arguments: argparse.Namespace) -> int:
