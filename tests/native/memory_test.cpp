@@ -194,6 +194,10 @@ void more_than_there_is_is_not_allocated_on_the_heap() {
 void marked_items_are_visited_in_order() {
     uint8_t marks[29] = {};
     for (const int place : {0, 7, 8, 21, 24, 26, 28}) marks[place] = static_cast<uint8_t>(place + 1);
+    CHECK_EQUAL(next_unmarked(marks, 7, 28), 9);
+    CHECK_EQUAL(next_unmarked(marks, 9, 28), 9);
+    CHECK_EQUAL(next_unmarked(marks, 7, 8), 8);
+    CHECK_EQUAL(next_unmarked(marks, 28, 29), 29);
     int visited[8] = {}, count = 0;
     for_each_marked(marks, 28, [&](int64_t item) {
         visited[count++] = static_cast<int>(item);

@@ -166,21 +166,23 @@ DS_INLINE WideBits signed_minimum(WideBits a, WideBits b) { return {_mm256_min_e
 DS_INLINE WideFloat look_up(const float* table, WideBits index) {
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.v);
 }
+// Transposes the four low halves, and the four high ones.
+DS_INLINE void transpose_halves(WideFloat (&rows)[4]) {
+    const __m256 a = _mm256_unpacklo_ps(rows[0].v, rows[1].v), b = _mm256_unpackhi_ps(rows[0].v, rows[1].v);
+    const __m256 c = _mm256_unpacklo_ps(rows[2].v, rows[3].v), d = _mm256_unpackhi_ps(rows[2].v, rows[3].v);
+    rows[0] = _mm256_shuffle_ps(a, c, 0x44);
+    rows[1] = _mm256_shuffle_ps(a, c, 0xEE);
+    rows[2] = _mm256_shuffle_ps(b, d, 0x44);
+    rows[3] = _mm256_shuffle_ps(b, d, 0xEE);
+}
 // Number r of `to` takes lane r of each of the eight numbers.
 DS_INLINE void transpose(const WideFloat from[8], WideFloat to[8]) {
-    __m256 a[8], b[8];
+    WideFloat first[4] = {from[0], from[1], from[2], from[3]}, last[4] = {from[4], from[5], from[6], from[7]};
+    transpose_halves(first);
+    transpose_halves(last);
     for (int k = 0; k < 4; k++) {
-        a[2 * k] = _mm256_unpacklo_ps(from[2 * k].v, from[2 * k + 1].v);
-        a[2 * k + 1] = _mm256_unpackhi_ps(from[2 * k].v, from[2 * k + 1].v);
-    }
-    for (int k = 0; k < 8; k += 4)
-        for (int j = 0; j < 2; j++) {
-            b[k + 2 * j] = _mm256_shuffle_ps(a[k + j], a[k + j + 2], 0x44);
-            b[k + 2 * j + 1] = _mm256_shuffle_ps(a[k + j], a[k + j + 2], 0xEE);
-        }
-    for (int k = 0; k < 4; k++) {
-        to[k] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x20);
-        to[k + 4] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x31);
+        to[k] = _mm256_permute2f128_ps(first[k].v, last[k].v, 0x20);
+        to[k + 4] = _mm256_permute2f128_ps(first[k].v, last[k].v, 0x31);
     }
 }
 DS_INLINE float largest_lane(WideFloat a) {

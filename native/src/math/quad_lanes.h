@@ -71,16 +71,6 @@ DS_INLINE WideFloat join(QuadFloat low, QuadFloat high) {
 DS_INLINE QuadFloat low_half(WideFloat a) { return _mm256_castps256_ps128(a.v); }
 DS_INLINE QuadFloat high_half(WideFloat a) { return _mm256_extractf128_ps(a.v, 1); }
 
-// Transposes the four low halves, and the four high ones.
-DS_INLINE void transpose_halves(WideFloat (&rows)[4]) {
-    const __m256 a = _mm256_unpacklo_ps(rows[0].v, rows[1].v), b = _mm256_unpackhi_ps(rows[0].v, rows[1].v);
-    const __m256 c = _mm256_unpacklo_ps(rows[2].v, rows[3].v), d = _mm256_unpackhi_ps(rows[2].v, rows[3].v);
-    rows[0] = _mm256_shuffle_ps(a, c, 0x44);
-    rows[1] = _mm256_shuffle_ps(a, c, 0xEE);
-    rows[2] = _mm256_shuffle_ps(b, d, 0x44);
-    rows[3] = _mm256_shuffle_ps(b, d, 0xEE);
-}
-
 }  // namespace doorstep
 
 #endif

@@ -369,24 +369,22 @@ ds_status Replica::end_marked() {
     return DS_STATUS_OK;
 }
 
-bool Replica::has_recorded_end(int64_t world) const {
-    const PlayedEpisode& episode = episodes_[world];
-    return episodes_.has_ended(world) && episode.records(kStepRecords) && episode.length > 0;
-}
-
 // What there is after the last step, behind the rows of the steps.
 ds_status Replica::record_ends() {
     if (episodes_.num_recorded() == 0) return DS_STATUS_OK;
+    const auto for_each_recorded = [this](const auto& function) {
+        for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
+            if (episodes_[world].records(kStepRecords) && episodes_[world].length > 0) function(world);
+        });
+    };
     int32_t recorded = 0;
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        if (has_recorded_end(world)) recorded |= episodes_[world].recorded;
-    }
-    if (const ds_status status = recorded ? actors_->read_ends(recorded) : DS_STATUS_OK) return status;
-    for (int64_t world = 0; recorded && world < episodes_.num_worlds(); ++world) {
-        if (!has_recorded_end(world)) continue;
+    for_each_recorded([&](int64_t world) { recorded |= episodes_[world].recorded; });
+    if (!recorded) return DS_STATUS_OK;
+    if (const ds_status status = actors_->read_ends(recorded)) return status;
+    for_each_recorded([&](int64_t world) {
         if (episodes_[world].state == SlotState::kToAct) actors_->note_states(world);
         if (!recordings_.record_end(world)) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
-    }
+    });
     return DS_STATUS_OK;
 }
 

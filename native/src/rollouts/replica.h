@@ -69,7 +69,6 @@ private:
 
     // ---- Ends
     ds_status end_marked();
-    bool has_recorded_end(int64_t world) const;
     ds_status record_ends();
     void free(int64_t world);
     void give_back_all();

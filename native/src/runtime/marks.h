@@ -19,6 +19,12 @@ inline int64_t next_marked(const uint8_t* marks, int64_t from, int64_t count) {
     return from;
 }
 
+// The first item of [from, count) that is not marked, or count: the end of a run.
+inline int64_t next_unmarked(const uint8_t* marks, int64_t from, int64_t count) {
+    while (from < count && marks[from]) ++from;
+    return from;
+}
+
 // Calls function(item) for the marked items of [0, count), in order. It may clear their marks.
 template <class Function>
 void for_each_marked(const uint8_t* marks, int64_t count, const Function& function) {

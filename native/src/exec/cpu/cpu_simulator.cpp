@@ -33,11 +33,9 @@ template <class Function>
 void for_each_run(const uint8_t* mask, int64_t first, int64_t count, const Function& function) {
     const int64_t end = first + count;
     if (!mask) return function(first, count);
-    for (int64_t world = first; world < end;) {
-        const int64_t start = world;
-        while (world < end && mask[world]) ++world;
-        if (world > start) function(start, world - start);
-        while (world < end && !mask[world]) ++world;
+    for (int64_t start = next_marked(mask, first, end), stop; start < end; start = next_marked(mask, stop, end)) {
+        stop = next_unmarked(mask, start, end);
+        function(start, stop - start);
     }
 }
 

@@ -3,8 +3,17 @@
 
 #include "exec/cuda/cuda_simulator.h"
 #include "runtime/hash.h"
+#include "runtime/marks.h"
 
 namespace doorstep {
+namespace {
+
+// The first world of the mask (null: all) in [from, num_worlds), or num_worlds.
+int64_t first_of(const uint8_t* mask, int64_t from, int64_t num_worlds) {
+    return mask ? next_marked(mask, from, num_worlds) : from;
+}
+
+}  // namespace
 
 // Transfers of worlds between the device and the host: runs of them, copied part by part through pinned memory.
 class WorldStaging {
@@ -29,12 +38,9 @@ public:
     template <class Function>
     ds_status for_each_run(int64_t num_worlds, const uint8_t* mask, const char* operation, const Function& function) {
         if (const ds_status status = order_.check_not_recorded(operation)) return status;
-        for (int64_t first = 0, count; first < num_worlds; first += count) {
+        for (int64_t first = first_of(mask, 0, num_worlds), count; first < num_worlds;
+             first = first_of(mask, first + count, num_worlds)) {
             count = std::min(num_worlds - first, capacity_);
-            if (mask && !mask[first]) {
-                count = 1;
-                continue;
-            }
             while (mask && !mask[first + count - 1]) --count;
             if (const ds_status status = function(first, count)) return status;
         }
@@ -110,19 +116,17 @@ ds_status CudaSimulator::read_blocks(const uint8_t* mask, int64_t begin, int64_t
     const Ref<Stream> stream = order_->stream();
     const uint64_t world_bytes = model_->world_bytes;
     const uint64_t device = reinterpret_cast<uint64_t>(simulation_.worlds);
-    const auto is_listed = [&](int64_t world) { return !mask || mask[world]; };
+    const int64_t num_worlds = config_.num_worlds;
     int64_t world = begin, read = 0;
-    while (world < config_.num_worlds && read < most) {
-        int64_t count = 0;
-        while (world + count < config_.num_worlds && read + count < most && is_listed(world + count)) ++count;
-        if (count > 0) {
-            const uint64_t to = reinterpret_cast<uint64_t>(world_staging_) + static_cast<uint64_t>(read) * world_bytes;
-            const ds_status status = stream->copy(to, device + static_cast<uint64_t>(world) * world_bytes,
-                                                  static_cast<uint64_t>(count) * world_bytes);
-            if (status) return status;
-        }
-        read += count;
-        world += std::max<int64_t>(count, 1);
+    while (read < most && (world = first_of(mask, world, num_worlds)) < num_worlds) {
+        const int64_t room = std::min(num_worlds, world + most - read);
+        const int64_t stop = mask ? next_unmarked(mask, world, room) : room;
+        const uint64_t to = reinterpret_cast<uint64_t>(world_staging_) + static_cast<uint64_t>(read) * world_bytes;
+        const ds_status status = stream->copy(to, device + static_cast<uint64_t>(world) * world_bytes,
+                                              static_cast<uint64_t>(stop - world) * world_bytes);
+        if (status) return status;
+        read += stop - world;
+        world = stop;
     }
     *end = world;
     return read > 0 ? stream->synchronize() : DS_STATUS_OK;
