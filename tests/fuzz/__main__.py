@@ -10,6 +10,7 @@ Exits with 1 if there is one.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import importlib
 import importlib.util
@@ -52,7 +53,8 @@ def _run_here(name: str, options: argparse.Namespace) -> int:
     target = open_target(name)
     try:
         if options.input is not None:
-            print(run_once(target, kept_input(options.input)))
+            with contextlib.closing(target):
+                print(run_once(target, kept_input(options.input)))
             return 0
         FOLDER.mkdir(parents=True, exist_ok=True)
         last = FOLDER / f"{name}.input"
@@ -63,8 +65,6 @@ def _run_here(name: str, options: argparse.Namespace) -> int:
         if error.__cause__ is not None:
             sys.excepthook(type(error.__cause__), error.__cause__, error.__cause__.__traceback__)
         return 1
-    finally:
-        target.close()
 
 
 def _run_apart(name: str, options: argparse.Namespace) -> int:

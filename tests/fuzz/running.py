@@ -31,7 +31,7 @@ MOST_MEMORY = 1 << 30  # bytes by which resident memory may grow at once
 MOST_GROWTH = 64 << 20  # bytes that may stay after all inputs of a target
 MOST_INPUTS = 2000  # that are kept to be changed further
 PATIENCE = 10.0  # seconds in which what ends must have ended
-CHECK_EVERY = 256  # runs between two looks for what is left alive
+CHECK_EVERY = 256  # runs between two looks for what is left alive; a target that holds a connection closes it there
 
 
 class Target(Protocol):
@@ -77,7 +77,8 @@ def corpus(name: str) -> list[bytes]:
 
 
 def fuzz(target: Target, *, seconds: float, seed: int, most_runs: int = 10_000_000, last: Path) -> Report:
-    """Runs a target on its inputs, then on changed ones, until the time is over. The same seed gives the same inputs.
+    """Runs a target on its inputs, then on changed ones, until the time is over, and closes it. The same seed gives the
+    same inputs.
 
     Args:
         last: a file for the input that is running, which remains there if the process dies.
@@ -89,7 +90,7 @@ def fuzz(target: Target, *, seconds: float, seed: int, most_runs: int = 10_000_0
     outcomes: Counter[str] = Counter()
     pool = list(target.inputs())
     first, watch = len(pool), _Watch()
-    with _kept_input(last) as keep:
+    with contextlib.closing(target), _kept_input(last) as keep:
         while runs < most_runs and (runs < first or time.monotonic() - begin < seconds):
             chance = random.Random(f"{seed} {runs}")
             data = pool[runs] if runs < first else target.change(_chosen(pool, first, chance), chance, pool)

@@ -92,10 +92,14 @@ def test_numbers_out_of_range_become_the_nearest_ones(open_viewer: OpenViewer) -
             ("rate", -5, lambda viewer: viewer._pace.rate, 0),
             ("world", 99, lambda viewer: viewer.world, 2),
             ("world", -1, lambda viewer: viewer.world, 0),
+            ("world", 1e300, lambda viewer: viewer.world, 2),
         ):
             visitor.set(running.control(name), value)
             until(lambda get=get, expected=expected: running.ask(get) == expected)  # type: ignore[misc]
         assert running.error() == ""
+        with Visitor(running) as other:  # the page of another is sent the values of all controls
+            other.set(running.control("rate"), 7)
+            until(lambda: running.ask(lambda viewer: viewer._pace.rate) == 7)
 
 
 @pytest.mark.parametrize("value", [float("nan"), "fast", None])

@@ -22,8 +22,11 @@ FLY, FOLLOW = "fly", "follow"
 POLICY = "policy"
 _HIGHEST_RATE = 1000  # steps per second
 _HIGHEST_SPEED = 3.0  # the slider has powers of ten
-_NO_POSITION = -1
+_NO_POSITION = -1.0
 _SPEED_MARKS = tuple((float(power), str(10**power)) for power in range(4))
+
+# Numbers of controls are floats, also where they count: viser makes a whole number of any size of what a page sends for
+# an int, keeps it, cannot encode it, and from then on closes the connection of every page that opens.
 
 # viser shows the value of a slider in a field beside it. Here that would be the power of ten, so the field is hidden.
 _SPEED_STYLE = """
@@ -64,16 +67,15 @@ class Controls:
         self.rate = gui.add_number("steps per second", float(rate), min=0.0, max=float(_HIGHEST_RATE), step=1.0)
         if play.length is None:
             self.reset: viser.GuiButtonHandle | None = gui.add_button("reset world")
-            self.position: viser.GuiSliderHandle[int] | None = None
+            self.position: viser.GuiSliderHandle[float] | None = None
         else:
             self.reset = None
-            self.position = gui.add_slider("step", min=0, max=max(play.length, 1), step=1, initial_value=0)
+            self.position = gui.add_slider("step", 0.0, float(max(play.length, 1)), 1.0, 0.0)
 
     def _add_look(self, gui: viser.GuiApi) -> None:
         with gui.add_folder("look"):
-            self.world = gui.add_number(
-                "world", 0, min=0, max=self._sim.num_worlds - 1, step=1, disabled=self._sim.num_worlds == 1
-            )
+            last = self._sim.num_worlds - 1
+            self.world = gui.add_number("world", 0.0, min=0.0, max=float(last), step=1.0, disabled=last == 0)
             self.agent = gui.add_dropdown("agent", self._agents)
             self.camera = gui.add_dropdown("camera", (FLY, FOLLOW))
             self.look_from = gui.add_button_group("look from", self._presets)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import viser
 from tests.fuzz.mutations import change_bytes, change_document
+from tests.fuzz.running import CHECK_EVERY
 from tests.view.running import _CAMERA, PATIENCE, Running
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -30,6 +31,7 @@ class ViewerMessages:
         logging.getLogger("websockets").setLevel(logging.CRITICAL)  # of what programs send
         viewer, server = self._stack.enter_context(opened(Settings(port=0, worlds=2)))
         self._running = self._stack.enter_context(Running(viewer, server))
+        self._running.ask(lambda viewer: viewer.show_picture(True))  # its simulator counts as what was there before
         self._controls = self._uuids()
         self._socket: Any = None
         self._sent = 0
@@ -68,6 +70,8 @@ class ViewerMessages:
         with contextlib.suppress(ConnectionClosed):
             self._socket.send(_packed(data))
         self._sent += 1
+        if self._sent % CHECK_EVERY == 0:
+            self._hang_up()
         if self._sent % ASKED_EVERY:
             return "sent"
         # The viewer lives: it answers, and steps
@@ -77,7 +81,7 @@ class ViewerMessages:
         return "stepped"
 
     def _connect(self) -> None:
-        if self._socket is not None and self._socket.state.name == "OPEN" and self._sent % 512:
+        if self._socket is not None and self._socket.state.name == "OPEN":
             return
         self._hang_up()
         port = self._running.server.get_port()
