@@ -17,6 +17,7 @@ from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Phy
 jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402
+from tests.interop.jax_worlds import actions_of, assert_same, same_bits_as  # noqa: E402
 
 import doorstep.jax  # noqa: E402
 from doorstep._batches import INPUTS, NAMES  # noqa: E402
@@ -38,22 +39,6 @@ def table_of(num_agents: int = 2) -> list[Level | GeneratedLevel]:
 
 def functions(num_worlds: int, outputs: Any = EVERYTHING, **options: Any) -> Any:
     return doorstep.jax.make(num_worlds, outputs=outputs, **{"max_levels": 4, "levels": table_of(), **options})
-
-
-def actions_of(steps: int, num_worlds: int, num_agents: int = 2, seed: int = 1) -> Any:
-    return jnp.asarray(random_actions(seed, steps, num_worlds, num_agents))
-
-
-def assert_same(state: Any, other: Any) -> None:
-    leaves, others = jax.tree_util.tree_leaves(state), jax.tree_util.tree_leaves(other)
-    assert len(leaves) == len(others)
-    for leaf, expected in zip(leaves, others, strict=True):
-        assert np.asarray(leaf).tobytes() == np.asarray(expected).tobytes()
-
-
-def same_bits_as(sim: doorstep.Simulator, state: Any) -> None:
-    for name, tensor in state.tensors.items():
-        assert np.asarray(tensor).tobytes() == sim.tensors[name].to_numpy().tobytes(), name
 
 
 # ---- The same bits
