@@ -126,14 +126,31 @@ struct ThreadShare {
     int first, stride;                 // thread, threads of the block
 
     // Which of the tile's solvers the thread is, or -1. They are distributed over the warps, because solvers of one
-    // warp wait for each other wherever their worlds differ.
+    // warp wait for each other wherever their worlds differ; but a few worlds share the first warp.
     DS_METHOD int solver() const {
-        const int warps = stride / kWarp, lane = first % kWarp;
-        return lane < solvers / warps ? lane * warps + first / kWarp : -1;
+        const int of_warp = solvers * kWarp / stride, lane = first % kWarp;
+        return lane < of_warp ? first / kWarp * of_warp + lane : -1;
     }
     DS_METHOD int slider() const { return first; }
 };
 static_assert(WorkerShare<WholeShare> && WorkerShare<ThreadShare>);
+
+// A block lets its workers execute a stage together: block.each(stage) calls stage(share) for every worker's share and
+// returns when all are done.
+struct AnyStage {
+    template <WorkerShare Share>
+    DS_METHOD void operator()(Share) const {}
+};
+template <class Block>
+concept WorkerBlock = requires(Block& block) { block.each(AnyStage{}); };
+
+// The CPU's block: the calling thread.
+struct LoneThread {
+    template <class Stage>
+    DS_METHOD void each(const Stage& stage) {
+        stage(WholeShare{});
+    }
+};
 
 template <class W>
 using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents, typename W::Terms::Material>;
@@ -141,9 +158,11 @@ using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents, typename W::T
 // One world in the general solver.
 template <class W>
 struct CoupledWorld {
+    int world;  // of the tile
     Problem<W> problem;
     int body_of[W::kBodies], slot_of[W::kBodies];  // between slots of the problem and bodies of the world
     Rectangle areas[W::kBodies];                   // per slot: the area it may reach in this step
+    uint32_t statics_of[W::kBodies];               // and bits of the statics there
 };
 
 // Worlds that go through the general solver together. More worlds fill lanes better, and take more of the second-level
@@ -161,8 +180,10 @@ struct Workspace {
     static constexpr int kFitting = kGroupBytes / static_cast<int>(sizeof(CoupledWorld<W>));
     static constexpr int kTogether = Wide::kLanes == 1 ? 1 : kFitting < kMostTogether ? kFitting : kMostTogether;
     using Solver = CoupledGroup<W, kTogether>;
-    Solver coupled[1];
+    using Crew = LoneThread;
+    Solver coupled;
     SlideBatch<Wide> slides[1];
+    LoneThread crew;
 };
 
 // ---- The tile
@@ -186,6 +207,7 @@ struct Tile {
     using Wide = WideLanes;
     using Records = TileRecords<W, Worlds>;
     using Solver = typename WorkspaceT::Solver;
+    using Crew = typename WorkspaceT::Crew;
     static constexpr int kWorlds = Worlds;
 
     const Simulation& simulation;
