@@ -107,8 +107,8 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     }
     DS_ASSERT(problem.body_contact_count < Problem::kMaxBodyContacts);
     PairContact& contact = problem.body_contacts[problem.body_contact_count++];
-    contact.a = pair.a;
-    contact.b = pair.b;
+    contact.a = static_cast<int8_t>(pair.a);
+    contact.b = static_cast<int8_t>(pair.b);
     prepare_contact(problem.manifold, a, BodyPartner{b}, contact);
 }
 
@@ -163,7 +163,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         }
         DS_ASSERT(problem.static_contact_count < Problem::kMaxStaticContacts);
         PairContact& contact = problem.static_contacts[problem.static_contact_count++];
-        contact.a = pair.a;
+        contact.a = static_cast<int8_t>(pair.a);
         contact.b = -1;
         prepare_contact(problem.manifold, body, StaticPartner{}, contact);
     }
@@ -310,7 +310,8 @@ DS_INLINE int bring_lone_forward(List problems) {
 // Calls operation(problem) for the problems of a worker's share.
 template <class Problems, class Share, class Operation>
 DS_INLINE void for_problems(const Problems& problems, Share share, const Operation& operation) {
-    for (int k = share.solver(); k >= 0 && k < problems.count; k += Share::solvers) operation(problems[k]);
+    constexpr int kMost = Problems::kMost;
+    for (int k = share.solver(kMost); k >= 0 && k < problems.count; k += share.solvers(kMost)) operation(problems[k]);
 }
 
 // What contacts between bodies and the floor do to velocities.

@@ -160,23 +160,22 @@ DS_INLINE ProblemList<Problem<W>, Most> list_problems(const ProblemsOfGroup<W, M
     return problems;
 }
 
-template <class TileT, class Share>
-DS_INLINE void load_worlds_to_solve(const CoupledWorlds<TileT>& worlds, Share share, typename TileT::Solver& solver) {
-    int world = worlds.find(worlds.first, share.solver());
-    for (int k = share.solver(); k >= 0 && k < worlds.count; k += Share::solvers) {
-        const auto item = worlds[world];
-        solver.worlds[k].world = world;
-        load_world<typename TileT::W>(item, item, item, item, solver.worlds[k]);
-        world = worlds.find(world + 1, Share::solvers - 1);
-    }
+// Calls operation(coupled) for the worlds of a worker's share.
+template <class W, int Most, class Share, class Operation>
+DS_INLINE void for_coupled(const ProblemsOfGroup<W, Most>& problems, Share share, const Operation& operation) {
+    for (int k = share.solver(Most); k >= 0 && k < problems.count; k += share.solvers(Most)) operation(problems.first[k]);
 }
 
-template <class TileT, class Share>
-DS_INLINE void store_solved_worlds(const CoupledWorlds<TileT>& worlds, Share share, typename TileT::Solver& solver) {
-    for (int k = share.solver(); k >= 0 && k < worlds.count; k += Share::solvers) {
-        const auto item = worlds[solver.worlds[k].world];
-        store_world<typename TileT::Float, typename TileT::W>(solver.worlds[k], item, item);
-    }
+template <class TileT, class Problems, class Share>
+DS_INLINE void load_worlds_to_solve(const CoupledWorlds<TileT>& worlds, const Problems& problems, Share share) {
+    constexpr int kMost = Problems::kMost;
+    int next = worlds.find(worlds.first, share.solver(kMost));
+    for_coupled(problems, share, [&](auto& coupled) {
+        const auto item = worlds[next];
+        coupled.world = next;
+        load_world<typename TileT::W>(item, item, item, item, coupled);
+        next = worlds.find(next + 1, share.solvers(kMost) - 1);
+    });
 }
 
 // ---- Stage
@@ -184,18 +183,16 @@ DS_INLINE void store_solved_worlds(const CoupledWorlds<TileT>& worlds, Share sha
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::solve_bodies(const CoupledWorlds& worlds, Crew crew, Solver& solver) {
     const ProblemsOfGroup<World, Solver::kTogether> problems{worlds.count, solver.worlds};
-    crew.each([&](auto share) { load_worlds_to_solve(worlds, share, solver); });
+    const auto world_of = [&](const CoupledWorld<World>& coupled) { return worlds[coupled.world]; };
+    crew.each([&](auto share) { load_worlds_to_solve(worlds, problems, share); });
     crew.each([&](auto share) {
         for_bodies(problems, share, [&](int k, int i) {
-            const World& world = worlds[solver.worlds[k].world];
-            find_static_candidates<Float>(world, solver.worlds[k], i);
+            find_static_candidates<Float, World>(world_of(solver.worlds[k]), solver.worlds[k], i);
         });
     });
     crew.each([&](auto share) {
-        for (int k = share.solver(); k >= 0 && k < worlds.count; k += share.solvers) {
-            const World& world = worlds[solver.worlds[k].world];
-            list_candidate_pairs(world, solver.worlds[k]);
-        }
+        for_coupled(problems, share,
+                    [&](auto& coupled) { list_candidate_pairs<World>(world_of(coupled), coupled); });
     });
     if constexpr (Float::kLanes == 1) {
         solve_step<Float>(crew, problems);
@@ -203,7 +200,12 @@ DS_METHOD void Stages<TileT>::solve_bodies(const CoupledWorlds& worlds, Crew cre
         Problem<World>* listed[Solver::kTogether];
         solve_step<Float>(crew, list_problems(problems, listed));
     }
-    crew.each([&](auto share) { store_solved_worlds(worlds, share, solver); });
+    crew.each([&](auto share) {
+        for_coupled(problems, share, [&](auto& coupled) {
+            const auto item = world_of(coupled);
+            store_world<Float, World>(coupled, item, item);
+        });
+    });
 }
 
 }  // namespace doorstep

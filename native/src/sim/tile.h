@@ -107,30 +107,30 @@ template <class Share>
 concept WorkerShare = requires(Share share) {
     { share.first + share.stride } -> SameAs<int>;
     { Share::whole } -> SameAs<const bool&>;
-    { share.solver() } -> SameAs<int>;
+    { share.solver(1) } -> SameAs<int>;
+    { share.solvers(1) } -> SameAs<int>;
     { share.slider() } -> SameAs<int>;
-    Share::solvers;
 };
 
 struct WholeShare {
     static constexpr bool whole = true;
     static constexpr int first = 0, stride = 1;
-    static constexpr int solvers = 1;
-    static DS_METHOD constexpr int solver() { return 0; }
+    static DS_METHOD constexpr int solver(int) { return 0; }
+    static DS_METHOD constexpr int solvers(int) { return 1; }
     static DS_METHOD constexpr int slider() { return 0; }
 };
 struct ThreadShare {
     static constexpr bool whole = false;
     static constexpr int kWarp = 32;
-    static constexpr int solvers = 8;  // worlds that a tile solves at a time
-    int first, stride;                 // thread, threads of the block
+    int first, stride;  // thread, threads of the block
 
-    // Which of the tile's solvers the thread is, or -1. They are distributed over the warps, because solvers of one
+    // Which solver of so many worlds the thread is, or -1. They are distributed over the warps, because solvers of one
     // warp wait for each other wherever their worlds differ; but a few worlds share the first warp.
-    DS_METHOD int solver() const {
-        const int of_warp = solvers * kWarp / stride, lane = first % kWarp;
+    DS_METHOD int solver(int worlds) const {
+        const int of_warp = worlds * kWarp / stride, lane = first % kWarp;
         return lane < of_warp ? first / kWarp * of_warp + lane : -1;
     }
+    static DS_METHOD constexpr int solvers(int worlds) { return worlds; }
     DS_METHOD int slider() const { return first; }
 };
 static_assert(WorkerShare<WholeShare> && WorkerShare<ThreadShare>);

@@ -29,10 +29,15 @@ constexpr int kSharedPitch = kChunks<W> * static_cast<int>(sizeof(Chunk)) + 4;
 template <class W>
 constexpr int kSharedWorlds = W::kAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 
+// The most worlds that a block solves at a time. Their scratch memory, of all blocks that a device runs at once, is about
+// 100 MB at most.
+template <class W>
+constexpr int kSolvers = W::kPlaysLevels ? 4 : 8;
+
 // Scratch memory of a block: of its solvers, or of each thread that moves sliding agents, which is done before.
 template <class W, class Block>
 struct BlockWorkspace {
-    using Solver = CoupledGroup<W, ThreadShare::solvers>;
+    using Solver = CoupledGroup<W, kSolvers<W>>;
     using Crew = Block;
     Solver& coupled;  // of which a smaller tile uses the beginning
     SlideBatch<NarrowFloat>* slides;
@@ -57,10 +62,9 @@ struct BlockMemory {
 template <class W>
 constexpr KernelShape make_kernel_shape() {
     constexpr int kWorlds = kSharedWorlds<W>;
-    constexpr int kSolvers = kWorlds < ThreadShare::solvers ? kWorlds : ThreadShare::solvers;
     static_assert(kWorlds * W::kAgents <= kBlockThreads, "a thread moves one sliding agent");
-    static_assert(kWorlds / kSolvers * W::kAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
-    return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers, sizeof(CoupledWorld<W>)};
+    static_assert(kWorlds / kSolvers<W> * W::kAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
+    return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers<W>, sizeof(CoupledWorld<W>)};
 }
 
 // ---- Copies between device and shared memory
