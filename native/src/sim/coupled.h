@@ -181,7 +181,7 @@ DS_INLINE void load_worlds_to_solve(const CoupledWorlds<TileT>& worlds, const Pr
 // ---- Stage
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::solve_bodies(const CoupledWorlds& worlds, Crew crew, Solver& solver) {
+DS_METHOD void Stages<TileT>::solve_bodies(CoupledWorlds& worlds, Crew crew, Solver& solver) {
     const ProblemsOfGroup<World, Solver::kTogether> problems{worlds.count, solver.worlds};
     const auto world_of = [&](const CoupledWorld<World>& coupled) { return worlds[coupled.world]; };
     crew.each([&](auto share) { load_worlds_to_solve(worlds, problems, share); });

@@ -272,8 +272,8 @@ struct CoupledWorlds {
 
 template <WorldTile TileT>
 struct CoupledItem {
-    const CoupledWorlds<TileT>& worlds;
-    DS_METHOD operator const CoupledWorlds<TileT>&() const { return worlds; }
+    CoupledWorlds<TileT>& worlds;
+    DS_METHOD operator CoupledWorlds<TileT>&() const { return worlds; }
     DS_METHOD operator typename TileT::Crew() const { return worlds.tile.workspace.crew; }
     DS_METHOD operator typename TileT::Solver&() const { return worlds.tile.workspace.coupled; }
 };

@@ -29,10 +29,9 @@ constexpr int kSharedPitch = kChunks<W> * static_cast<int>(sizeof(Chunk)) + 4;
 template <class W>
 constexpr int kSharedWorlds = W::kAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 
-// The most worlds that a block solves at a time. Their scratch memory, of all blocks that a device runs at once, is about
-// 100 MB at most.
+// The most worlds that a block solves at a time: fewer where a world takes much scratch memory.
 template <class W>
-constexpr int kSolvers = W::kPlaysLevels ? 4 : 8;
+constexpr int kSolvers = W::kPlaysLevels && W::kAgents > 4 ? 4 : 8;
 
 // Scratch memory of a block: of its solvers, or of each thread that moves sliding agents, which is done before.
 template <class W, class Block>
