@@ -99,8 +99,9 @@ struct BodyQueue {
 };
 #endif
 
-// Calls operation(k, i) for the bodies of a worker's share: each body i of problem k. Neighbouring threads take the bodies
-// of the same number of neighbouring problems: agents come first, so most threads of a warp have bodies of one kind.
+// Calls operation(k, i) for the bodies of a worker's share: each body i of problem k. Neighbouring threads take the
+// bodies of the same number of neighbouring problems: agents come first, so most threads of a warp have bodies of one
+// kind.
 template <class Problems, class Share, class Operation>
 DS_INLINE void for_bodies(const Problems& problems, Share share, const Operation& operation) {
     const int apart = share.stride < Problems::kMost ? share.stride : Problems::kMost;

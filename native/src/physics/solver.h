@@ -311,7 +311,8 @@ DS_INLINE int bring_lone_forward(List problems) {
 template <class Problems, class Share, class Operation>
 DS_INLINE void for_problems(const Problems& problems, Share share, const Operation& operation) {
     constexpr int kMost = Problems::kMost;
-    for (int k = share.solver(kMost); k >= 0 && k < problems.count; k += share.solvers(kMost)) operation(problems[k]);
+    for (int k = share.solver(kMost); k >= 0 && k < problems.count; k += share.solvers(kMost))
+        operation(problems[k]);
 }
 
 // What contacts between bodies and the floor do to velocities.

@@ -163,7 +163,8 @@ DS_INLINE ProblemList<Problem<W>, Most> list_problems(const ProblemsOfGroup<W, M
 // Calls operation(coupled) for the worlds of a worker's share.
 template <class W, int Most, class Share, class Operation>
 DS_INLINE void for_coupled(const ProblemsOfGroup<W, Most>& problems, Share share, const Operation& operation) {
-    for (int k = share.solver(Most); k >= 0 && k < problems.count; k += share.solvers(Most)) operation(problems.first[k]);
+    for (int k = share.solver(Most); k >= 0 && k < problems.count; k += share.solvers(Most))
+        operation(problems.first[k]);
 }
 
 template <class TileT, class Problems, class Share>

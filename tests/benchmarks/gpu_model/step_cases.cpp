@@ -125,12 +125,13 @@ std::vector<const char*> interval_names() {
     return names;
 }
 
-// Its workers meet within solving bodies, or not at all where no world needs the solver: the intervals of a tile in which
-// they do become one.
+// A block's threads meet within solving bodies, or not at all where no world needs the solver: the intervals of a tile
+// in which they do become one.
 void join_meetings(std::vector<TileCost>& tiles, const std::vector<const char*>& names) {
     constexpr size_t kSolving = 1 + kStage_solve_bodies;
     for (TileCost& tile : tiles) {
-        const auto first = tile.begin() + kSolving, end = tile.end() - static_cast<ptrdiff_t>(names.size() - 1 - kSolving);
+        const size_t after = names.size() - 1 - kSolving;
+        const auto first = tile.begin() + kSolving, end = tile.end() - static_cast<ptrdiff_t>(after);
         Cost solving;
         for (auto one = first; one != end; ++one) solving.add(*one);
         tile.insert(tile.erase(first, end), solving);
