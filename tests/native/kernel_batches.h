@@ -58,9 +58,21 @@ public:
     void edit_and_refresh() {
         edit(expected_);
         edit(batch_);
+        refresh(static_cast<uint32_t>(kTroubleNonfinite));
+    }
+
+    // Places the first agent of each world at a corner of one of its statics, so that its rays are at a distance of +0
+    // or -0 from two of the box's sides: a minimum or a maximum of both may be either.
+    void stand_at_corners_and_refresh() {
+        for (Batch* batch : {&expected_, &batch_})
+            for (int64_t world = 0; world < num_worlds_; world++) stand_at_corner(*batch, world);
+        refresh(0);
+    }
+
+    void refresh(uint32_t expected_trouble) {
         const std::vector<uint8_t> mask(static_cast<size_t>(num_worlds_), 1);
         const uint32_t trouble = model_.refresh(expected_.simulation, 0, num_worlds_);
-        CHECK_EQUAL(trouble, static_cast<uint32_t>(kTroubleNonfinite));
+        CHECK_EQUAL(trouble, expected_trouble);
         CHECK_EQUAL(run(kKernel_refresh, mask.data()), trouble);
         expect_equal("refresh", 0);
     }
@@ -182,12 +194,26 @@ private:
         for (int i = 0; i < num_worlds_; i++) batch.simulation.tensors.resets[i] = draws.below(100) == 0;
     }
 
+    float& element(Batch& batch, int field, int64_t world, int64_t item, int64_t coordinate) const {
+        const StateField& row = model_.state_fields[field];
+        return *reinterpret_cast<float*>(static_cast<char*>(batch.simulation.worlds) +
+                                         world * static_cast<int64_t>(world_bytes()) + row.offset +
+                                         item * row.strides[0] + coordinate * row.strides[1]);
+    }
+
+    // Statics and corners take turns.
+    void stand_at_corner(Batch& batch, int64_t world) const {
+        const int64_t item = world % model_.state_fields[DS_STATE_static_positions].shape[0];
+        for (int64_t k = 0; k < 2; k++) {
+            const float center = element(batch, DS_STATE_static_positions, world, item, k);
+            const float half = 0.5f * element(batch, DS_STATE_static_sizes, world, item, k);
+            element(batch, DS_STATE_body_positions, world, 0, k) = world >> k & 1 ? center + half : center - half;
+        }
+    }
+
     void edit(Batch& batch) const {
         const auto element = [&](int field, int64_t world, int64_t item, int64_t coordinate) -> float& {
-            const StateField& row = model_.state_fields[field];
-            return *reinterpret_cast<float*>(static_cast<char*>(batch.simulation.worlds) +
-                                             world * static_cast<int64_t>(world_bytes()) + row.offset +
-                                             item * row.strides[0] + coordinate * row.strides[1]);
+            return this->element(batch, field, world, item, coordinate);
         };
         for (int64_t world = 0; world < num_worlds_; world += 3) {
             const int64_t cube = model_.num_agents + world % 5;

@@ -41,6 +41,15 @@ void expect_bytes_of_the_cpu(bool plays_levels) {
 void kernels_give_the_bytes_of_the_cpu() { expect_bytes_of_the_cpu(false); }
 void kernels_of_levels_give_the_bytes_of_the_cpu() { expect_bytes_of_the_cpu(true); }
 
+void a_side_at_no_distance_is_seen_as_on_the_cpu() {
+    for (const bool plays_levels : {false, true}) {
+        KernelBatches batches({2, plays_levels}, 48, {run_emulated, 2, "forwards"});
+        batches.create();
+        batches.stand_at_corners_and_refresh();
+        batches.step(0);
+    }
+}
+
 void expect_division(int64_t num_worlds, int64_t scratch_bytes, int64_t blocks, int32_t tile_worlds) {
     constexpr int64_t kResident = 100;
     const KernelShape shape{16, 64, 0, 8, 1000};
@@ -82,6 +91,7 @@ void a_kernel_is_known_by_its_kind_of_worlds_and_its_name() {
 int main() {
     RUN(kernels_give_the_bytes_of_the_cpu);
     RUN(kernels_of_levels_give_the_bytes_of_the_cpu);
+    RUN(a_side_at_no_distance_is_seen_as_on_the_cpu);
     RUN(few_worlds_are_divided_among_the_blocks_that_run_at_once);
     RUN(scratch_memory_limits_blocks_and_tiles);
     RUN(a_kernel_is_known_by_its_kind_of_worlds_and_its_name);

@@ -46,6 +46,15 @@ void the_ptx_for_two_agents_gives_the_bytes_of_the_cpu() {
     step_with({2, false}, 37, 30, {run_interpreted, 3, "backwards"});
 }
 
+void the_ptx_sees_a_side_at_no_distance_as_the_cpu_does() {
+    for (const bool plays_levels : {false, true}) {
+        KernelBatches batches({2, plays_levels}, 48, {run_interpreted, 2, "forwards"});
+        batches.create();
+        batches.stand_at_corners_and_refresh();
+        batches.step(0);
+    }
+}
+
 void the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu() {
     for (int agents = 1; agents <= DS_MAX_AGENTS; agents++)
         step_with({agents, false}, 19, 12, {run_interpreted, 2, "backwards"});
@@ -73,6 +82,7 @@ void the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu() {
 
 int main() {
     RUN(the_ptx_for_two_agents_gives_the_bytes_of_the_cpu);
+    RUN(the_ptx_sees_a_side_at_no_distance_as_the_cpu_does);
     RUN(the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu);
     RUN(the_ptx_for_levels_gives_the_bytes_of_the_cpu);
     RUN(the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu);

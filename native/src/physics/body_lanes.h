@@ -99,26 +99,41 @@ struct BodyQueue {
 };
 #endif
 
-// Calls the kernels for all awake bodies of some problems.
-template <FloatLanes Float, BodyKernel OfAgents, BodyKernel OfCubes, class Problem>
-DS_NOINLINE void for_awake_bodies(Problem* const* problems, int count) {
-    const auto for_each = [&](const auto& agent, const auto& cube) {
-        for (int k = 0; k < count; k++)
-            for (int i = 0; i < problems[k]->body_count; i++) {
-                auto& body = problems[k]->bodies[i];
-                if (body.asleep) continue;
-                if (body.yaws_only) agent(body, problems[k]->floor[i]);
-                else cube(body, problems[k]->floor[i]);
-            }
-    };
+// Calls operation(k, i) for the bodies of a worker's share: each body i of problem k. Neighbouring threads take the
+// bodies of the same number of neighbouring problems: agents come first, so most threads of a warp have bodies of one
+// kind.
+template <class Problems, class Share, class Operation>
+DS_INLINE void for_bodies(const Problems& problems, Share share, const Operation& operation) {
+    const int apart = share.stride < Problems::kMost ? share.stride : Problems::kMost;
+    DS_ASSERT(share.stride % apart == 0);
+    for (int k = share.first % apart; k < problems.count; k += apart)
+        for (int i = share.first / apart; i < problems[k].body_count; i += share.stride / apart) operation(k, i);
+}
+
+// Calls agent(body, floor) or cube(body, floor) for those that are awake.
+template <class Problems, class Share, class OfAgent, class OfCube>
+DS_INLINE void for_awake_bodies(const Problems& problems, Share share, const OfAgent& agent, const OfCube& cube) {
+    for_bodies(problems, share, [&](int k, int i) {
+        auto& problem = problems[k];
+        auto& body = problem.bodies[i];
+        if (body.asleep) return;
+        if (body.yaws_only) agent(body, problem.floor[i]);
+        else cube(body, problem.floor[i]);
+    });
+}
+
+// Calls the kernels for those bodies.
+template <FloatLanes Float, BodyKernel OfAgents, BodyKernel OfCubes, class Problems, class Share>
+DS_NOINLINE void call_for_awake_bodies(Problems problems, Share share) {
     if constexpr (Float::kLanes == 1) {
-        for_each([](auto& body, auto& floor) { OfAgents::call(body, floor); },
-                 [](auto& body, auto& floor) { OfCubes::call(body, floor); });
+        for_awake_bodies(problems, share, [](auto& body, auto& floor) { OfAgents::call(body, floor); },
+                         [](auto& body, auto& floor) { OfCubes::call(body, floor); });
     } else {
-        BodyQueue<typename Problem::Material, OfAgents> agents;
-        BodyQueue<typename Problem::Material, OfCubes> cubes;
-        for_each([&](auto& body, auto& floor) { agents.add(body, floor); },
-                 [&](auto& body, auto& floor) { cubes.add(body, floor); });
+        using Material = typename Problems::Problem::Material;
+        BodyQueue<Material, OfAgents> agents;
+        BodyQueue<Material, OfCubes> cubes;
+        for_awake_bodies(problems, share, [&](auto& body, auto& floor) { agents.add(body, floor); },
+                         [&](auto& body, auto& floor) { cubes.add(body, floor); });
         agents.finish();
         cubes.finish();
     }

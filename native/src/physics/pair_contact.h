@@ -22,7 +22,8 @@
 namespace doorstep {
 
 struct PairContact {
-    int a, b;  // indices of bodies; b < 0: a static box
+    int8_t a, b;  // indices of bodies; b < 0: a static box
+    int16_t count;
     Vec3 normal;
     Vec3 anchor_a;  // deepest common point on each side: local to a; local to b, or world for a static box
     Vec3 anchor_b;
@@ -30,7 +31,6 @@ struct PairContact {
     float approach_speed;    // along the normal, negative when closing
     float dynamic_friction;  // of the pair
     float lambda;            // normal multiplier of this substep
-    int count;
     Vec3 point[4];
     float depth[4];
 };
@@ -105,7 +105,7 @@ DS_INLINE void prepare_contact(const Manifold& manifold, const Body& a, const Pa
     DS_ASSERT(has_points(manifold));
     Vec3 weighted{0.f, 0.f, 0.f};
     float depth_sum = 0.f, depth_max = 0.f;
-    contact.count = manifold.count;
+    contact.count = static_cast<int16_t>(manifold.count);
     for (int i = 0; i < manifold.count; i++) {
         contact.point[i] = manifold.point[i];
         contact.depth[i] = manifold.depth[i];

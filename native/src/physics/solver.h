@@ -107,8 +107,8 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     }
     DS_ASSERT(problem.body_contact_count < Problem::kMaxBodyContacts);
     PairContact& contact = problem.body_contacts[problem.body_contact_count++];
-    contact.a = pair.a;
-    contact.b = pair.b;
+    contact.a = static_cast<int8_t>(pair.a);
+    contact.b = static_cast<int8_t>(pair.b);
     prepare_contact(problem.manifold, a, BodyPartner{b}, contact);
 }
 
@@ -163,7 +163,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         }
         DS_ASSERT(problem.static_contact_count < Problem::kMaxStaticContacts);
         PairContact& contact = problem.static_contacts[problem.static_contact_count++];
-        contact.a = pair.a;
+        contact.a = static_cast<int8_t>(pair.a);
         contact.b = -1;
         prepare_contact(problem.manifold, body, StaticPartner{}, contact);
     }
@@ -281,67 +281,96 @@ struct DeriveAndRub : Rub {
     }
 };
 
-template <class Problem>
-DS_INLINE void derive_velocities(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++)
-        if (!problem.bodies[i].asleep) derive_velocity(problem.bodies[i]);
-}
-
 // ---- The step
 
+// Problems that are solved together, in any order. Lanes of vectors take them from a list.
+template <class ProblemT, int Most>
+struct ProblemList {
+    using Problem = ProblemT;
+    static constexpr int kMost = Most;
+    int count;
+    Problem** listed;
+
+    DS_METHOD Problem& operator[](int k) const { return *listed[k]; }
+};
+
 // Moves the problems without contacts between bodies to the front; returns their number.
-template <class Problem>
-DS_INLINE int bring_lone_forward(Problem** problems, int count) {
+template <class List>
+DS_INLINE int bring_lone_forward(List problems) {
     int lone = 0;
-    for (int k = 0; k < count; k++) {
-        Problem* const problem = problems[k];
+    for (int k = 0; k < problems.count; k++) {
+        auto* const problem = problems.listed[k];
         if (problem->body_contact_count) continue;
-        problems[k] = problems[lone];
-        problems[lone++] = problem;
+        problems.listed[k] = problems.listed[lone];
+        problems.listed[lone++] = problem;
     }
     return lone;
 }
 
-template <FloatLanes Float, class Problem>
-DS_NOINLINE void solve_step(Problem** problems, int count) {
-    for (int k = 0; k < count; k++) {
-        const Problem& problem = *problems[k];
-        DS_ASSERT(problem.body_count >= 0 && problem.body_pair_count >= 0 && problem.static_pair_count >= 0);
-        DS_ASSERT(problem.body_pair_count <= Problem::kMaxBodyPairs);
-        DS_ASSERT(problem.static_pair_count <= Problem::kMaxStaticPairs);
-        DS_ASSERT(problem.joint_count >= 0 && problem.joint_count <= Problem::kMaxJoints);
-        problems[k]->dropped_contacts = 0;
-    }
+// Calls operation(problem) for the problems of a worker's share.
+template <class Problems, class Share, class Operation>
+DS_INLINE void for_problems(const Problems& problems, Share share, const Operation& operation) {
+    constexpr int kMost = Problems::kMost;
+    for (int k = share.solver(kMost); k >= 0 && k < problems.count; k += share.solvers(kMost))
+        operation(problems[k]);
+}
+
+// What contacts between bodies and the floor do to velocities.
+template <FloatLanes Float, class Crew, class Problems>
+DS_INLINE void solve_velocities(Crew crew, Problems problems) {
+    crew.each([&](auto share) {
+        const auto derive = [](auto& body, auto&) { derive_velocity(body); };
+        for_awake_bodies(problems, share, derive, derive);
+    });
+    crew.each([&](auto share) {
+        for_problems(problems, share, [](auto& problem) { solve_body_velocities(problem, /*of_agents=*/true); });
+    });
+    crew.each([&](auto share) { call_for_awake_bodies<Float, RubAgent, RubCube>(problems, share); });
+}
+
+// The same, where nothing comes before the floor.
+template <FloatLanes Float, class Crew, class Problems>
+DS_INLINE void solve_lone_velocities(Crew crew, Problems problems) {
+    crew.each([&](auto share) {
+        call_for_awake_bodies<Float, DeriveAndRub<RubAgent>, DeriveAndRub<RubCube>>(problems, share);
+    });
+}
+
+// The workers of a crew share the bodies and the problems, and meet after each part of a substep: crew.each(part) calls
+// part(share) for the share of every worker.
+template <FloatLanes Float, class Crew, class Problems>
+DS_NOINLINE void solve_step(Crew crew, Problems problems) {
     for (int substep = 0; substep < kSubsteps; substep++) {
-        for_awake_bodies<Float, BeginAgent, BeginCube>(problems, count);
-        for (int k = 0; k < count; k++) {
-            find_body_contacts(*problems[k]);
-            solve_body_positions(*problems[k], /*of_agents=*/true);
+        crew.each([&](auto share) { call_for_awake_bodies<Float, BeginAgent, BeginCube>(problems, share); });
+        crew.each([&](auto share) {
+            for_problems(problems, share, [](auto& problem) {
+                find_body_contacts(problem);
+                solve_body_positions(problem, /*of_agents=*/true);
+            });
+        });
+        crew.each([&](auto share) { call_for_awake_bodies<Float, PlaceAgent, PlaceCube>(problems, share); });
+        crew.each([&](auto share) {
+            for_problems(problems, share, [](auto& problem) {
+                solve_joints(problem);
+                find_static_contacts(problem);
+                solve_static_positions(problem);
+                solve_body_positions(problem, /*of_agents=*/false);
+            });
+        });
+        if constexpr (Float::kLanes == 1) {
+            solve_velocities<Float>(crew, problems);
+        } else {
+            const int lone = bring_lone_forward(problems);
+            solve_lone_velocities<Float>(crew, Problems{lone, problems.listed});
+            solve_velocities<Float>(crew, Problems{problems.count - lone, problems.listed + lone});
         }
-        for_awake_bodies<Float, PlaceAgent, PlaceCube>(problems, count);
-        for (int k = 0; k < count; k++) {
-            Problem& problem = *problems[k];
-            solve_joints(problem);
-            find_static_contacts(problem);
-            solve_static_positions(problem);
-            solve_body_positions(problem, /*of_agents=*/false);
-        }
-        int lone = 0;
-        if constexpr (Float::kLanes > 1) {
-            lone = bring_lone_forward(problems, count);
-            for_awake_bodies<Float, DeriveAndRub<RubAgent>, DeriveAndRub<RubCube>>(problems, lone);
-        }
-        for (int k = lone; k < count; k++) {
-            derive_velocities(*problems[k]);
-            solve_body_velocities(*problems[k], /*of_agents=*/true);
-        }
-        for_awake_bodies<Float, RubAgent, RubCube>(problems + lone, count - lone);
-        for (int k = 0; k < count; k++) {
-            Problem& problem = *problems[k];
-            solve_static_velocities(problem);
-            solve_body_velocities(problem, /*of_agents=*/false);
-            put_agents_on_floor(problem);
-        }
+        crew.each([&](auto share) {
+            for_problems(problems, share, [](auto& problem) {
+                solve_static_velocities(problem);
+                solve_body_velocities(problem, /*of_agents=*/false);
+                put_agents_on_floor(problem);
+            });
+        });
     }
 }
 

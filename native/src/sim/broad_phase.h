@@ -35,24 +35,25 @@ DS_INLINE bool are_joined(const W& world, int a, int b) {
     return a < W::kAgents && world.grabs.held[a] == b;
 }
 
-// The pairs of bodies, and of bodies and statics, that may touch within the step; and the statics of those.
+// Bits of the statics that a body of the problem may touch within the step.
 template <FloatLanes Float, class W>
-DS_INLINE void find_candidate_pairs(const W& world, CoupledWorld<W>& coupled) {
+DS_INLINE void find_static_candidates(const W& world, CoupledWorld<W>& coupled, int slot) {
+    const auto& body = coupled.problem.bodies[slot];
+    uint32_t& bits = coupled.statics_of[slot];
+    bits = statics_in<Float>(world, grown(coupled.areas[slot], kShoveMargin));
+    const bool walks = body.force.x != 0.f || body.force.y != 0.f;
+    if (walks) bits &= ~panels_around(world, body.position);
+}
+
+// The pairs of bodies, and of bodies and statics, that may touch within the step; and the statics of those.
+template <class W>
+DS_INLINE void list_candidate_pairs(const W& world, CoupledWorld<W>& coupled) {
     Problem<W>& problem = coupled.problem;
     const Rectangle* areas = coupled.areas;
     uint32_t used = 0;
     problem.static_pair_count = problem.body_pair_count = 0;
-    uint32_t solid = 0;
-    DS_ROLLED
-    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
-        const StaticLanes<Float> s = load_statics<Float>(world, lane);
-        solid |= lane_bits((Float(0.f) < s.top) & (s.bottom < s.top)) << lane;
-    }
     for (int slot = 0; slot < problem.body_count; slot++) {
-        const auto& body = problem.bodies[slot];
-        uint32_t bits = statics_in<Float>(world, grown(areas[slot], kShoveMargin)) & solid & low_bits(W::kStatics);
-        const bool walks = body.force.x != 0.f || body.force.y != 0.f;
-        if (walks) bits &= ~panels_around(world, body.position);
+        uint32_t bits = coupled.statics_of[slot];
         used |= bits;
         DS_ASSERT(problem.static_pair_count + count_bits(bits) <= Problem<W>::kMaxStaticPairs);
         while (bits)

@@ -42,7 +42,6 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
 template <class W>
 DS_INLINE void load_joints(const W& world, CoupledWorld<W>& coupled) {
     Problem<W>& problem = coupled.problem;
-    problem.joint_count = 0;
     for (int a = 0; a < W::kAgents; a++)
         if (const int cube = world.grabs.held_by(a); cube >= 0) {
             const int agent_slot = coupled.slot_of[a], cube_slot = coupled.slot_of[cube];
@@ -110,22 +109,24 @@ DS_INLINE void store_body(const W& world, int i, Body& body, bool on_floor, type
     refresh_bounds(bodies, i);
 }
 
-// Returns whether the world has anything for the solver.
-template <FloatLanes Float, class W>
-DS_INLINE bool load_world(const W& world, Each<const Motion> motions, Each<const Path> paths,
+// The bodies of a world, none if it has nothing for the solver, and their joints.
+template <class W>
+DS_INLINE void load_world(const W& world, Each<const Motion> motions, Each<const Path> paths,
                           Each<const Action> actions, CoupledWorld<W>& coupled) {
     const Participants chosen = choose_participants(world, motions, paths);
     DS_ASSERT((chosen.awake & ~chosen.bodies) == 0);
-    if (chosen.bodies == 0) return false;
+    Problem<W>& problem = coupled.problem;
     load_bodies(world, chosen, paths, actions, coupled);
-    find_candidate_pairs<Float>(world, coupled);
-    load_joints(world, coupled);
-    return true;
+    problem.joint_count = 0;
+    if (problem.body_count > 0) load_joints(world, coupled);
+    DS_ASSERT(problem.joint_count >= 0 && problem.joint_count <= Problem<W>::kMaxJoints);
+    problem.dropped_contacts = 0;
 }
 
 template <FloatLanes Float, class W>
 DS_INLINE void store_world(CoupledWorld<W>& coupled, W& world, TroubleBits& trouble) {
     auto& problem = coupled.problem;
+    if (problem.body_count == 0) return;
     for (int slot = 0; slot < problem.body_count; slot++)
         store_body(world, coupled.body_of[slot], problem.bodies[slot], problem.floor[slot].touched != 0.f, world.bodies,
                    world.sleep);
@@ -137,24 +138,75 @@ DS_INLINE void store_world(CoupledWorld<W>& coupled, W& world, TroubleBits& trou
     }
 }
 
+// ---- The worlds of a group
+
+// The problems of a group.
+template <class W, int Most>
+struct ProblemsOfGroup {
+    using Problem = doorstep::Problem<W>;
+    static constexpr int kMost = Most;
+    int count;
+    CoupledWorld<W>* first;
+
+    DS_METHOD Problem& operator[](int k) const { return first[k].problem; }
+};
+
+// Lists those with bodies.
+template <class W, int Most>
+DS_INLINE ProblemList<Problem<W>, Most> list_problems(const ProblemsOfGroup<W, Most>& all, Problem<W>** listed) {
+    ProblemList<Problem<W>, Most> problems{0, listed};
+    for (int k = 0; k < all.count; k++)
+        if (all[k].body_count) listed[problems.count++] = &all[k];
+    return problems;
+}
+
+// Calls operation(coupled) for the worlds of a worker's share.
+template <class W, int Most, class Share, class Operation>
+DS_INLINE void for_coupled(const ProblemsOfGroup<W, Most>& problems, Share share, const Operation& operation) {
+    for (int k = share.solver(Most); k >= 0 && k < problems.count; k += share.solvers(Most))
+        operation(problems.first[k]);
+}
+
+template <class TileT, class Problems, class Share>
+DS_INLINE void load_worlds_to_solve(const CoupledWorlds<TileT>& worlds, const Problems& problems, Share share) {
+    constexpr int kMost = Problems::kMost;
+    int next = worlds.find(worlds.first, share.solver(kMost));
+    for_coupled(problems, share, [&](auto& coupled) {
+        const auto item = worlds[next];
+        coupled.world = next;
+        load_world<typename TileT::W>(item, item, item, item, coupled);
+        next = worlds.find(next + 1, share.solvers(kMost) - 1);
+    });
+}
+
 // ---- Stage
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::solve_bodies(CoupledWorlds& worlds, Solver& solver) {
-    Problem<World>* problems[Solver::kTogether];
-    int moving[Solver::kTogether], count = 0;  // worlds with anything for the solver
-    for (int k = 0; k < worlds.count; k++) {
-        const auto item = worlds[k];
-        CoupledWorld<World>& coupled = solver.worlds[count];
-        if (!load_world<Float, World>(item, item, item, item, coupled)) continue;
-        moving[count] = k;
-        problems[count++] = &coupled.problem;
+DS_METHOD void Stages<TileT>::solve_bodies(CoupledWorlds& worlds, Crew crew, Solver& solver) {
+    const ProblemsOfGroup<World, Solver::kTogether> problems{worlds.count, solver.worlds};
+    const auto world_of = [&](const CoupledWorld<World>& coupled) { return worlds[coupled.world]; };
+    crew.each([&](auto share) { load_worlds_to_solve(worlds, problems, share); });
+    crew.each([&](auto share) {
+        for_bodies(problems, share, [&](int k, int i) {
+            find_static_candidates<Float, World>(world_of(solver.worlds[k]), solver.worlds[k], i);
+        });
+    });
+    crew.each([&](auto share) {
+        for_coupled(problems, share,
+                    [&](auto& coupled) { list_candidate_pairs<World>(world_of(coupled), coupled); });
+    });
+    if constexpr (Float::kLanes == 1) {
+        solve_step<Float>(crew, problems);
+    } else {
+        Problem<World>* listed[Solver::kTogether];
+        solve_step<Float>(crew, list_problems(problems, listed));
     }
-    solve_step<Float>(problems, count);
-    for (int k = 0; k < count; k++) {
-        const auto item = worlds[moving[k]];
-        store_world<Float, World>(solver.worlds[k], item, item);
-    }
+    crew.each([&](auto share) {
+        for_coupled(problems, share, [&](auto& coupled) {
+            const auto item = world_of(coupled);
+            store_world<Float, World>(coupled, item, item);
+        });
+    });
 }
 
 }  // namespace doorstep

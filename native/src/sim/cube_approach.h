@@ -29,7 +29,7 @@ DS_INLINE float metres_between(const typename W::Bodies& bodies, int button, int
 // along the cheapest path of exchanges (Kuhn-Munkres with potentials). Whatever the distances are, a path visits every
 // column at most once.
 template <int Rows, int Columns, class Distance>
-DS_NOINLINE float least_sum(int rows, int columns, const Distance& distance) {
+DS_INLINE float least_sum(int rows, int columns, const Distance& distance) {
     int8_t row_of[Columns + 1], from[Columns + 1];  // column 0 stands for the row that is added; rows count from 1
     float row_price[Rows + 1] = {}, column_price[Columns + 1] = {}, least[Columns + 1];
     for (int c = 0; c <= columns; c++) row_of[c] = 0;
@@ -111,7 +111,7 @@ DS_INLINE float least_sum_of_two(int rows, int columns, const Distance& distance
 // Each button of a door that closes again has a cube of its own, as far as there are enough, among the buttons of its
 // door.
 template <class W>
-DS_INLINE float metres_to_buttons(const typename W::Terms& terms, const typename W::Bodies& bodies,
+DS_NOINLINE float metres_to_buttons(const typename W::Terms& terms, const typename W::Bodies& bodies,
                                   const typename W::Buttons& buttons, const typename W::Doors& doors) {
     IndexList<W::kCubes> cubes;
     for (int body = W::kAgents; body < W::kBodies; body++)

@@ -252,25 +252,30 @@ struct SlidingItem {
     DS_METHOD operator SlideBatch<Wide>&() const { return tile.workspace.slides[slider]; }
 };
 
-// Worlds that go through the general solver together.
+// Worlds that go through the general solver together: so many of the coupled ones, from a world on.
 template <WorldTile TileT>
 struct CoupledWorlds {
     TileT& tile;
-    const int* indices;  // of worlds of the tile
-    int count;
+    int first, count;
 
-    DS_METHOD WorldItem<TileT> operator[](int k) const {
-        DS_ASSERT(k >= 0 && k < count);
-        return {tile, indices[k]};
+    DS_METHOD WorldItem<TileT> operator[](int world) const {
+        DS_ASSERT(tile.records.coupled[world].yes);
+        return {tile, world};
+    }
+    // The first coupled world from `world` on after some that are skipped, or the tile's count.
+    DS_METHOD int find(int world, int skipped) const {
+        for (; world < tile.count; world++)
+            if (tile.records.coupled[world].yes && skipped-- == 0) break;
+        return world;
     }
 };
 
 template <WorldTile TileT>
 struct CoupledItem {
     CoupledWorlds<TileT>& worlds;
-    int solver;
     DS_METHOD operator CoupledWorlds<TileT>&() const { return worlds; }
-    DS_METHOD operator typename TileT::Solver&() const { return worlds.tile.workspace.coupled[solver]; }
+    DS_METHOD operator typename TileT::Crew() const { return worlds.tile.workspace.crew; }
+    DS_METHOD operator typename TileT::Solver&() const { return worlds.tile.workspace.coupled; }
 };
 
 // ---- Over what stages run: each() calls call(item) for the items of a worker's share
@@ -410,37 +415,24 @@ struct SlidingBatches {
             slots[queue][waiting[queue]++] = slot;
             if (waiting[queue] == kLanes) slide(queue);
         }
-        for (int queue = 0; queue < 2; queue++)
-            if (waiting[queue] > 0) slide(queue);
+        if constexpr (kLanes > 1)  // otherwise none waits
+            for (int queue = 0; queue < 2; queue++)
+                if (waiting[queue] > 0) slide(queue);
     }
 };
 
-// The solvers take turns through the coupled worlds, several at a time where lanes are vectors. Each finds its next ones
-// before it solves them: the solvers of a warp that solved within the search would do so one after the other.
+// As many coupled worlds as fit the solver. The workers of a block solve them together and meet within an item, so that
+// it is the whole block's.
 struct CoupledGroups {
-    template <class TileT, WorkerShare Share, class Call>
-    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kTogether = TileT::Solver::kTogether;
-        const int solver = share.solver();
-        if (solver < 0) return;
-        DS_ASSERT(solver < Share::solvers);
-        int next = find(tile, 0, solver);
-        while (next < tile.count) {
-            int indices[kTogether], count = 0;
-            for (; count < kTogether && next < tile.count; next = find(tile, next + 1, Share::solvers - 1))
-                indices[count++] = next;
-            CoupledWorlds<TileT> worlds{tile, indices, count};
-            call(CoupledItem<TileT>{worlds, solver});
+    static constexpr bool kMeeting = true;
+    template <class TileT, class Call>
+    static DS_METHOD void each(TileT& tile, WholeShare, const Call& call) {
+        constexpr int kMost = TileT::Solver::kTogether;
+        for (int world = 0; world < tile.count;) {
+            CoupledWorlds<TileT> worlds{tile, world, 0};
+            for (; world < tile.count && worlds.count < kMost; world++) worlds.count += tile.records.coupled[world].yes;
+            if (worlds.count) call(CoupledItem<TileT>{worlds});
         }
-    }
-
-   private:
-    // The first coupled world from `world` on after some that are skipped, or the tile's count.
-    template <class TileT>
-    static DS_METHOD int find(const TileT& tile, int world, int skipped) {
-        for (; world < tile.count; world++)
-            if (tile.records.coupled[world].yes && skipped-- == 0) break;
-        return world;
     }
 };
 

@@ -39,7 +39,7 @@ namespace doorstep {
       "Moves agents that touch nothing.")                                                                          \
     X(slide_agents, SlidingBatches, (const SlidingAgents& agents, SlideBatch& batch, SlidingBodies& bodies),       \
       "Moves agents that touch statics only.")                                                                     \
-    X(solve_bodies, CoupledGroups, (CoupledWorlds& worlds, Solver& solver),                                        \
+    X(solve_bodies, CoupledGroups, (CoupledWorlds& worlds, Crew crew, Solver& solver),                             \
       "Moves everything else.")                                                                                    \
     X(press_buttons, ButtonVectors, (ButtonIndex first, const Bodies& bodies, Buttons& buttons),                   \
       "Finds the buttons that bodies press.")                                                                      \

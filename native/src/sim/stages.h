@@ -18,6 +18,7 @@ struct Stages {
     using Progress = typename World::Progress;
     using Terms = typename World::Terms;
     using Solver = typename TileT::Solver;
+    using Crew = typename TileT::Crew;
     using CoupledWorlds = doorstep::CoupledWorlds<TileT>;
     using SlideBatch = doorstep::SlideBatch<Wide>;
     using AgentVector = doorstep::AgentVector<TileT>;

@@ -55,14 +55,17 @@ DS_INLINE typename Float::Mask overlap(const StaticLanes<Float>& s, Rectangle r)
            (Float(r.min_y) < s.max_y);
 }
 
-// Bits of the statics whose sides overlap an area, at any height.
+// Bits of the statics above the floor whose sides overlap an area, at any height.
 template <class Float, class W>
 DS_INLINE uint32_t statics_in(const W& world, Rectangle area) {
     uint32_t bits = 0;
     DS_ROLLED
-    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes)
-        if (has_statics<Float>(world, lane)) bits |= lane_bits(overlap(load_statics<Float>(world, lane), area)) << lane;
-    return bits;
+    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
+        if (!has_statics<Float>(world, lane)) continue;
+        const StaticLanes<Float> s = load_statics<Float>(world, lane);
+        bits |= lane_bits((Float(0.f) < s.top) & (s.bottom < s.top) & overlap(s, area)) << lane;
+    }
+    return bits & low_bits(W::kStatics);
 }
 
 }  // namespace doorstep

@@ -14,23 +14,6 @@
 
 namespace doorstep {
 
-// A block lets its workers execute a stage together: block.each(stage) calls stage(share) for every worker's share and
-// returns when all are done.
-struct AnyStage {
-    template <WorkerShare Share>
-    DS_METHOD void operator()(Share) const {}
-};
-template <class Block>
-concept WorkerBlock = requires(Block& block) { block.each(AnyStage{}); };
-
-// The CPU's block: the calling thread.
-struct LoneThread {
-    template <class Stage>
-    DS_METHOD void each(const Stage& stage) {
-        stage(WholeShare{});
-    }
-};
-
 // Told about every stage of a step.
 template <class Watch, class TileT>
 concept StageWatch = requires(Watch watch, TileT& tile) {
@@ -47,7 +30,8 @@ struct NoWatch {
 
 template <class Items, auto stage, WorkerBlock Block, WorldTile TileT>
 DS_INLINE void run_on_block(Block& block, TileT& tile) {
-    block.each([&](auto share) { run_stage<Items, stage>(tile, share); });
+    if constexpr (requires { Items::kMeeting; }) run_stage<Items, stage>(tile, WholeShare{});
+    else block.each([&](auto share) { run_stage<Items, stage>(tile, share); });
 }
 
 template <WorkerBlock Block, WorldTile TileT, StageWatch<TileT> Watch>

@@ -107,33 +107,50 @@ template <class Share>
 concept WorkerShare = requires(Share share) {
     { share.first + share.stride } -> SameAs<int>;
     { Share::whole } -> SameAs<const bool&>;
-    { share.solver() } -> SameAs<int>;
+    { share.solver(1) } -> SameAs<int>;
+    { share.solvers(1) } -> SameAs<int>;
     { share.slider() } -> SameAs<int>;
-    Share::solvers;
 };
 
 struct WholeShare {
     static constexpr bool whole = true;
     static constexpr int first = 0, stride = 1;
-    static constexpr int solvers = 1;
-    static DS_METHOD constexpr int solver() { return 0; }
+    static DS_METHOD constexpr int solver(int) { return 0; }
+    static DS_METHOD constexpr int solvers(int) { return 1; }
     static DS_METHOD constexpr int slider() { return 0; }
 };
 struct ThreadShare {
     static constexpr bool whole = false;
     static constexpr int kWarp = 32;
-    static constexpr int solvers = 8;  // worlds that a tile solves at a time
-    int first, stride;                 // thread, threads of the block
+    int first, stride;  // thread, threads of the block
 
-    // Which of the tile's solvers the thread is, or -1. They are distributed over the warps, because solvers of one
-    // warp wait for each other wherever their worlds differ.
-    DS_METHOD int solver() const {
-        const int warps = stride / kWarp, lane = first % kWarp;
-        return lane < solvers / warps ? lane * warps + first / kWarp : -1;
+    // Which solver of so many worlds the thread is, or -1. They are distributed over the warps, because solvers of one
+    // warp wait for each other wherever their worlds differ; but a few worlds share the first warp.
+    DS_METHOD int solver(int worlds) const {
+        const int of_warp = worlds * kWarp / stride, lane = first % kWarp;
+        return lane < of_warp ? first / kWarp * of_warp + lane : -1;
     }
+    static DS_METHOD constexpr int solvers(int worlds) { return worlds; }
     DS_METHOD int slider() const { return first; }
 };
 static_assert(WorkerShare<WholeShare> && WorkerShare<ThreadShare>);
+
+// A block lets its workers execute a stage together: block.each(stage) calls stage(share) for every worker's share and
+// returns when all are done.
+struct AnyStage {
+    template <WorkerShare Share>
+    DS_METHOD void operator()(Share) const {}
+};
+template <class Block>
+concept WorkerBlock = requires(Block& block) { block.each(AnyStage{}); };
+
+// The CPU's block: the calling thread.
+struct LoneThread {
+    template <class Stage>
+    DS_METHOD void each(const Stage& stage) {
+        stage(WholeShare{});
+    }
+};
 
 template <class W>
 using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents, typename W::Terms::Material>;
@@ -141,9 +158,11 @@ using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents, typename W::T
 // One world in the general solver.
 template <class W>
 struct CoupledWorld {
+    int world;  // of the tile
     Problem<W> problem;
     int body_of[W::kBodies], slot_of[W::kBodies];  // between slots of the problem and bodies of the world
     Rectangle areas[W::kBodies];                   // per slot: the area it may reach in this step
+    uint32_t statics_of[W::kBodies];               // and bits of the statics there
 };
 
 // Worlds that go through the general solver together. More worlds fill lanes better, and take more of the second-level
@@ -161,8 +180,10 @@ struct Workspace {
     static constexpr int kFitting = kGroupBytes / static_cast<int>(sizeof(CoupledWorld<W>));
     static constexpr int kTogether = Wide::kLanes == 1 ? 1 : kFitting < kMostTogether ? kFitting : kMostTogether;
     using Solver = CoupledGroup<W, kTogether>;
-    Solver coupled[1];
+    using Crew = LoneThread;
+    Solver coupled;
     SlideBatch<Wide> slides[1];
+    LoneThread crew;
 };
 
 // ---- The tile
@@ -186,6 +207,7 @@ struct Tile {
     using Wide = WideLanes;
     using Records = TileRecords<W, Worlds>;
     using Solver = typename WorkspaceT::Solver;
+    using Crew = typename WorkspaceT::Crew;
     static constexpr int kWorlds = Worlds;
 
     const Simulation& simulation;

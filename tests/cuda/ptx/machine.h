@@ -11,14 +11,19 @@
 namespace ptx {
 
 constexpr int kWarp = 32;
-constexpr int kMaxArguments = 16;  // of 8 bytes; a structure, which is the only argument of its call, takes several
+constexpr int kMaxArguments = 8;  // of a call
+
+// One is a number or a structure.
+struct Argument {
+    uint64_t words[16];
+};
 
 struct Frame {
     const Function* function;
     uint32_t next;            // instruction
     size_t registers;         // offset of its first register
     size_t local;             // offset of the function's local memory
-    uint64_t parameters[kMaxArguments];
+    Argument parameters[kMaxArguments];
     const char* kernel_parameter;  // of the first frame
 };
 
@@ -29,7 +34,7 @@ struct Thread {
     std::vector<uint64_t> registers;
     std::vector<uint64_t> local;
     std::vector<Frame> frames;
-    uint64_t arguments[kMaxArguments];  // of the call being prepared
+    Argument arguments[kMaxArguments];  // of the call being prepared
     uint64_t returned;                  // by the latest call
     bool at_barrier = false;
 

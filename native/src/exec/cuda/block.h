@@ -29,34 +29,41 @@ constexpr int kSharedPitch = kChunks<W> * static_cast<int>(sizeof(Chunk)) + 4;
 template <class W>
 constexpr int kSharedWorlds = W::kAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 
-// Scratch memory of a block: of each solver, or of each thread that moves sliding agents, which is done before.
+// The most worlds that a block solves at a time: fewer where a world takes much scratch memory.
 template <class W>
-struct BlockWorkspace {
-    using Solver = CoupledGroup<W, 1>;
-    Solver* coupled;
-    SlideBatch<NarrowFloat>* slides;
+constexpr int kSolvers = W::kPlaysLevels && W::kAgents > 4 ? 4 : 8;
 
-    DS_METHOD explicit BlockWorkspace(char* memory)
-        : coupled(reinterpret_cast<Solver*>(memory)),
-          slides(reinterpret_cast<SlideBatch<NarrowFloat>*>(memory)) {}
+// Scratch memory of a block: of its solvers, or of each thread that moves sliding agents, which is done before.
+template <class W, class Block>
+struct BlockWorkspace {
+    using Solver = CoupledGroup<W, kSolvers<W>>;
+    using Crew = Block;
+    Solver& coupled;  // of which a smaller tile uses the beginning
+    SlideBatch<NarrowFloat>* slides;
+    Block crew;
+
+    DS_METHOD BlockWorkspace(char* memory, Block block)
+        : coupled(*reinterpret_cast<Solver*>(memory)),
+          slides(reinterpret_cast<SlideBatch<NarrowFloat>*>(memory)),
+          crew(block) {}
 };
 
-template <class W>
-using SharedTile = Tile<W, NarrowFloat, NarrowFloat, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W>>;
+template <class W, class Block>
+using SharedTile =
+    Tile<W, NarrowFloat, NarrowFloat, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W, Block>>;
 
 template <class W>
 struct BlockMemory {
     char blocks[kSharedWorlds<W> * kSharedPitch<W>];
-    typename SharedTile<W>::Records records;
+    TileRecords<W, kSharedWorlds<W>> records;
 };
 
 template <class W>
 constexpr KernelShape make_kernel_shape() {
     constexpr int kWorlds = kSharedWorlds<W>;
-    constexpr int kSolvers = kWorlds < ThreadShare::solvers ? kWorlds : ThreadShare::solvers;
     static_assert(kWorlds * W::kAgents <= kBlockThreads, "a thread moves one sliding agent");
-    static_assert(kWorlds / kSolvers * W::kAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
-    return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers, sizeof(CoupledWorld<W>)};
+    static_assert(kWorlds / kSolvers<W> * W::kAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
+    return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers<W>, sizeof(CoupledWorld<W>)};
 }
 
 // ---- Copies between device and shared memory
@@ -64,39 +71,84 @@ constexpr KernelShape make_kernel_shape() {
 static_assert(kBlockBytes<World<1>> % sizeof(Chunk) == 0, "a block begins with a chunk");
 static_assert(kTroubleRepairedIndex == 1u << (kTroubleKinds - 1), "every bit of Trouble has a word");
 
-// Bytes from the first chunk of a tile to another one, where worlds have this stride.
-template <class W>
-DS_INLINE int place_of(int chunk, int stride) {
-    constexpr int kChunk = static_cast<int>(sizeof(Chunk));
-    return chunk * kChunk + chunk / kChunks<W> * (stride - kChunks<W> * kChunk);
-}
+// Where a thread's next chunk is, in device and in shared memory.
+struct ChunkPlace {
+    Chunk* chunk;
+    uint32_t* words;
+};
 
-template <class W>
-DS_INLINE Chunk* chunk_of(const SharedTile<W>& tile, int chunk) {
-    char* const first = static_cast<char*>(tile.simulation.worlds) + tile.first * kBlockBytes<W>;
-    return reinterpret_cast<Chunk*>(first + place_of<W>(chunk, kBlockBytes<W>));
-}
+// A thread's share of the chunks of a tile.
+template <WorldTile TileT>
+class ChunkWalk {
+public:
+    using W = typename TileT::W;
+    int left;
 
-template <class W>
-DS_INLINE uint32_t* words_of(const SharedTile<W>& tile, int chunk) {
-    return reinterpret_cast<uint32_t*>(tile.blocks + place_of<W>(chunk, kSharedPitch<W>));
-}
+    DS_METHOD ChunkWalk(const TileT& tile, ThreadShare share)
+        : left((tile.count * kChunks<W> - share.first + share.stride - 1) / share.stride),
+          byte_(share.first * kChunk),
+          step_(share.stride * kChunk),
+          chunk_(static_cast<char*>(tile.simulation.worlds) + tile.first * kBlockBytes<W> + byte_),
+          words_(tile.blocks + byte_) {}
 
-template <class W>
-DS_INLINE void load_worlds(const SharedTile<W>& tile, ThreadShare share) {
-    for (int i = share.first; i < tile.count * kChunks<W>; i += share.stride) {
-        const Chunk chunk = *chunk_of<W>(tile, i);
-        uint32_t* to = words_of<W>(tile, i);
-        for (int k = 0; k < 4; k++) to[k] = chunk.words[k];
+    DS_METHOD ChunkPlace take() {
+        DS_ASSERT(left > 0);
+        const ChunkPlace place{reinterpret_cast<Chunk*>(chunk_), reinterpret_cast<uint32_t*>(words_)};
+        left--;
+        byte_ += step_;
+        const bool next = byte_ >= kWorld;
+        if (next) byte_ -= kWorld;
+        chunk_ += next ? step_ + kBlockBytes<W> - kWorld : step_;
+        words_ += next ? step_ + kSharedPitch<W> - kWorld : step_;
+        return place;
+    }
+
+private:
+    static constexpr int kChunk = static_cast<int>(sizeof(Chunk)), kWorld = kChunks<W> * kChunk;
+    static_assert(kChunks<W> >= kBlockThreads, "a thread's next chunk is of the same world or the next");
+    int byte_;  // of the world
+    int step_;
+    char *chunk_, *words_;
+};
+
+// Copies a thread's share, read(place) and write(place, chunk). Reads wait for each other unless several come first.
+template <WorldTile TileT, class Read, class Write>
+DS_INLINE void copy_chunks(const TileT& tile, ThreadShare share, const Read& read, const Write& write) {
+    constexpr int kAtOnce = 4;
+    ChunkWalk<TileT> walk(tile, share);
+    DS_ROLLED
+    while (walk.left >= kAtOnce) {
+        ChunkPlace places[kAtOnce];
+        Chunk chunks[kAtOnce];
+        for (int k = 0; k < kAtOnce; k++) {
+            places[k] = walk.take();
+            chunks[k] = read(places[k]);
+        }
+        for (int k = 0; k < kAtOnce; k++) write(places[k], chunks[k]);
+    }
+    DS_ROLLED
+    while (walk.left > 0) {
+        const ChunkPlace place = walk.take();
+        write(place, read(place));
     }
 }
 
-template <class W>
-DS_INLINE void store_worlds(const SharedTile<W>& tile, ThreadShare share) {
-    for (int i = share.first; i < tile.count * kChunks<W>; i += share.stride) {
-        const uint32_t* from = words_of<W>(tile, i);
-        *chunk_of<W>(tile, i) = {{from[0], from[1], from[2], from[3]}};
-    }
+template <WorldTile TileT>
+DS_INLINE void load_worlds(const TileT& tile, ThreadShare share) {
+    copy_chunks(tile, share, [](ChunkPlace place) { return *place.chunk; },
+                [](ChunkPlace place, const Chunk& chunk) {
+                    for (int k = 0; k < 4; k++) place.words[k] = chunk.words[k];
+                });
+}
+
+template <WorldTile TileT>
+DS_INLINE void store_worlds(const TileT& tile, ThreadShare share) {
+    copy_chunks(tile, share,
+                [](ChunkPlace place) {
+                    const uint32_t* words = place.words;
+                    return Chunk{{words[0], words[1], words[2], words[3]}};
+                },
+                [](ChunkPlace place, const Chunk& chunk) { *place.chunk = chunk; });
 }
 
 template <class TileT>
@@ -122,16 +174,16 @@ DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, Blo
     const int worlds = arguments.tile_worlds;
     DS_ASSERT(worlds >= 1 && worlds <= kShape.tile_worlds);
     const int64_t scratch = workspace_bytes(kShape, worlds) * block.index();
-    BlockWorkspace<W> workspace(static_cast<char*>(arguments.workspace) + scratch);
+    BlockWorkspace<W, Block> workspace(static_cast<char*>(arguments.workspace) + scratch, block);
     for (int64_t first = int64_t{worlds} * block.index(); first < arguments.num_worlds;
          first += int64_t{worlds} * block.count()) {
         const int64_t left = arguments.num_worlds - first;
         const int count = static_cast<int>(left < worlds ? left : worlds);
         if (!has_any(arguments.mask, first, count)) continue;
-        SharedTile<W> tile{arguments.simulation, *arguments.flights, memory.blocks, memory.records, workspace, first, count};
-        block.each([&](ThreadShare share) { load_worlds<W>(tile, share); });
+        SharedTile<W, Block> tile{arguments.simulation, *arguments.flights, memory.blocks, memory.records, workspace, first, count};
+        block.each([&](ThreadShare share) { load_worlds(tile, share); });
         operation(tile);
-        block.each([&](ThreadShare share) { store_worlds<W>(tile, share); });
+        block.each([&](ThreadShare share) { store_worlds(tile, share); });
     }
 }
 
