@@ -18,8 +18,6 @@ ds_status check_has_pools(const Context& context) {
 
 }  // namespace
 
-MemoryPool::MemoryPool(Ref<Context> context) : Resource(kKind, std::move(context)) {}
-
 MemoryPool::MemoryPool(Ref<Context> context, uint64_t raw, ForeignOwner owner)
     : Resource(kKind, std::move(context), raw, owner) {}
 
@@ -32,22 +30,6 @@ Ref<MemoryPool> MemoryPool::default_of(Ref<Context> context) {
     if (status) return {};
     const uint64_t raw = reinterpret_cast<uint64_t>(handle);
     return check_allocated(new (std::nothrow) MemoryPool(std::move(context), raw, ForeignOwner()));
-}
-
-Ref<MemoryPool> MemoryPool::create(Ref<Context> context) {
-    if (check_has_pools(*context)) return {};
-    return create_with(new (std::nothrow) MemoryPool(std::move(context)), [](MemoryPool& pool) {
-        CUmemPoolProps properties{};
-        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, pool.context()->device()};
-        CUmemoryPool handle;
-        const CUresult result = driver().cuMemPoolCreate(&handle, &properties);
-        return pool.own_made(result, handle, "cuMemPoolCreate");
-    });
-}
-
-MemoryPool::~MemoryPool() {
-    destroy([this](const Driver& driver) { driver.cuMemPoolDestroy(handle()); });
 }
 
 // ---- Device memory ----
