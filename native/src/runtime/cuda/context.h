@@ -146,7 +146,7 @@ private:
 // ---- The life of a resource
 
 template <class Raw>
-ds_status Resource::own_made(CUresult result, Raw raw, const char* function, const char* argument) {
+ds_status Resource::own_made(CUresult result, const Raw& raw, const char* function, const char* argument) {
     if (result) return fail_driver(result, function, argument);
     own(raw);
     return DS_STATUS_OK;

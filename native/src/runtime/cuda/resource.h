@@ -47,9 +47,9 @@ protected:
     void own(const void* raw) { own(reinterpret_cast<uint64_t>(raw)); }
     // The same, unless an object for that raw resource exists already, which is then returned.
     Ref<Resource> own_unless_known(const void* raw);
-    // Owns what a driver's function has made, unless it failed.
+    // Owns what a function of the driver has written to `raw`, unless it failed.
     template <class Raw>
-    ds_status own_made(CUresult result, Raw raw, const char* function, const char* argument = "");
+    ds_status own_made(CUresult result, const Raw& raw, const char* function, const char* argument = "");
 
     // The new object, once make(object) has made the raw resource that it owns, in its context. Null, with the thread's
     // error set, if `object` is null or make() returns a failure.
