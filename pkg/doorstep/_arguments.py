@@ -63,6 +63,11 @@ def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoRetu
     raise ArgumentError(f"{name} is {shown(value)}; it must be {requirement}", argument=name, hint=hint)
 
 
+def count(number: int, thing: str) -> str:
+    """The number of things as text: "1 step", "1,000 steps"."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """A hint with the name that is most like a wrong one; "" if no name is like it."""
     import difflib  # here: `import doorstep` does not pay for it

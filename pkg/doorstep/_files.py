@@ -97,6 +97,12 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.replace(temporary.name, target)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """The whole of a file in UTF-8, as `replaced_file()`."""
+    with replaced_file(path) as file:
+        file.write(text.encode())
+
+
 def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Tests whether `replaced_file` can write there; leaves no file behind.
 

@@ -1,4 +1,4 @@
-"""The file of a training run's records, a line of JSON for each update; reading it needs no PyTorch."""
+"""The files of a training run that are read without PyTorch: its config, and its records, a line of JSON each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import os
 from typing import Any
 
 from doorstep._files import read_regular
+
+CONFIG = "config.json"
+LOG = "log.jsonl"
 
 
 def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from doorstep._arguments import refuse
 from doorstep._native import STREAM_OWN, Dtype, Memory, TensorInfo
 from doorstep._native.foreign_tensor import packed_strides
-from doorstep._optional import missing
+from doorstep._optional import import_optional
 from doorstep._streams import LEGACY_STREAM, interface_stream
 from doorstep.errors import ArgumentError
 
@@ -365,10 +365,7 @@ class Tensor(NDArrayOperatorsMixin):
         Raises:
             LibraryError: PyTorch is missing: pip install "doorstep[torch]".
         """
-        try:
-            import torch
-        except ImportError as error:
-            raise missing("to_torch() needs PyTorch", "torch", error) from error
+        torch = import_optional("torch", "to_torch() needs PyTorch", "torch")
         if self._on_gpu:
             self._order(torch.cuda.current_stream(self._dlpack_device[1]).cuda_stream or LEGACY_STREAM)
         made = self._memory.export_object(torch.Tensor, self._info)
@@ -386,10 +383,7 @@ class Tensor(NDArrayOperatorsMixin):
             ArgumentError: the tensor is a state field and copy is False; JAX reads contiguous memory only.
             LibraryError: JAX is missing: pip install "doorstep[jax]".
         """
-        try:
-            import jax
-        except ImportError as error:
-            raise missing("to_jax() needs JAX", "jax", error) from error
+        jax = import_optional("jax", "to_jax() needs JAX", "jax")
         if copy:
             return jax.numpy.asarray(self.copy_to_host())
         if self._strides != packed_strides(self._shape, self._dtype.itemsize):

@@ -11,6 +11,7 @@ import doorstep
 from doorstep.cli import main
 from doorstep.cli.bench import time_steps
 from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.rooms_start import RoomsStart
 
 SMALL = ("--worlds", "24", "--steps", "30", "--threads", "1")
 
@@ -96,7 +97,7 @@ def test_agents_are_moved_into_the_rooms_after_every_reset() -> None:
     with doorstep.Simulator(6, seed=5, episode_length=4, num_threads=1) as sim:
         starts = []
         for _ in range(3):  # episodes of four steps; the last of them resets and moves
-            time_steps(sim, ActionTable(5), 4, rooms=True, profile=False)
+            time_steps(sim, ActionTable(5), 4, RoomsStart(sim), profile=False)
             starts.append(sim.state.body_positions.to_numpy()[:, :2, 1].copy())
         even, odd = np.array(starts)[:, ::2], np.array(starts)[:, 1::2]
     assert ((even > 13.0) & (even < 26.5)).all()

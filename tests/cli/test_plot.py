@@ -11,7 +11,7 @@ from tests.pkg.plots.run_folders import record_of, write_run
 import doorstep
 from doorstep.cli import main
 from doorstep.cli.plot import AXES
-from doorstep.plots.runs import X_AXES
+from doorstep.plots import figures
 from doorstep.recording import RecordingWriter
 
 
@@ -47,4 +47,4 @@ def test_matplotlib_is_asked_for(
 
 
 def test_axes_of_the_command_are_those_of_the_package() -> None:
-    assert set(AXES) == set(X_AXES)
+    assert set(AXES) == set(figures.AXES)

@@ -28,7 +28,6 @@ GIVING_BACK = {
     "cuMemFree",
     "cuMemFreeAsync",
     "cuMemFreeHost",
-    "cuMemPoolDestroy",
     "cuModuleUnload",
     "cuStreamDestroy",
     "cuStreamIsCapturing",

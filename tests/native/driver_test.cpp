@@ -68,10 +68,10 @@ void the_older_way_to_find_functions_will_do() {
 
 void a_driver_that_lacks_a_needed_function_is_refused_by_its_name() {
     for (const bool newer : {true, false}) {
-        stand_in::install({.driver_version = 12040, .missing = {"cuMemPoolCreate"}});
+        stand_in::install({.driver_version = 12040, .missing = {"cuDeviceGetDefaultMemPool"}});
         if (!newer) reset_driver(find_older_symbol);
         check_refused(DS_STATUS_DRIVER_FUNCTION);
-        CHECK(message_has("cuMemPoolCreate"));
+        CHECK(message_has("cuDeviceGetDefaultMemPool"));
         CHECK(message_has("12.4"));
         CHECK(message_has("12.0"));
     }

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "box_mesh.h"
 #include "render/scene/look.h"
 #include "render/scene/meshes.h"
 #include "render/scene/scene.h"

@@ -77,7 +77,7 @@ struct Everything {
         CHECK_EQUAL(ds_cuda_event_create(context(), 1, &handles[DS_RESOURCE_EVENT]), DS_STATUS_OK);
         const Ref<Context> of_device = find_handle<Context>(context(), "context");
         const Ref<Stream> captured = find_handle<Stream>(stream(), "stream");
-        handles[DS_RESOURCE_MEMORY_POOL] = handle_of(MemoryPool::create(of_device));
+        handles[DS_RESOURCE_MEMORY_POOL] = handle_of(MemoryPool::default_of(of_device));
         CHECK_EQUAL(ds_device_memory_create(handles[DS_RESOURCE_MEMORY_POOL], stream(), 4096,
                                             &handles[DS_RESOURCE_DEVICE_MEMORY]),
                     DS_STATUS_OK);
@@ -118,7 +118,8 @@ void every_kind_is_described_counted_and_released() {
     for (int32_t kind = 0; kind < DS_RESOURCE_KIND_COUNT; ++kind) {
         const ds_resource_info info = info_of(made.handles[kind]);
         CHECK_EQUAL(info.kind, kind);
-        CHECK_EQUAL(info.ownership, DS_OWNERSHIP_OWNED);
+        // The pool is the device's own
+        CHECK_EQUAL(info.ownership, kind == DS_RESOURCE_MEMORY_POOL ? DS_OWNERSHIP_BORROWED : DS_OWNERSHIP_OWNED);
         CHECK_EQUAL(info.device_index, 0);
         CHECK(info.raw != 0);
         CHECK_EQUAL(live(static_cast<ds_resource_kind>(kind)), 1);

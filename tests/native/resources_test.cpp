@@ -93,20 +93,18 @@ void the_process_keeps_the_primary_context_of_a_device_from_its_first_use_on() {
     CHECK_EQUAL(stand_in::count_calls("cuDevicePrimaryCtxRelease"), 2);
 }
 
-void memory_keeps_its_pool_and_the_stream_it_is_freed_on() {
+void memory_keeps_the_stream_it_is_freed_on() {
     Ref<Context> context = context_of_new_driver();
-    Ref<MemoryPool> pool = MemoryPool::create(context);
+    Ref<MemoryPool> pool = MemoryPool::default_of(context);
     Ref<Stream> stream = Stream::create(context);
     Ref<DeviceMemory> memory = DeviceMemory::create(pool, stream, 4096);
     CHECK_EQUAL(memory->bytes(), 4096);
     context = {};
     pool = {};
     stream = {};
-    CHECK_EQUAL(stand_in::alive(), 3);
-    CHECK_EQUAL(stand_in::alive("pools"), 1);
+    CHECK_EQUAL(stand_in::alive(), 2);
     memory = {};
     check_clean();
-    CHECK(stand_in::first_call("cuMemFreeAsync") < stand_in::first_call("cuMemPoolDestroy"));
     CHECK(stand_in::first_call("cuMemFreeAsync") < stand_in::first_call("cuStreamDestroy"));
 }
 
@@ -129,7 +127,6 @@ void without_memory_pools_memory_is_freed_after_its_stream_has_ended_its_work() 
     Ref<Context> context = context_of_new_driver({.memory_pools = 0});
     CHECK(!MemoryPool::default_of(context));
     CHECK_EQUAL(last_status(), DS_STATUS_DEVICE);
-    CHECK(!MemoryPool::create(context));
     Ref<DeviceMemory> memory = DeviceMemory::create_on(Stream::create(context), 64);
     CHECK(memory);
     memory = {};
@@ -369,7 +366,6 @@ void a_creation_is_undone_if_the_callers_context_cannot_be_restored() {
     const Ref<Module> module = Module::load(context, stand_in::kImage);
     check_undone_if_context_is_not_restored([&] { return Stream::create(context); });
     check_undone_if_context_is_not_restored([&] { return Event::create(context); });
-    check_undone_if_context_is_not_restored([&] { return MemoryPool::create(context); });
     check_undone_if_context_is_not_restored([&] { return MemoryPool::default_of(context); });
     check_undone_if_context_is_not_restored([&] { return PinnedMemory::create(context, 64); });
     check_undone_if_context_is_not_restored([&] { return Module::load(context, stand_in::kImage); });
@@ -495,7 +491,7 @@ bool use_everything() {
     if (!start || !end || start->record(*stream) || end->record(*stream)) return false;
     float milliseconds;
     if (stream->wait_event(*end) || end->wait(-1) || end->wait(0) || end->elapsed(*start, &milliseconds)) return false;
-    const Ref<MemoryPool> pool = MemoryPool::create(context);
+    const Ref<MemoryPool> pool = MemoryPool::default_of(context);
     if (!pool) return false;
     const Ref<DeviceMemory> memory = DeviceMemory::create(pool, stream, 64);
     if (!memory || stream->fill(memory->raw(), 0, 64)) return false;
@@ -646,7 +642,7 @@ int main() {
     RUN(the_current_device_is_that_of_the_current_context);
     RUN(a_stream_keeps_its_context);
     RUN(the_process_keeps_the_primary_context_of_a_device_from_its_first_use_on);
-    RUN(memory_keeps_its_pool_and_the_stream_it_is_freed_on);
+    RUN(memory_keeps_the_stream_it_is_freed_on);
     RUN(memory_can_be_freed_on_another_stream_than_it_was_made_on);
     RUN(without_memory_pools_memory_is_freed_after_its_stream_has_ended_its_work);
     RUN(memory_of_a_per_thread_stream_is_freed_after_everything);

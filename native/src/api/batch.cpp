@@ -11,16 +11,16 @@ namespace {
 
 // ---- Checks of every call: the batch's size and device
 
-ds_status check_kind(const ds_batch* batch) {
-    if (const ds_status status = check_num_agents(batch->num_agents)) return status;
-    if (const ds_status status = check_range("max_levels", "0 plays the reference's levels only", batch->max_levels, 0,
+ds_status check_kind(const ds_batch& batch) {
+    if (const ds_status status = check_num_agents(batch.num_agents)) return status;
+    if (const ds_status status = check_range("max_levels", "0 plays the reference's levels only", batch.max_levels, 0,
                                              DS_MAX_LEVELS)) {
         return status;
     }
-    if (const ds_status status = check_device(batch->device_kind, batch->device_index)) return status;
-    if (batch->observations) {
+    if (const ds_status status = check_device(batch.device_kind, batch.device_index)) return status;
+    if (batch.observations) {
         const char* remedy = "pass each ds_observation_part at most once, with a scale above 0";
-        const ds_status status = check_observations(*batch->observations, batch->num_agents, remedy);
+        const ds_status status = check_observations(*batch.observations, batch.num_agents, remedy);
         if (status) return status;
     }
     return check_cpu();
@@ -52,8 +52,7 @@ ds_status check_address(const char* argument, const void* address, uint64_t alig
     if (!address) return fail_null(argument);
     if ((reinterpret_cast<uint64_t>(address) & (alignment - 1)) == 0) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass memory that begins at a multiple of the alignment",
-                "%s is at %p; it must be aligned to %llu bytes", argument, address,
-                static_cast<unsigned long long>(alignment));
+                "%s is at %p; it must be aligned to %lu bytes", argument, address, alignment);
 }
 
 constexpr uint64_t kAlignments[DS_TENSOR_COUNT] = {
@@ -98,13 +97,13 @@ ds_status check_table(const ds_batch& batch) {
 
 ds_status check_given(const ds_batch& batch) { return batch.reward ? check_rewards(*batch.reward) : DS_STATUS_OK; }
 
-ds_status check_batch(const ds_batch* batch) {
+ds_status check_batch(const ds_batch& batch) {
     if (const ds_status status = check_kind(batch)) return status;
-    if (const ds_status status = check_rules(*batch)) return status;
-    if (const ds_status status = check_addresses(*batch)) return status;
-    if (const ds_status status = check_table(*batch)) return status;
-    if (const ds_status status = check_given(*batch)) return status;
-    if (is_on_cuda(*batch)) return check_address("scratch", batch->scratch, 256);
+    if (const ds_status status = check_rules(batch)) return status;
+    if (const ds_status status = check_addresses(batch)) return status;
+    if (const ds_status status = check_table(batch)) return status;
+    if (const ds_status status = check_given(batch)) return status;
+    if (is_on_cuda(batch)) return check_address("scratch", batch.scratch, 256);
     return watch_forks_of_batches();
 }
 
@@ -140,16 +139,15 @@ using namespace doorstep;
 ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
     const Given<ds_batch> given(batch, "batch");
     if (given.status()) return given.status();
-    batch = given.fields();
-    if (const ds_status status = check_kind(batch)) return status;
+    if (const ds_status status = check_kind(*given)) return status;
     Results<ds_batch_info> results(info, "info");
     if (results.status()) return results.status();
-    if (const ds_status status = check_num_worlds(batch->num_worlds)) return status;
-    const WorldModel& model = prepared_model(kind_of(*batch));
+    if (const ds_status status = check_num_worlds(given->num_worlds)) return status;
+    const WorldModel& model = prepared_model(kind_of(*given));
     const int64_t world_bytes = static_cast<int64_t>(model.world_bytes);
-    ds_batch_info found = {sizeof found, layout_of(*batch).size, world_bytes, 0, 0};
-    if (is_on_cuda(*batch))
-        if (const ds_status status = size_scratch_on_cuda(*batch, &found)) return status;
+    ds_batch_info found = {sizeof found, layout_of(*given).size, world_bytes, 0, 0};
+    if (is_on_cuda(*given))
+        if (const ds_status status = size_scratch_on_cuda(*given, &found)) return status;
     *results.fields() = found;
     return results.give();
 }
@@ -157,57 +155,51 @@ ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
 ds_status ds_batch_prepare(const ds_batch* batch) {
     const Given<ds_batch> given(batch, "batch");
     if (given.status()) return given.status();
-    batch = given.fields();
-    if (const ds_status status = check_kind(batch)) return status;
-    return is_on_cuda(*batch) ? prepare_on_cuda(*batch) : DS_STATUS_OK;
+    if (const ds_status status = check_kind(*given)) return status;
+    return is_on_cuda(*given) ? prepare_on_cuda(*given) : DS_STATUS_OK;
 }
 
 ds_status ds_batch_release(const ds_batch* batch) {
     const Given<ds_batch> given(batch, "batch");
     if (given.status()) return given.status();
-    batch = given.fields();
-    if (const ds_status status = check_kind(batch)) return status;
-    return is_on_cuda(*batch) ? release_on_cuda(*batch) : DS_STATUS_OK;
+    if (const ds_status status = check_kind(*given)) return status;
+    return is_on_cuda(*given) ? release_on_cuda(*given) : DS_STATUS_OK;
 }
 
 ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_offset) {
     const Given<ds_batch> given(batch, "batch");
     if (given.status()) return given.status();
-    batch = given.fields();
-    if (const ds_status status = check_batch(batch)) return status;
+    if (const ds_status status = check_batch(*given)) return status;
     if (const ds_status status = check_seed(seed)) return status;
-    if (const ds_status status = check_world_offset(world_offset, batch->num_worlds)) return status;
-    return create_checked(*batch, static_cast<uint32_t>(seed), static_cast<uint64_t>(world_offset), nullptr);
+    if (const ds_status status = check_world_offset(world_offset, given->num_worlds)) return status;
+    return create_checked(*given, static_cast<uint32_t>(seed), static_cast<uint64_t>(world_offset), nullptr);
 }
 
 ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* seed_and_offset) {
     const Given<ds_batch> given(batch, "batch");
     if (given.status()) return given.status();
-    batch = given.fields();
-    if (const ds_status status = check_batch(batch)) return status;
+    if (const ds_status status = check_batch(*given)) return status;
     if (const ds_status status = check_address("seed_and_offset", seed_and_offset, sizeof(uint32_t))) return status;
-    return create_checked(*batch, 0, 0, seed_and_offset);
+    return create_checked(*given, 0, 0, seed_and_offset);
 }
 
 ds_status ds_batch_step(const ds_batch* batch) {
     const Given<ds_batch> given(batch, "batch");
     if (given.status()) return given.status();
-    batch = given.fields();
-    if (const ds_status status = check_batch(batch)) return status;
-    return step_checked(*batch);
+    if (const ds_status status = check_batch(*given)) return status;
+    return step_checked(*given);
 }
 
 ds_status ds_batch_step_from(const ds_batch* batch, const int32_t* actions, const int32_t* resets) {
     const Given<ds_batch> given(batch, "batch");
     if (given.status()) return given.status();
-    batch = given.fields();
-    if (const ds_status status = check_batch(batch)) return status;
+    if (const ds_status status = check_batch(*given)) return status;
     if (const ds_status status = check_address("actions", actions, sizeof(int32_t))) return status;
-    const int64_t reset_bytes = batch->num_worlds * static_cast<int64_t>(sizeof(int32_t));
-    const int64_t action_bytes = reset_bytes * batch->num_agents * DS_ACTION_COMPONENT_COUNT;
-    void* const* tensors = batch->tensors;
-    if (const ds_status status = copy(*batch, tensors[DS_TENSOR_actions], actions, action_bytes)) return status;
-    const ds_status status = resets ? copy(*batch, tensors[DS_TENSOR_resets], resets, reset_bytes)
-                                    : clear(*batch, tensors[DS_TENSOR_resets], reset_bytes);
-    return status ? status : step_checked(*batch);
+    const int64_t reset_bytes = given->num_worlds * static_cast<int64_t>(sizeof(int32_t));
+    const int64_t action_bytes = reset_bytes * given->num_agents * DS_ACTION_COMPONENT_COUNT;
+    void* const* tensors = given->tensors;
+    if (const ds_status status = copy(*given, tensors[DS_TENSOR_actions], actions, action_bytes)) return status;
+    const ds_status status = resets ? copy(*given, tensors[DS_TENSOR_resets], resets, reset_bytes)
+                                    : clear(*given, tensors[DS_TENSOR_resets], reset_bytes);
+    return status ? status : step_checked(*given);
 }

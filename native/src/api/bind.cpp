@@ -63,13 +63,12 @@ ds_status Bindings::check(int i) {
     if (!binding.data) return DS_STATUS_OK;
     if (binding.bytes != static_cast<uint64_t>(tensor_bytes(info))) {
         return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind memory of exactly the tensor's size",
-                    "%s is bound to %llu bytes; it must be %lld", name(i),
-                    static_cast<unsigned long long>(binding.bytes), static_cast<long long>(tensor_bytes(info)));
+                    "%s is bound to %lu bytes; it must be %ld", name(i), binding.bytes, tensor_bytes(info));
     }
     if (reinterpret_cast<uintptr_t>(binding.data) % static_cast<uintptr_t>(dtype_bytes(info.dtype)) != 0) {
         return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind memory that is aligned to its elements",
-                    "%s is bound to the address %p; it must be a multiple of %lld", name(i), binding.data,
-                    static_cast<long long>(dtype_bytes(info.dtype)));
+                    "%s is bound to the address %p; it must be a multiple of %ld", name(i), binding.data,
+                    dtype_bytes(info.dtype));
     }
     return DS_STATUS_OK;
 }
@@ -201,7 +200,7 @@ ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, 
     if (!memories_of_tensors) return fail_null("memories");
     if (count > DS_TENSOR_COUNT) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "count", "bind each tensor at most once",
-                    "count is %llu; it must be 0 to %d", static_cast<unsigned long long>(count), DS_TENSOR_COUNT);
+                    "count is %lu; it must be 0 to %d", count, DS_TENSOR_COUNT);
     }
     Ref<Memory> replaced[DS_TENSOR_COUNT];
     {
@@ -241,8 +240,7 @@ ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const 
     const int64_t expected = tensor_bytes(info);
     if (bytes != static_cast<uint64_t>(expected)) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "pass the number of bytes of all elements",
-                    "bytes is %llu; it must be %lld", static_cast<unsigned long long>(bytes),
-                    static_cast<long long>(expected));
+                    "bytes is %lu; it must be %ld", bytes, expected);
     }
     if (!data) return fail_null("data");
     if (data == info.data) return DS_STATUS_OK;

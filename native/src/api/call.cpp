@@ -49,14 +49,12 @@ ds_status SimulatorCall::check_trouble() {
     ds_health health;
     if (const ds_status status = simulator_->read_health(&health)) return status;
     if (health.culprit_world < 0) return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s", what);
-    const long long world = static_cast<long long>(health.culprit_world);
-    const long long step = static_cast<long long>(health.culprit_step);
     if (health.culprit_body < 0) {
-        return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, step %lld of that world", what,
-                    world, step);
+        return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %ld, step %ld of that world", what,
+                    health.culprit_world, health.culprit_step);
     }
-    return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, body %d, step %lld of that world",
-                what, world, health.culprit_body, step);
+    return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %ld, body %d, step %ld of that world",
+                what, health.culprit_world, health.culprit_body, health.culprit_step);
 }
 
 // ---- WorldSelection ----
@@ -68,8 +66,7 @@ WorldSelection::WorldSelection(const Simulator& simulator, const int64_t* worlds
     const uint64_t wanted = worlds ? count : static_cast<uint64_t>(all_count);
     if (wanted > static_cast<uint64_t>(num_worlds)) {
         status_ = fail(DS_STATUS_INVALID_ARGUMENT, worlds ? "count" : "worlds", "pass each world at most once",
-                       "%llu worlds are passed; this simulator has %lld", static_cast<unsigned long long>(wanted),
-                       static_cast<long long>(num_worlds));
+                       "%lu worlds are passed; this simulator has %ld", wanted, num_worlds);
         return;
     }
     list_.size = static_cast<int64_t>(wanted);
@@ -78,14 +75,12 @@ WorldSelection::WorldSelection(const Simulator& simulator, const int64_t* worlds
         const int64_t world = list_[marked_];
         if (world < 0 || world >= num_worlds) {
             status_ = fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "pass slots of this simulator",
-                           "worlds[%lld] is %lld; it must be 0 to %lld", static_cast<long long>(marked_),
-                           static_cast<long long>(world), static_cast<long long>(num_worlds - 1));
+                           "worlds[%ld] is %ld; it must be 0 to %ld", marked_, world, num_worlds - 1);
             return;
         }
         if (mask_[world]) {
             status_ = fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "pass each world at most once",
-                           "worlds[%lld] is %lld, which occurs twice", static_cast<long long>(marked_),
-                           static_cast<long long>(world));
+                           "worlds[%ld] is %ld, which occurs twice", marked_, world);
             return;
         }
         mask_[world] = 1;

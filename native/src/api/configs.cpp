@@ -127,8 +127,7 @@ ds_status check_fields(const ds_controller_config& fields) {
 ds_status check_fields(const ds_metrics_config& fields) {
     DS_METRICS_CONFIG_TABLE(DS_CHECK)
     if (fields.enabled || fields.trace == 0) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "trace", "", "trace is %lld; it must be 0 where enabled is 0",
-                static_cast<long long>(fields.trace));
+    return fail(DS_STATUS_INVALID_ARGUMENT, "trace", "", "trace is %ld; it must be 0 where enabled is 0", fields.trace);
 }
 
 ds_status check_fields(const ds_rollout_config& fields) {
@@ -172,8 +171,8 @@ ds_status find_parts(ds_rollout_config& fields, Config::Parts& parts) {
     const ds_controller_config& controller = parts[DS_CONFIG_CONTROLLER]->controller();
     if (controller.type != DS_CONTROLLER_ROUND_ROBIN || controller.depth <= fields.queue_capacity) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "controller", "requests wait in the engine's queue before a replica's",
-                "the controller's depth is %lld; it must be at most queue_capacity, %lld",
-                static_cast<long long>(controller.depth), static_cast<long long>(fields.queue_capacity));
+                "the controller's depth is %ld; it must be at most queue_capacity, %ld",
+                controller.depth, fields.queue_capacity);
 }
 
 // ---- Every kind
@@ -193,9 +192,9 @@ ds_status create(ds_config_kind kind, const Struct* fields, ds_config* config) {
     set_defaults(&defaults);
     const Given<Struct> given(fields, "fields", defaults);
     if (given.status()) return given.status();
-    if (const ds_status status = check_fields(*given.fields())) return status;
+    if (const ds_status status = check_fields(*given)) return status;
     Config::Fields copy = {};
-    Struct& copied = *new (&copy) Struct(*given.fields());
+    Struct& copied = *new (&copy) Struct(*given);
     Config::Parts parts;
     if (const ds_status status = find_parts(copied, parts)) return status;
     return give(configs, Ref<Config>::adopt(new (std::nothrow) Config(kind, copy, parts)), "a configuration", config);

@@ -64,26 +64,22 @@ using namespace doorstep;
 ds_status ds_cuda_get_driver(ds_cuda_driver_info* info) {
     Results<ds_cuda_driver_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     if (!has_fork_handlers()) return fail_no_memory();
     int count;
     if (const ds_status status = count_devices(&count)) return status;
-    info->version = driver().version;
-    info->minimum_version = kMinimumDriverVersion;
-    info->device_count = count;
+    results->version = driver().version;
+    results->minimum_version = kMinimumDriverVersion;
+    results->device_count = count;
     return results.give();
 }
 
 ds_status ds_cuda_get_device(int64_t device_index, ds_cuda_device_info* info) {
     Results<ds_cuda_device_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     if (!has_fork_handlers()) return fail_no_memory();
     const Ref<Context> context = Context::of_device(device_index);
     if (!context) return last_status();
-    ds_cuda_device_info described = *info;
-    if (const ds_status status = describe_device(*context, &described)) return status;
-    *info = described;
+    if (const ds_status status = describe_device(*context, results.fields())) return status;
     return results.give();
 }
 
@@ -91,7 +87,6 @@ ds_status ds_cuda_compile(const char* architecture, int64_t num_agents, ds_cuda_
     if (!architecture) return fail_null("architecture");
     Results<ds_cuda_compile_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     if (const ds_status status = check_num_agents(num_agents)) return status;
     const int number = parse_architecture(architecture);
     if (number == 0) {
@@ -99,7 +94,7 @@ ds_status ds_cuda_compile(const char* architecture, int64_t num_agents, ds_cuda_
                     "architecture is \"%.64s\"; it must be sm_ and a number", architecture);
     }
     OwnedImage image;
-    const ds_status status = compile_ptx(static_cast<int>(num_agents), number, &image, info);
+    const ds_status status = compile_ptx(static_cast<int>(num_agents), number, &image, results.fields());
     return status ? status : results.give();
 }
 

@@ -18,19 +18,19 @@ namespace {
 // A level that is being checked: its place in the caller's array, for messages.
 struct CheckedLevel {
     const ds_level& level;
-    unsigned long long index;
+    uint64_t index;
 
     // field: a printf format of up to one number, the place in an array.
     ds_status fail_field(const char* field, int place, double value, const char* allowed) const {
         char name[64];
         snprintf(name, sizeof name, field, place);
         return fail(DS_STATUS_INVALID_ARGUMENT, "levels", "ds_level_default() is a valid level",
-                    "levels[%llu].%s is %g; it must be %s", index, name, value, allowed);
+                    "levels[%lu].%s is %g; it must be %s", index, name, value, allowed);
     }
     ds_status check_count(const char* field, int64_t value, int64_t low, int64_t high) const {
         if (value >= low && value <= high) return DS_STATUS_OK;
         char allowed[64];
-        snprintf(allowed, sizeof allowed, "%lld to %lld", static_cast<long long>(low), static_cast<long long>(high));
+        snprintf(allowed, sizeof allowed, "%ld to %ld", low, high);
         return fail_field(field, 0, static_cast<double>(value), allowed);
     }
     ds_status check_number(const char* field, int place, float value, float low, float high) const {
@@ -240,14 +240,13 @@ ds_status check_weights(const float* weights, uint64_t count) {
     bool any = false;
     for (uint64_t i = 0; i < count; ++i) {
         if (!(weights[i] >= 0.f) || !isfinite(weights[i])) {
-            return fail(DS_STATUS_INVALID_ARGUMENT, "weights", hint, "weights[%llu] is %g",
-                        static_cast<unsigned long long>(i), static_cast<double>(weights[i]));
+            return fail(DS_STATUS_INVALID_ARGUMENT, "weights", hint, "weights[%lu] is %g",
+                        i, static_cast<double>(weights[i]));
         }
         any |= weights[i] > 0.f;
     }
     if (any) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "weights", hint, "all %llu weights are zero",
-                static_cast<unsigned long long>(count));
+    return fail(DS_STATUS_INVALID_ARGUMENT, "weights", hint, "all %lu weights are zero", count);
 }
 
 ds_status check_levels(const Simulator& simulator, const ds_level* levels, uint64_t count, const float* weights) {
@@ -258,8 +257,7 @@ ds_status check_levels(const Simulator& simulator, const ds_level* levels, uint6
     }
     if (count < 1 || count > static_cast<uint64_t>(config.max_levels)) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "levels", "create the simulator with a larger max_levels",
-                    "%llu levels were passed; this simulator takes 1 to %lld", static_cast<unsigned long long>(count),
-                    static_cast<long long>(config.max_levels));
+                    "%lu levels were passed; this simulator takes 1 to %ld", count, config.max_levels);
     }
     if (!levels) return fail_null("levels");
     for (uint64_t i = 0; i < count; ++i)
@@ -299,7 +297,7 @@ public:
     ds_status fill(const Simulator& simulator, const ds_episode_start* given, uint64_t count) {
         if (!starts || !states || !worlds) {
             return fail(DS_STATUS_OUT_OF_MEMORY, "starts", "begin fewer episodes at a time",
-                        "no memory is left to pass on %llu episodes", static_cast<unsigned long long>(count));
+                        "no memory is left to pass on %lu episodes", count);
         }
         for (uint64_t i = 0; i < count; ++i) {
             if (const ds_status status = check_start(simulator, given[i], i, &states[i])) return status;

@@ -58,8 +58,7 @@ const char* ds_version(void) { return DS_VERSION_STRING; }
 ds_status ds_last_error(ds_error* error) {
     Results<ds_error> results(error, "error");
     if (results.status()) return results.status();
-    error = results.fields();
-    read_last_error(error);
+    read_last_error(results.fields());
     return results.give();
 }
 

@@ -128,25 +128,21 @@ ds_status ds_series_release(ds_series series) {
 ds_status ds_series_get_info(ds_series series, ds_series_info* info) {
     Results<ds_series_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     const Ref<Series> found = series_handles.find(series, "series");
     if (!found) return last_status();
-    *info = found->info();
-    info->struct_size = sizeof *info;
+    *results.fields() = found->info();
+    results->struct_size = sizeof *info;
     return results.give();
 }
 
 ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals) {
     Results<ds_series_totals> results(totals, "totals");
     if (results.status()) return results.status();
-    totals = results.fields();
     const Ref<Series> found = series_handles.find(series, "series");
     if (!found) return last_status();
     const std::unique_ptr<Samples> sum = found->sum();
     if (!sum) return fail_memory("what a series recorded");
-    *totals = {};
-    totals->struct_size = sizeof *totals;
-    sum->read(totals);
+    sum->read(results.fields());
     return results.give();
 }
 
@@ -167,8 +163,8 @@ ds_status ds_series_get_quantiles(ds_series series, int64_t window_ns, const dou
     if (!values) return fail_null("values");
     for (uint64_t i = 0; i < count; ++i) {
         if (fractions[i] >= 0 && fractions[i] <= 1) continue;
-        return fail(DS_STATUS_INVALID_ARGUMENT, "fractions", "", "fractions[%llu] is %g; it must be 0 to 1",
-                    static_cast<unsigned long long>(i), fractions[i]);
+        return fail(DS_STATUS_INVALID_ARGUMENT, "fractions", "", "fractions[%lu] is %g; it must be 0 to 1",
+                    i, fractions[i]);
     }
     std::unique_ptr<Samples> sum;
     if (const ds_status status = sum_of(series, DS_SERIES_SKETCH, "sketch", &sum)) return status;

@@ -34,8 +34,7 @@ ds_status check_weights(const char* argument, const void* array, int64_t element
     }
     if (reinterpret_cast<uintptr_t>(array) % static_cast<uintptr_t>(element_bytes) == 0) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "align the array to its elements",
-                "%s is at address %p; it must be aligned to %lld bytes", argument, array,
-                static_cast<long long>(element_bytes));
+                "%s is at address %p; it must be aligned to %ld bytes", argument, array, element_bytes);
 }
 
 bool allows_parameter(int32_t kind, float parameter) {
@@ -64,43 +63,39 @@ ds_status check_window(const ds_layer_config& config) {
     const ds_layer_shape& shape = config.shape;
     const bool is_pool = config.kind != DS_LAYER_CONV;
     const int64_t most = DS_MAX_LAYER_WIDTH;
-    const struct {
-        const char* name;
-        int64_t value, least, most;
-    } numbers[] = {{"shape.channels", shape.channels, 1, most},
-                   {"shape.height", shape.height, 1, most},
-                   {"shape.width", shape.width, 1, most},
-                   {"shape.kernel_height", shape.kernel_height, 1, most},
-                   {"shape.kernel_width", shape.kernel_width, 1, most},
-                   {"shape.stride_height", shape.stride_height, 1, most},
-                   {"shape.stride_width", shape.stride_width, 1, most},
-                   {"shape.pad_height", shape.pad_height, 0, is_pool ? shape.kernel_height / 2 : most},
-                   {"shape.pad_width", shape.pad_width, 0, is_pool ? shape.kernel_width / 2 : most},
-                   {"shape.kernel_height", shape.kernel_height, 1, int64_t{shape.height} + 2 * shape.pad_height},
-                   {"shape.kernel_width", shape.kernel_width, 1, int64_t{shape.width} + 2 * shape.pad_width},
-                   {"inputs of a window", window_inputs(shape), 1, most}};
-    for (const auto& one : numbers)
-        if (const ds_status status = check_range(one.name, "see ds_layer_shape", one.value, one.least, one.most))
-            return status;
+    const char* hint = "see ds_layer_shape";
+    if (const ds_status status = check_ranges(
+            {{"shape.channels", hint, shape.channels, 1, most},
+             {"shape.height", hint, shape.height, 1, most},
+             {"shape.width", hint, shape.width, 1, most},
+             {"shape.kernel_height", hint, shape.kernel_height, 1, most},
+             {"shape.kernel_width", hint, shape.kernel_width, 1, most},
+             {"shape.stride_height", hint, shape.stride_height, 1, most},
+             {"shape.stride_width", hint, shape.stride_width, 1, most},
+             {"shape.pad_height", hint, shape.pad_height, 0, is_pool ? shape.kernel_height / 2 : most},
+             {"shape.pad_width", hint, shape.pad_width, 0, is_pool ? shape.kernel_width / 2 : most},
+             {"shape.kernel_height", hint, shape.kernel_height, 1, int64_t{shape.height} + 2 * shape.pad_height},
+             {"shape.kernel_width", hint, shape.kernel_width, 1, int64_t{shape.width} + 2 * shape.pad_width},
+             {"inputs of a window", hint, window_inputs(shape), 1, most}})) {
+        return status;
+    }
     const int64_t image = int64_t{shape.height} * shape.width;
     if (image > most || config.num_inputs != shape.channels * image) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "num_inputs", "pass the product of channels, height and width",
-                    "num_inputs is %lld; the shape has %d channels of %lld",
-                    static_cast<long long>(config.num_inputs), shape.channels, static_cast<long long>(image));
+                    "num_inputs is %ld; the shape has %d channels of %ld", config.num_inputs, shape.channels, image);
     }
     const Places sides = places_of(shape);
     const int64_t places = int64_t{sides.rows} * sides.columns, channels = config.num_outputs / places;
     if (config.num_outputs % places == 0 && (!is_pool || channels == shape.channels)) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "num_outputs",
                 "pass as many for each channel of the outputs; pools have the channels of the inputs",
-                "num_outputs is %lld; the window has %lld places", static_cast<long long>(config.num_outputs),
-                static_cast<long long>(places));
+                "num_outputs is %ld; the window has %ld places", config.num_outputs, places);
 }
 
 ds_status check_divides(const char* argument, int64_t parts, const char* what, int64_t whole) {
     if (parts >= 0 && whole % (parts ? parts : 1) == 0) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a number of equal parts", "%s is %lld; it must divide the %s, %lld",
-                argument, static_cast<long long>(parts), what, static_cast<long long>(whole));
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a number of equal parts", "%s is %ld; it must divide the %s, %ld",
+                argument, parts, what, whole);
 }
 
 ds_status check_tokens(const ds_layer_config& config) {
@@ -166,36 +161,33 @@ ds_status check_function(const ds_layer_config& config) {
                 "a layer of kind DS_LAYER_FUNCTION is on CUDA, which cannot call a function of the host");
 }
 
-ds_status check_layer(const ds_layer_config* config) {
-    if (const ds_status status = check_range("kind", "pass a ds_layer_kind", config->kind, DS_LAYER_LINEAR,
-                                             DS_LAYER_GELU_TANH)) {
+ds_status check_layer(const ds_layer_config& config) {
+    if (const ds_status status = check_ranges(
+            {{"kind", "pass a ds_layer_kind", config.kind, DS_LAYER_LINEAR, DS_LAYER_GELU_TANH},
+             {"weight_type", "pass a ds_weight_type", config.weight_type, DS_WEIGHT_FLOAT32, DS_WEIGHT_BFLOAT16}})) {
         return status;
     }
-    if (const ds_status status = check_range("weight_type", "pass a ds_weight_type", config->weight_type,
-                                             DS_WEIGHT_FLOAT32, DS_WEIGHT_BFLOAT16)) {
-        return status;
-    }
-    if (const ds_status status = check_device(config->device_kind, config->device_index)) return status;
-    const KindRules rules = rules_of(config->kind);
-    if (const ds_status status = check_width("num_inputs", config->num_inputs, rules.has_inputs)) return status;
-    if (const ds_status status = check_width("num_outputs", config->num_outputs, rules.has_outputs)) return status;
-    if (const ds_status status = check_parameter(*config)) return status;
+    if (const ds_status status = check_device(config.device_kind, config.device_index)) return status;
+    const KindRules rules = rules_of(config.kind);
+    if (const ds_status status = check_width("num_inputs", config.num_inputs, rules.has_inputs)) return status;
+    if (const ds_status status = check_width("num_outputs", config.num_outputs, rules.has_outputs)) return status;
+    if (const ds_status status = check_parameter(config)) return status;
     const struct {
         const char* name;
         const void* array;
         bool allowed, required;
-    } arrays[] = {{"weights", config->weights, rules.allows_weights, rules.requires_weights},
-                  {"biases", config->biases, rules.allows_biases, false},
-                  {"hidden_weights", config->hidden_weights, rules.allows_hidden, rules.allows_hidden},
-                  {"hidden_biases", config->hidden_biases, rules.allows_hidden, false}};
-    const int64_t element_bytes = config->weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
+    } arrays[] = {{"weights", config.weights, rules.allows_weights, rules.requires_weights},
+                  {"biases", config.biases, rules.allows_biases, false},
+                  {"hidden_weights", config.hidden_weights, rules.allows_hidden, rules.allows_hidden},
+                  {"hidden_biases", config.hidden_biases, rules.allows_hidden, false}};
+    const int64_t element_bytes = config.weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
     for (const auto& one : arrays) {
         if (const ds_status status = check_weights(one.name, one.array, element_bytes, one.allowed, one.required)) {
             return status;
         }
     }
-    if (const ds_status status = check_shape(*config)) return status;
-    return check_function(*config);
+    if (const ds_status status = check_shape(config)) return status;
+    return check_function(config);
 }
 
 // ---- Composing a policy
@@ -206,15 +198,12 @@ struct LayerList {
 
 ds_status fail_width(uint64_t index, int64_t given, int64_t expected) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "pass layers that follow each other",
-                "layers[%llu] takes %lld inputs; the layers before it give %lld",
-                static_cast<unsigned long long>(index), static_cast<long long>(given),
-                static_cast<long long>(expected));
+                "layers[%lu] takes %ld inputs; the layers before it give %ld", index, given, expected);
 }
 
 ds_status fail_kept(uint64_t index, int64_t wanted, int64_t kept) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "begin with a layer DS_LAYER_KEEP for each ADD or APPEND",
-                "layers[%llu] gets %lld values that were kept; there are %lld", static_cast<unsigned long long>(index),
-                static_cast<long long>(wanted), static_cast<long long>(kept));
+                "layers[%lu] gets %ld values that were kept; there are %ld", index, wanted, kept);
 }
 
 // The layers up to the heads. width: of their outputs; 0 while it may be any.
@@ -241,8 +230,7 @@ ds_status check_heads(const Ref<Layer>* layers, uint64_t first, uint64_t count, 
         const ds_layer_config& layer = layers[i]->config();
         if (layer.kind != DS_LAYER_LINEAR) {
             return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "heads are linear layers",
-                        "layers[%llu] is a head of kind %d; it must be DS_LAYER_LINEAR",
-                        static_cast<unsigned long long>(i), layer.kind);
+                        "layers[%lu] is a head of kind %d; it must be DS_LAYER_LINEAR", i, layer.kind);
         }
         if (width == 0) width = layer.num_inputs;
         if (width != layer.num_inputs) return fail_width(i, layer.num_inputs, width);
@@ -258,7 +246,7 @@ ds_status check_layers(const Ref<Layer>* layers, uint64_t count, uint64_t num_he
     const bool has_value = num_heads > 1 && logits == DS_NUM_LOGITS + 1 && layers[count - 1]->config().num_outputs == 1;
     if (logits == DS_NUM_LOGITS || has_value) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "end with one logit per value of each component of an action",
-                "the layers give %lld logits; they must give %d", static_cast<long long>(logits), DS_NUM_LOGITS);
+                "the layers give %ld logits; they must give %d", logits, DS_NUM_LOGITS);
 }
 
 ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
@@ -267,7 +255,7 @@ ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
         const ds_layer_config& layer = layers[i]->config();
         if (layer.device_kind == first.device_kind && layer.device_index == first.device_index) continue;
         return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "keep all weights on one device",
-                    "layers[%llu] is on another device than layers[0]", static_cast<unsigned long long>(i));
+                    "layers[%lu] is on another device than layers[0]", i);
     }
     return DS_STATUS_OK;
 }
@@ -290,31 +278,31 @@ ds_status check_rows(const ds_policy_call& call) {
     if (!call.rows) return DS_STATUS_OK;
     for (int64_t i = 0; i < call.num_rows; ++i) {
         if (call.rows[i] >= 0) continue;
-        return fail(DS_STATUS_INVALID_ARGUMENT, "rows", "pass indices of rows", "rows[%lld] is %d; it must be 0 to %d",
-                    static_cast<long long>(i), call.rows[i], INT32_MAX);
+        return fail(DS_STATUS_INVALID_ARGUMENT, "rows", "pass indices of rows", "rows[%ld] is %d; it must be 0 to %d",
+                    i, call.rows[i], INT32_MAX);
     }
     return DS_STATUS_OK;
 }
 
-ds_status check_call(const Policy& policy, const ds_policy_call* call) {
+ds_status check_call(const Policy& policy, const ds_policy_call& call) {
     const bool on_cpu = policy.device_kind() == DS_DEVICE_CPU;
     if (const ds_status status = on_cpu ? check_cpu() : DS_STATUS_OK) return status;
-    if (const ds_status status = check_range("num_rows", "", call->num_rows, 0, INT32_MAX)) return status;
-    if (const ds_status status = check_stride("observation_stride", call->observation_stride, policy.num_inputs())) {
+    if (const ds_status status = check_range("num_rows", "", call.num_rows, 0, INT32_MAX)) return status;
+    if (const ds_status status = check_stride("observation_stride", call.observation_stride, policy.num_inputs())) {
         return status;
     }
-    if (const ds_status status = check_stride("state_stride", call->state_stride, policy.state_size())) return status;
-    if (call->num_rows == 0) return DS_STATUS_OK;
-    if (!call->observations) return fail_null("observations");
-    if (policy.state_size() && !call->states) return fail_null("states");
-    return on_cpu ? check_rows(*call) : DS_STATUS_OK;
+    if (const ds_status status = check_stride("state_stride", call.state_stride, policy.state_size())) return status;
+    if (call.num_rows == 0) return DS_STATUS_OK;
+    if (!call.observations) return fail_null("observations");
+    if (policy.state_size() && !call.states) return fail_null("states");
+    return on_cpu ? check_rows(call) : DS_STATUS_OK;
 }
 
 ds_status check_sampling_rows(const ds_policy_call& call) {
     for (int64_t i = 0; i < call.num_rows; ++i) {
         const int64_t row = call.rows ? call.rows[i] : i;
         if (const ds_status status = check_sampling(call.sampling[row])) {
-            add_detail(" (row %lld)", static_cast<long long>(row));
+            add_detail(" (row %ld)", row);
             return status;
         }
     }
@@ -331,13 +319,12 @@ using namespace doorstep;
 ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
     const Given<ds_layer_config> given(config, "config");
     if (given.status()) return given.status();
-    config = given.fields();
     if (!layer) return fail_null("layer");
-    if (const ds_status status = check_layer(config)) return status;
-    const Ref<Layer> made = Layer::create(*config);
+    if (const ds_status status = check_layer(*given)) return status;
+    const Ref<Layer> made = Layer::create(*given);
     if (!made) return last_status();
     if (const ds_status status = give(layers, made, "a layer", layer)) return status;
-    made->take_over({config->owner, config->release_owner});
+    made->take_over({given->owner, given->release_owner});
     return DS_STATUS_OK;
 }
 
@@ -348,10 +335,9 @@ ds_status ds_layer_release(ds_layer layer) {
 ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config) {
     Results<ds_layer_config> results(config, "config");
     if (results.status()) return results.status();
-    config = results.fields();
     const Ref<Layer> found = layers.find(layer, "layer");
     if (!found) return last_status();
-    *config = found->config();
+    *results.fields() = found->config();
     return results.give();
 }
 
@@ -361,13 +347,12 @@ ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_
     if (!layers) return fail_null("layers");
     if (!policy) return fail_null("policy");
     if (count < 1 || count > DS_MAX_POLICY_LAYERS) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "", "count is %llu; it must be 1 to %d",
-                    static_cast<unsigned long long>(count), DS_MAX_POLICY_LAYERS);
+        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "", "count is %lu; it must be 1 to %d",
+                    count, DS_MAX_POLICY_LAYERS);
     }
     if (num_heads > count) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "num_heads", "heads are the last layers",
-                    "num_heads is %llu; it must be 0 to %llu", static_cast<unsigned long long>(num_heads),
-                    static_cast<unsigned long long>(count));
+                    "num_heads is %lu; it must be 0 to %lu", num_heads, count);
     }
     LayerList found;
     if (const ds_status status = find_layers(layers, count, &found)) return status;
@@ -385,18 +370,17 @@ ds_status ds_policy_release(ds_policy policy) {
 ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
     Results<ds_policy_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
-    info->num_layers = static_cast<int32_t>(found->num_layers());
-    info->num_heads = static_cast<int32_t>(found->num_heads());
-    info->vector_width = Policy::vector_width();
-    info->num_inputs = found->num_inputs();
-    info->state_size = found->state_size();
-    info->nonfinite_rows = found->nonfinite_rows();
-    info->device_kind = found->device_kind();
-    info->device_index = found->device_index();
-    info->has_value = found->has_value();
+    results->num_layers = static_cast<int32_t>(found->num_layers());
+    results->num_heads = static_cast<int32_t>(found->num_heads());
+    results->vector_width = Policy::vector_width();
+    results->num_inputs = found->num_inputs();
+    results->state_size = found->state_size();
+    results->nonfinite_rows = found->nonfinite_rows();
+    results->device_kind = found->device_kind();
+    results->device_index = found->device_index();
+    results->has_value = found->has_value();
     return results.give();
 }
 
@@ -405,8 +389,8 @@ ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer)
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
     if (index >= static_cast<uint64_t>(found->num_layers())) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "index", "", "index is %llu; it must be 0 to %lld",
-                    static_cast<unsigned long long>(index), static_cast<long long>(found->num_layers() - 1));
+        return fail(DS_STATUS_INVALID_ARGUMENT, "index", "", "index is %lu; it must be 0 to %ld",
+                    index, found->num_layers() - 1);
     }
     return give(layers, found->layer(static_cast<int64_t>(index)), "a layer", layer);
 }
@@ -422,13 +406,12 @@ ds_status ds_policy_freeze(ds_policy policy, uint64_t stream, ds_policy* frozen)
 ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
     const Given<ds_policy_call> given(call, "call");
     if (given.status()) return given.status();
-    call = given.fields();
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
-    if (const ds_status status = check_call(*found, call)) return status;
-    if (call->num_rows == 0) return DS_STATUS_OK;
-    if (!call->logits) return fail_null("logits");
-    ds_policy_call forward = *call;
+    if (const ds_status status = check_call(*found, *given)) return status;
+    if (given->num_rows == 0) return DS_STATUS_OK;
+    if (!given->logits) return fail_null("logits");
+    ds_policy_call forward = *given;
     forward.actions = nullptr;
     forward.log_probs = nullptr;
     return found->act_on_all(forward);
@@ -437,16 +420,15 @@ ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
 ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call) {
     const Given<ds_policy_call> given(call, "call");
     if (given.status()) return given.status();
-    call = given.fields();
     const Ref<Policy> found = policies.find(policy, "policy");
     if (!found) return last_status();
-    if (const ds_status status = check_call(*found, call)) return status;
-    if (call->num_rows == 0) return DS_STATUS_OK;
-    if (!call->sampling) return fail_null("sampling");
-    if (!call->keys) return fail_null("keys");
-    if (!call->actions) return fail_null("actions");
+    if (const ds_status status = check_call(*found, *given)) return status;
+    if (given->num_rows == 0) return DS_STATUS_OK;
+    if (!given->sampling) return fail_null("sampling");
+    if (!given->keys) return fail_null("keys");
+    if (!given->actions) return fail_null("actions");
     if (found->device_kind() == DS_DEVICE_CPU) {
-        if (const ds_status status = check_sampling_rows(*call)) return status;
+        if (const ds_status status = check_sampling_rows(*given)) return status;
     }
-    return found->act_on_all(*call);
+    return found->act_on_all(*given);
 }

@@ -14,13 +14,12 @@ constexpr uint64_t kMostPitch = INT32_MAX;  // CU_DEVICE_ATTRIBUTE_MAX_PITCH of 
 
 ds_status check_pitch(const char* argument, uint64_t pitch, const ds_row_copy& copy) {
     if (pitch > kMostPitch) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, argument, "copy the rows one by one", "%s is %llu; it must be at most %llu",
-                    argument, static_cast<unsigned long long>(pitch), static_cast<unsigned long long>(kMostPitch));
+        return fail(DS_STATUS_INVALID_ARGUMENT, argument, "copy the rows one by one", "%s is %lu; it must be at most %lu",
+                    argument, pitch, kMostPitch);
     }
     if (pitch >= copy.row_bytes) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass the distance in bytes between the starts of two rows",
-                "%s is %llu, less than the %llu bytes of a row", argument, static_cast<unsigned long long>(pitch),
-                static_cast<unsigned long long>(copy.row_bytes));
+                "%s is %lu, less than the %lu bytes of a row", argument, pitch, copy.row_bytes);
 }
 
 ds_status check_descriptor(int32_t fd) {
@@ -38,7 +37,7 @@ ds_status give_handle_for(int32_t fd, Ref<Resource> imported, ds_resource* handl
 ds_status check_value(const Semaphore& semaphore, uint64_t value) {
     if (semaphore.is_timeline() || value == 0) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "value", "pass 0, or import a timeline semaphore",
-                "value is %llu, but the semaphore is binary", static_cast<unsigned long long>(value));
+                "value is %lu, but the semaphore is binary", value);
 }
 
 }  // namespace

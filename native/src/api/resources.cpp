@@ -49,16 +49,15 @@ using namespace doorstep;
 ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
     Results<ds_resource_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     const Ref<Resource> found = resources.find(resource, "resource");
     if (!found) return last_status();
-    info->kind = found->kind();
-    info->ownership = found->ownership();
-    info->device_index = found->device_index();
-    info->raw = found->raw();
-    info->bytes = found->bytes();
-    info->host = found->host();
-    info->references = int64_t{found->reference_count()} - 1;  // without `found`
+    results->kind = found->kind();
+    results->ownership = found->ownership();
+    results->device_index = found->device_index();
+    results->raw = found->raw();
+    results->bytes = found->bytes();
+    results->host = found->host();
+    results->references = int64_t{found->reference_count()} - 1;  // without `found`
     return results.give();
 }
 

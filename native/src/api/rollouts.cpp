@@ -64,8 +64,8 @@ ds_status check_alike(const ds_simulator_config& config, const ds_simulator_conf
     };
     for (const auto& [field, value, other] : fields) {
         if (value == other) continue;
-        return fail(DS_STATUS_INVALID_ARGUMENT, field, kAlike, "%s is %lld; it must be %lld, as in the engine's config",
-                    field, static_cast<long long>(value), static_cast<long long>(other));
+        return fail(DS_STATUS_INVALID_ARGUMENT, field, kAlike, "%s is %ld; it must be %ld, as in the engine's config",
+                    field, value, other);
     }
     if (are_equal(config.observations, of_engine.observations)) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "observations", kAlike, "observations differ from those of the engine's config");
@@ -75,24 +75,22 @@ ds_status check_alike(const ds_simulator_config& config, const ds_simulator_conf
 
 ds_status check_request(const ds_episode_request& request, const QueueRules& rules) {
     if (const ds_status status = check_seed(request.seed)) return status;
-    if (const ds_status status = check_range("sampling_seed", "", request.sampling_seed, 0, DS_MAX_SEED)) return status;
-    if (const ds_status status = check_range("max_steps", "0 is no limit", request.max_steps, 0,
-                                             DS_MAX_EPISODE_LENGTH)) {
+    if (const ds_status status = check_ranges(
+            {{"sampling_seed", "", request.sampling_seed, 0, DS_MAX_SEED},
+             {"max_steps", "0 is no limit", request.max_steps, 0, DS_MAX_EPISODE_LENGTH},
+             {"priority", "", request.priority, -INT64_MAX, INT64_MAX},
+             {"deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX}})) {
         return status;
     }
-    if (const ds_status status = check_range("priority", "", request.priority, -INT64_MAX, INT64_MAX)) return status;
-    if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
     if (isnan(request.key)) return fail(DS_STATUS_INVALID_ARGUMENT, "key", "pass a number", "key is NaN");
     if (const ds_status status = check_sampling(request.sampling)) return status;
-    if (const ds_status status = check_range("record", "pass bits of ds_episode_record", request.record, 0,
-                                             2 * DS_RECORD_STATES - 1)) {
+    if (const ds_status status = check_ranges(
+            {{"record", "pass bits of ds_episode_record", request.record, 0, 2 * DS_RECORD_STATES - 1},
+             {"replica", "-1 is any", request.replica, -1, DS_MAX_REPLICAS - 1},
+             {"reader", "", request.reader, 0, DS_NUM_READERS - 1},
+             {"continuation", "", request.continuation, 0, INT32_MAX}})) {
         return status;
     }
-    if (const ds_status status = check_range("replica", "-1 is any", request.replica, -1, DS_MAX_REPLICAS - 1)) {
-        return status;
-    }
-    if (const ds_status status = check_range("reader", "", request.reader, 0, DS_NUM_READERS - 1)) return status;
-    if (const ds_status status = check_range("continuation", "", request.continuation, 0, INT32_MAX)) return status;
     for (int64_t agent = 0; agent < rules.worlds.num_agents; ++agent) {
         if (const ds_status status = check_range("policies", "pass the index of a policy", request.policies[agent], 0,
                                                  rules.num_policies - 1)) {
@@ -111,8 +109,8 @@ ds_status find_level(const ds_episode_request& request, const QueueRules& rules,
     if (!*level) return last_status();
     if ((*level)->num_agents >= rules.worlds.num_agents) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "level", "give the level more spawns",
-                "the level has been checked for %lld agents; the episodes have %lld",
-                static_cast<long long>((*level)->num_agents), static_cast<long long>(rules.worlds.num_agents));
+                "the level has been checked for %ld agents; the episodes have %d",
+                (*level)->num_agents, rules.worlds.num_agents);
 }
 
 ds_status find_parts(const ds_episode_request& request, const QueueRules& rules, RequestParts* parts) {
@@ -133,7 +131,7 @@ ds_status check_requests(const ds_episode_request* requests, uint64_t count, con
         ds_status status = check_request(requests[i], rules);
         if (!status && *parts) status = find_parts(requests[i], rules, &(*parts)[i]);
         if (!status) continue;
-        add_detail(" (request %llu)", static_cast<unsigned long long>(i));
+        add_detail(" (request %lu)", i);
         return status;
     }
     return DS_STATUS_OK;
@@ -146,8 +144,8 @@ ds_status find_policy(uint64_t handle, const Engine& engine, Ref<Policy>* policy
     if (!*policy) return last_status();
     if ((*policy)->num_inputs() == engine.num_inputs()) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "policy", "use a policy for as many agents",
-                "the policy reads %lld numbers; the observations have %lld",
-                static_cast<long long>((*policy)->num_inputs()), static_cast<long long>(engine.num_inputs()));
+                "the policy reads %ld numbers; the observations have %ld",
+                (*policy)->num_inputs(), engine.num_inputs());
 }
 
 // Fills in a struct of the caller's, but for its size.
@@ -218,8 +216,7 @@ ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found
     const uint32_t here = of_id->requests().table().number, there = request_id::table_of(request_id);
     if (there != here) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "request_id", "cancel it in the engine that gave this id",
-                    "request_id is %llu, an id of engine %u; this is engine %u",
-                    static_cast<unsigned long long>(request_id), there, here);
+                    "request_id is %lu, an id of engine %u; this is engine %u", request_id, there, here);
     }
     *found = of_id->requests().cancel(request_id);
     return DS_STATUS_OK;

@@ -17,9 +17,9 @@ int64_t saved_world_bytes(const Simulator& simulator) {
 
 constexpr char kMagic[8] = {'D', 'O', 'O', 'R', 'S', 'A', 'V', 'E'};
 
-ds_status fail_damaged(const char* what, unsigned long long found, unsigned long long expected) {
+ds_status fail_damaged(const char* what, uint64_t found, uint64_t expected) {
     return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, whole and unchanged",
-                "the save is damaged: %s is %llu; it must be %llu", what, found, expected);
+                "the save is damaged: %s is %lu; it must be %lu", what, found, expected);
 }
 
 ds_status check_origin(const SaveHeader& header) {
@@ -46,7 +46,7 @@ ds_status copy_worlds(const char* from, uint64_t bytes, CheckedSave* save) {
     save->worlds.reset(new (std::nothrow) char[bytes]);
     if (!save->worlds) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "data", "restore fewer worlds at a time",
-                    "no memory for a copy of the save, %llu bytes", static_cast<unsigned long long>(bytes));
+                    "no memory for a copy of the save, %lu bytes", bytes);
     }
     memcpy(save->worlds.get(), from, bytes);
     return DS_STATUS_OK;
@@ -80,8 +80,7 @@ ds_status check_fits(const SaveHeader& saved, const SaveHeader& own) {
     for (const auto& row : rows) {
         if (row.saved == row.own) continue;
         return fail(DS_STATUS_INVALID_STATE, "data", "restore into a simulator with the same rules and sizes",
-                    "%s is %llu in the save and %llu in this simulator", row.name,
-                    static_cast<unsigned long long>(row.saved), static_cast<unsigned long long>(row.own));
+                    "%s is %lu in the save and %lu in this simulator", row.name, row.saved, row.own);
     }
     return DS_STATUS_OK;
 }
@@ -91,8 +90,7 @@ ds_status check_worlds(const Simulator& simulator, const SaveHeader& header, con
         const char* world = worlds + i * header.saved_world_bytes;
         if (simulator.model().is_valid(world, simulator.simulation().rules.episode_length)) continue;
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, unchanged",
-                    "world %llu of the save has an index or a counter outside its range",
-                    static_cast<unsigned long long>(i));
+                    "world %lu of the save has an index or a counter outside its range", i);
     }
     return DS_STATUS_OK;
 }
@@ -112,22 +110,21 @@ uint64_t save_size(const Simulator& simulator, uint64_t count) {
 
 ds_status check_size(const char* argument, const char* hint, uint64_t given, uint64_t expected) {
     if (given == expected) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, hint, "%s is %llu; it must be %llu", argument,
-                static_cast<unsigned long long>(given), static_cast<unsigned long long>(expected));
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, hint, "%s is %lu; it must be %lu", argument, given, expected);
 }
 
 // Checks that the worlds of a save fit the slots: those passed, or the first ones.
 ds_status check_slots(const Simulator& simulator, const SaveHeader& header, const int64_t* worlds,
                       uint64_t count) {
-    const unsigned long long saved = header.count;
+    const uint64_t saved = header.count;
     if (worlds && count != saved) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "pass one slot per world of the save",
-                    "%llu slots are passed; the save holds %llu worlds", static_cast<unsigned long long>(count), saved);
+                    "%lu slots are passed; the save holds %lu worlds", count, saved);
     }
     const int64_t num_worlds = simulator.config().num_worlds;
     if (saved > static_cast<uint64_t>(num_worlds)) {
         return fail(DS_STATUS_INVALID_STATE, "data", "restore into a simulator with enough worlds",
-                    "the save holds %llu worlds; this simulator has %lld", saved, static_cast<long long>(num_worlds));
+                    "the save holds %lu worlds; this simulator has %ld", saved, num_worlds);
     }
     return DS_STATUS_OK;
 }
@@ -161,8 +158,7 @@ ds_status read_bytes(const void* data, uint64_t bytes, CheckedSave* save) {
     SaveHeader& header = save->header;
     if (bytes < sizeof header) {
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, whole and unchanged",
-                    "%llu bytes are too few for a save, which begins with a header of %zu",
-                    static_cast<unsigned long long>(bytes), sizeof header);
+                    "%lu bytes are too few for a save, which begins with a header of %zu", bytes, sizeof header);
     }
     memcpy(&header, data, sizeof header);
     const uint64_t worlds_bytes = bytes - sizeof header;
@@ -204,7 +200,7 @@ ds_status read_state(const void* data, uint64_t bytes, Ref<SavedState>* state) {
     const SaveHeader& header = save.header;
     if (header.count != 1) {
         return fail(DS_STATUS_INVALID_STATE, "data", "save the worlds one by one",
-                    "the save holds %llu worlds; a state is that of one", static_cast<unsigned long long>(header.count));
+                    "the save holds %lu worlds; a state is that of one", header.count);
     }
     const WorldModel* model;
     if (const ds_status status = find_model(header, &model)) return status;
@@ -216,8 +212,7 @@ ds_status read_state(const void* data, uint64_t bytes, Ref<SavedState>* state) {
 
 ds_status fail_state(const char* name, int64_t saved, int64_t own) {
     return fail(DS_STATUS_INVALID_STATE, "state", "go on where the rules are the same",
-                "%s is %lld in the saved state and %lld here", name, static_cast<long long>(saved),
-                static_cast<long long>(own));
+                "%s is %ld in the saved state and %ld here", name, saved, own);
 }
 
 ds_status check_state(const SavedState& state, WorldKind kind, int64_t episode_length) {

@@ -44,7 +44,7 @@ ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* s
     if (given.status()) return given.status();
     if (!simulator) return fail_null("simulator");
     Ref<Simulator> made;
-    if (const ds_status status = make_simulator(*given.fields(), &made)) return status;
+    if (const ds_status status = make_simulator(*given, &made)) return status;
     const char* hint = "close other simulators, or raise the memory limit";
     if (!has_fork_handlers()) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", hint, "no memory is left for the fork handlers");
@@ -69,34 +69,32 @@ ds_status ds_simulator_close(ds_simulator simulator) {
 ds_status ds_simulator_get_info(ds_simulator simulator, ds_simulator_info* info) {
     Results<ds_simulator_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     const Ref<Simulator> found = simulators.find(simulator, "simulator");
     if (!found) return last_status();
     const ds_simulator_config& config = found->config();
     const WorldModel& model = found->model();
-    info->device_kind = config.device_kind;
-    info->device_index = config.device_index;
-    info->num_worlds = config.num_worlds;
-    info->num_agents = config.num_agents;
-    info->num_bodies = model.num_bodies;
-    info->num_statics = model.num_statics;
-    info->num_buttons = model.num_buttons;
-    info->num_doors = model.num_doors;
-    info->num_threads = config.num_threads;
-    info->world_bytes = static_cast<int64_t>(model.world_bytes);
-    info->allocated_bytes = found->allocated_bytes();
-    info->step_count = found->step_count();
-    info->stream = found->stream();
+    results->device_kind = config.device_kind;
+    results->device_index = config.device_index;
+    results->num_worlds = config.num_worlds;
+    results->num_agents = config.num_agents;
+    results->num_bodies = model.num_bodies;
+    results->num_statics = model.num_statics;
+    results->num_buttons = model.num_buttons;
+    results->num_doors = model.num_doors;
+    results->num_threads = config.num_threads;
+    results->world_bytes = static_cast<int64_t>(model.world_bytes);
+    results->allocated_bytes = found->allocated_bytes();
+    results->step_count = found->step_count();
+    results->stream = found->stream();
     return results.give();
 }
 
 ds_status ds_simulator_get_health(ds_simulator simulator, ds_health* health) {
     Results<ds_health> results(health, "health");
     if (results.status()) return results.status();
-    health = results.fields();
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
-    const ds_status status = call->read_health(health);
+    const ds_status status = call->read_health(results.fields());
     return status ? status : results.give();
 }
 
@@ -111,15 +109,14 @@ ds_status ds_simulator_set_stream(ds_simulator simulator, uint64_t stream) {
 ds_status ds_simulator_attach(ds_simulator simulator, const ds_attachment* attachment) {
     const Given<ds_attachment> given(attachment, "attachment");
     if (given.status()) return given.status();
-    attachment = given.fields();
-    if (!attachment->update) return fail_null("update");
+    if (!given->update) return fail_null("update");
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;
     if (call->attachment) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "simulator", "create another simulator",
                     "something is attached to this simulator already");
     }
-    call->attachment.set(*attachment);
+    call->attachment.set(*given);
     const ds_status status = call->update();
     if (status) call->attachment.clear();
     return status;

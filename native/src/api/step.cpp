@@ -11,8 +11,8 @@ ds_status check_actions(Simulator& simulator) {
     if (const ds_status status = simulator.find_bad_action(&found, &bad)) return status;
     if (!found) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "correct the action, or create the simulator with "
-                "an action_check that clamps", "actions[%lld, %d, %d] is %d; it must be 0 to %d (indices: world, agent, component)",
-                static_cast<long long>(bad.world), bad.agent, bad.component, bad.value, bad.maximum);
+                "an action_check that clamps", "actions[%ld, %d, %d] is %d; it must be 0 to %d (indices: world, agent, component)",
+                bad.world, bad.agent, bad.component, bad.value, bad.maximum);
 }
 
 // The last steps of an operation that changes worlds.
@@ -82,8 +82,7 @@ ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, u
     if (const ds_status status = call.begin_work()) return status;
     if (count != static_cast<uint64_t>(call->config().num_worlds)) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "count", "pass one mask byte per world",
-                    "the mask has %llu entries; this simulator has %lld worlds", static_cast<unsigned long long>(count),
-                    static_cast<long long>(call->config().num_worlds));
+                    "the mask has %lu entries; this simulator has %ld worlds", count, call->config().num_worlds);
     }
     return end_operation(call, call->reset(mask));
 }

@@ -19,8 +19,7 @@ ds_status begin_copy(ds_memory handle, const ds_tensor_info* info, const void* h
     if (!host && expected > 0) return fail_null("host");
     if (bytes == expected) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "pass the number of bytes of all elements",
-                "bytes is %llu; it must be %llu", static_cast<unsigned long long>(bytes),
-                static_cast<unsigned long long>(expected));
+                "bytes is %lu; it must be %lu", bytes, expected);
 }
 
 }  // namespace
@@ -33,35 +32,32 @@ using namespace doorstep;
 ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor, ds_tensor_info* info) {
     Results<ds_tensor_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
     if (const ds_status status = check_tensor(*call, tensor)) return status;
-    call->describe_tensor(tensor, info);
+    call->describe_tensor(tensor, results.fields());
     return results.give();
 }
 
 ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tensor_info* info) {
     Results<ds_tensor_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     if (const ds_status status = check_field(field)) return status;
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
     call->look_for_edits();
-    call->describe_state(field, info);
+    call->describe_state(field, results.fields());
     return results.give();
 }
 
 ds_status ds_simulator_view_state(ds_simulator simulator, int32_t field, ds_tensor_info* info) {
     Results<ds_tensor_info> results(info, "info");
     if (results.status()) return results.status();
-    info = results.fields();
     if (const ds_status status = check_field(field)) return status;
     const Ref<Simulator> found = simulators.find(simulator, "simulator");
     if (!found) return last_status();
-    found->describe_state(field, info);
-    info->access = DS_ACCESS_READ;
+    found->describe_state(field, results.fields());
+    results->access = DS_ACCESS_READ;
     return results.give();
 }
 

@@ -49,7 +49,8 @@ public:
         fields_.struct_size = sizeof fields_;
     }
     ds_status status() const { return status_; }
-    const Struct* fields() const { return &fields_; }
+    const Struct* operator->() const { return &fields_; }
+    const Struct& operator*() const { return fields_; }
 
 private:
     ds_status status_;
@@ -65,6 +66,7 @@ public:
     }
     ds_status status() const { return status_; }
     Struct* fields() { return &fields_; }
+    Struct* operator->() { return &fields_; }
     ds_status give() {
         const uint32_t size = to_->struct_size;
         memcpy(to_, &fields_, size);
@@ -83,8 +85,22 @@ private:
 inline ds_status check_range(const char* argument, const char* hint, int64_t value, int64_t smallest,
                              int64_t largest) {
     if (value >= smallest && value <= largest) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, hint, "%s is %lld; it must be %lld to %lld", argument,
-                static_cast<long long>(value), static_cast<long long>(smallest), static_cast<long long>(largest));
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, hint, "%s is %ld; it must be %ld to %ld", argument,
+                value, smallest, largest);
+}
+
+struct RangedNumber {
+    const char* argument;
+    const char* hint;
+    int64_t value, smallest, largest;
+};
+
+// In their order: the first one that is out of range is reported.
+template <int kCount>
+ds_status check_ranges(const RangedNumber (&numbers)[kCount]) {
+    for (const auto& [argument, hint, value, smallest, largest] : numbers)
+        if (const ds_status status = check_range(argument, hint, value, smallest, largest)) return status;
+    return DS_STATUS_OK;
 }
 
 }  // namespace doorstep

@@ -68,16 +68,16 @@ Pages map_pages(int64_t bytes, const char* argument) {
     const int64_t rounded = (bytes + page - 1) / page * page;
     const AvailableMemory available = available_memory();
     if (rounded > available.bytes) {
-        fail(DS_STATUS_OUT_OF_MEMORY, argument, kHint, "%lld bytes are needed and %lld bytes are available (%s)",
-             static_cast<long long>(rounded), static_cast<long long>(available.bytes), available.limit);
+        fail(DS_STATUS_OUT_OF_MEMORY, argument, kHint, "%ld bytes are needed and %ld bytes are available (%s)",
+             rounded, available.bytes, available.limit);
         return {};
     }
     constexpr int kProtection = PROT_READ | PROT_WRITE, kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
     void* data = mmap(nullptr, static_cast<size_t>(rounded), kProtection, kFlags, -1, 0);
     if (data == MAP_FAILED) {
         fail(DS_STATUS_OUT_OF_MEMORY, argument, kHint,
-             "%lld bytes are needed and the operating system refuses them (%lld bytes seemed available)",
-             static_cast<long long>(rounded), static_cast<long long>(available.bytes));
+             "%ld bytes are needed and the operating system refuses them (%ld bytes seemed available)",
+             rounded, available.bytes);
         return {};
     }
     return Pages(static_cast<char*>(data), rounded);

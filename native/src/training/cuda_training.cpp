@@ -27,7 +27,7 @@ constinit PreparedList<TrainingKernels> prepared_kernels;
 
 ds_status fail_unprepared(int64_t device_index) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "device_index", "call ds_training_prepare() before a capture",
-                "the training kernels are not prepared on device %lld", static_cast<long long>(device_index));
+                "the training kernels are not prepared on device %ld", device_index);
 }
 
 Ref<TrainingKernels> load(int64_t device_index) {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from doorstep._configs.checked import Checked
 from doorstep._documents import body_of, from_json, read
-from doorstep._files import replaced_file
+from doorstep._files import write_text
 
 Self = TypeVar("Self", bound="Document")
 
@@ -59,7 +59,7 @@ class Document(Checked):
         Raises:
             OSError: the file cannot be written.
         """
-        save_text(path, self.to_json())
+        write_text(path, self.to_json())
 
     @classmethod
     def load(cls: type[Self], path: str | os.PathLike[str]) -> Self:
@@ -87,8 +87,3 @@ def written(document: Mapping[str, Any]) -> str:
 
     lines = (f"{json.dumps(name)}: {value_of(value)}" for name, value in document.items())
     return "{\n  " + ",\n  ".join(lines) + "\n}\n"
-
-
-def save_text(path: str | os.PathLike[str], text: str) -> None:
-    with replaced_file(path) as file:
-        file.write(text.encode())

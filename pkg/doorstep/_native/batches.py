@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 
 from doorstep._native._generated import Batch, BatchInfo, DeviceKind, LevelRewards, Observations
-from doorstep._native.calls import check
+from doorstep._native.calls import check, read_struct, read_value, sized
 from doorstep._native.library import load
 
 
@@ -20,8 +20,8 @@ def batch_info(
 ) -> BatchInfo:
     """Sizes of a batch's tensors, in bytes. On CUDA this asks the device. observations: as of `batch_struct()`; None:
     the default parts."""
-    batch = Batch(
-        struct_size=ctypes.sizeof(Batch),
+    batch = sized(
+        Batch,
         device_kind=device_kind,
         device_index=device_index,
         num_worlds=num_worlds,
@@ -30,9 +30,7 @@ def batch_info(
     )
     if observations is not None:
         _give_observations(batch, observations)
-    info = BatchInfo(struct_size=ctypes.sizeof(BatchInfo))
-    check(load().ds_batch_get_info(ctypes.byref(batch), ctypes.byref(info)))
-    return info
+    return read_struct(load().ds_batch_get_info, BatchInfo, ctypes.byref(batch))
 
 
 def batch_struct(
@@ -49,8 +47,8 @@ def batch_struct(
     observations: number and scale of each part, one after the other. reward: the numbers of a ds_level_rewards, or
     none.
     """
-    batch = Batch(
-        ctypes.sizeof(Batch),
+    batch = sized(
+        Batch,
         num_agents=num_agents,
         episode_length=episode_length,
         auto_reset=auto_reset,
@@ -74,7 +72,8 @@ def _give_observations(batch: Batch, observations: Sequence[float]) -> None:
 
 def prepare_batches(device_index: int, num_agents: int, max_levels: int) -> None:
     """Loads what steps of worlds need on a CUDA device, for the rest of the process."""
-    batch = Batch(ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents, max_levels=max_levels)
+    where = {"device_kind": DeviceKind.CUDA, "device_index": device_index}
+    batch = sized(Batch, **where, num_agents=num_agents, max_levels=max_levels)
     check(load().ds_batch_prepare(ctypes.byref(batch)))
 
 
@@ -85,6 +84,4 @@ def create_batch(batch: ctypes.Structure, seed: int, world_offset: int) -> None:
 
 def xla_handler(name: str) -> ctypes.c_void_p:
     """The address of a handler of XLA's FFI."""
-    handler = ctypes.c_void_p()
-    check(load().ds_xla_handler(name.encode(), ctypes.byref(handler)))
-    return handler
+    return ctypes.c_void_p(read_value(load().ds_xla_handler, ctypes.c_void_p, name.encode()))

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from doorstep._native._generated import ABI_VERSION
-from doorstep._native.calls import check
+from doorstep._native.calls import read_value
 from doorstep._native.library import PACKAGE_PATH, REINSTALL, load
 from doorstep._native.memory import capsule_maker, permanent
 from doorstep.errors import LibraryError
@@ -62,6 +62,4 @@ def _capsule() -> CapsuleType:
 
 def function_table() -> int:
     """The address of the `ds_api`."""
-    table = ctypes.c_void_p()
-    check(load().ds_get_api(ABI_VERSION, ctypes.byref(table)))
-    return table.value or 0
+    return read_value(load().ds_get_api, ctypes.c_void_p, ABI_VERSION) or 0

@@ -7,7 +7,7 @@ import functools
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from doorstep._native._generated import Error
 from doorstep._native.library import LIBRARY_PATH, load
@@ -24,6 +24,8 @@ SLICE_NANOSECONDS = 50_000_000
 # "0" calls everything through ctypes.
 SWITCH = "DOORSTEP_FAST_CALLS"
 
+_Struct = TypeVar("_Struct", bound=ctypes.Structure)
+
 
 # ---- Statuses ----
 
@@ -36,7 +38,7 @@ def check(status: int) -> None:
 
 def raise_last_error(status: int) -> NoReturn:
     """Raises what this thread's latest failing call reported."""
-    error = Error(struct_size=ctypes.sizeof(Error))
+    error = sized(Error)
     load().ds_last_error(ctypes.byref(error))
     argument = _text(error.argument)
     raise ERROR_CLASSES.get(status, DoorstepError)(
@@ -55,6 +57,31 @@ def _in_python(hint: str) -> str:
 
 def _text(value: bytes | None) -> str:
     return value.decode("utf-8", "replace") if value else ""
+
+
+# ---- Results ----
+
+
+def sized(struct: type[_Struct], **fields: Any) -> _Struct:
+    """A struct that says its size, with these fields; the others are zero."""
+    return struct(struct_size=ctypes.sizeof(struct), **fields)
+
+
+def read_struct(function: Callable[..., int], struct: type[_Struct], *arguments: Any) -> _Struct:
+    """The struct that a function fills in through its last parameter."""
+    result = sized(struct)
+    check(function(*arguments, ctypes.byref(result)))
+    return result
+
+
+def read_value(function: Callable[..., int], kind: Any, *arguments: Any) -> Any:
+    """The number or address, of a simple type of ctypes, that a function returns through its last parameter."""
+    result = kind()
+    check(function(*arguments, ctypes.byref(result)))
+    return result.value
+
+
+# ---- Waits ----
 
 
 def wait(

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, final
 
 from doorstep._native import _generated as native
-from doorstep._native.calls import check
+from doorstep._native.calls import read_struct, read_value
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import load
 
@@ -30,26 +30,19 @@ class ConfigHandle(Handle):
     @classmethod
     def create(cls, kind: int, values: dict[str, Any]) -> ConfigHandle:
         """values: of the fields of its struct; others are ignored, absent ones have their defaults."""
-        struct = _STRUCTS[kind]()
-        struct.struct_size = ctypes.sizeof(struct)
-        check(_function(kind, "default")(ctypes.byref(struct)))
+        struct = read_struct(_function(kind, "default"), _STRUCTS[kind])
         for name, *_ in struct._fields_:
             if name in values:
                 _set(struct, kind, name, values[name])
         return cls(new_handle(_function(kind, "create"), ctypes.byref(struct)))
 
     def kind(self) -> native.ConfigKind:
-        kind = ctypes.c_int32()
-        check(load().ds_config_get_kind(self.value, ctypes.byref(kind)))
-        return native.ConfigKind(kind.value)
+        return native.ConfigKind(read_value(load().ds_config_get_kind, ctypes.c_int32, self.value))
 
     def struct(self) -> Any:
         """Its fields, read back; parts are 0."""
         kind = self.kind()
-        struct = _STRUCTS[kind]()
-        struct.struct_size = ctypes.sizeof(struct)
-        check(_function(kind, "get")(self.value, ctypes.byref(struct)))
-        return struct
+        return read_struct(_function(kind, "get"), _STRUCTS[kind], self.value)
 
     def part(self, kind: int) -> ConfigHandle:
         return ConfigHandle(new_handle(load().ds_config_get_part, self.value, kind))

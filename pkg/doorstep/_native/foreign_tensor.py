@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from typing import NamedTuple
 
 from doorstep._native._generated import PythonLibrary, PythonTensor
+from doorstep._native.calls import sized
 
 # ---- Names; native/src/interop/python/tensor_description.cpp has the same ----
 
@@ -150,7 +150,7 @@ class ForeignTensor(NamedTuple):
 
     def struct(self) -> PythonTensor:
         """A new struct with this record."""
-        made = PythonTensor(struct_size=ctypes.sizeof(PythonTensor))
+        made = sized(PythonTensor)
         self.write_struct(made)
         return made
 

@@ -6,7 +6,7 @@ import ctypes
 import weakref
 from typing import Any
 
-from doorstep._native.calls import check
+from doorstep._native.calls import read_value
 
 
 class Handle:
@@ -23,6 +23,5 @@ class Handle:
 
 def new_handle(function: Any, *arguments: Any) -> int:
     """The handle that a function of the C API returns through its last parameter."""
-    handle = ctypes.c_uint64()
-    check(function(*arguments, ctypes.byref(handle)))
-    return handle.value
+    handle: int = read_value(function, ctypes.c_uint64, *arguments)
+    return handle

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from numpy.typing import NDArray
 
 from doorstep._native._generated import TensorInfo
-from doorstep._native.calls import check, fast_calls
+from doorstep._native.calls import check, fast_calls, read_value
 from doorstep._native.library import PYTHON, load
 from doorstep._native.simulator_stream import SimulatorStream
 
@@ -65,10 +65,10 @@ class Memory:
         """A PyCapsule with a DLPack tensor, which keeps the memory until it is consumed and released, or dropped."""
         functions = load()
         new_capsule, names, destructor = capsule_tools()
-        managed = ctypes.c_void_p()
-        check(functions.ds_dlpack_export(self._handle, ctypes.byref(info), versioned, ctypes.byref(managed)))
+        export = functions.ds_dlpack_export
+        managed = read_value(export, ctypes.c_void_p, self._handle, ctypes.byref(info), versioned)
         try:
-            capsule: CapsuleType = new_capsule(managed.value, names[versioned], destructor)
+            capsule: CapsuleType = new_capsule(managed, names[versioned], destructor)
         except BaseException:
             functions.ds_dlpack_delete(managed, versioned)
             raise

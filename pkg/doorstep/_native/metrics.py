@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native import _generated as native
-from doorstep._native.calls import check
+from doorstep._native.calls import check, read_struct, read_value
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import load
 
@@ -26,14 +26,10 @@ class SeriesHandle(Handle):
         super().__init__(value, load().ds_series_release)
 
     def info(self) -> native.SeriesInfo:
-        info = native.SeriesInfo(struct_size=ctypes.sizeof(native.SeriesInfo))
-        check(load().ds_series_get_info(self.value, ctypes.byref(info)))
-        return info
+        return read_struct(load().ds_series_get_info, native.SeriesInfo, self.value)
 
     def totals(self) -> native.SeriesTotals:
-        totals = native.SeriesTotals(struct_size=ctypes.sizeof(native.SeriesTotals))
-        check(load().ds_series_get_totals(self.value, ctypes.byref(totals)))
-        return totals
+        return read_struct(load().ds_series_get_totals, native.SeriesTotals, self.value)
 
     def record(self, value: float, time_ns: int) -> None:
         check(load().ds_series_record(self.value, value, time_ns))
@@ -45,10 +41,10 @@ class SeriesHandle(Handle):
         return values
 
     def points(self) -> NDArray[Any]:
-        points, count = np.empty(native.TIME_SERIES_POINTS, POINT_DTYPE), ctypes.c_uint64()
+        points = np.empty(native.TIME_SERIES_POINTS, POINT_DTYPE)
         address = ctypes.cast(points.ctypes.data, ctypes.POINTER(native.SeriesPoint))
-        check(load().ds_series_get_points(self.value, len(points), address, ctypes.byref(count)))
-        found: NDArray[Any] = points[: count.value].copy()
+        count = read_value(load().ds_series_get_points, ctypes.c_uint64, self.value, len(points), address)
+        found: NDArray[Any] = points[:count].copy()
         return found
 
 
@@ -72,19 +68,16 @@ class MetricsHandle(Handle):
         return SeriesHandle(new_handle(load().ds_metrics_open_series, self.value, kind, *texts))
 
     def all_series(self) -> list[SeriesHandle]:
-        count = ctypes.c_uint64()
-        check(load().ds_metrics_num_series(self.value, ctypes.byref(count)))
+        count = read_value(load().ds_metrics_num_series, ctypes.c_uint64, self.value)
         get = load().ds_metrics_get_series
-        return [SeriesHandle(new_handle(get, self.value, index)) for index in range(count.value)]
+        return [SeriesHandle(new_handle(get, self.value, index)) for index in range(count)]
 
     def merge(self, source: int, without: Sequence[str]) -> None:
         check(load().ds_metrics_merge(self.value, source, ",".join(without).encode()))
 
     def trace(self) -> NDArray[Any]:
         """The events of all tracks, of TRACE_EVENT_DTYPE."""
-        function, count = load().ds_metrics_get_trace, ctypes.c_uint64()
-        check(function(self.value, 0, None, ctypes.byref(count)))
-        events = np.empty(count.value, TRACE_EVENT_DTYPE)
+        function = load().ds_metrics_get_trace
+        events = np.empty(read_value(function, ctypes.c_uint64, self.value, 0, None), TRACE_EVENT_DTYPE)
         address = ctypes.cast(events.ctypes.data, ctypes.POINTER(native.TraceEvent))
-        check(function(self.value, len(events), address, ctypes.byref(count)))
-        return events[: count.value]
+        return events[: read_value(function, ctypes.c_uint64, self.value, len(events), address)]

@@ -19,7 +19,7 @@ from doorstep._native._generated import (
     PolicyInfo,
     WeightType,
 )
-from doorstep._native.calls import check
+from doorstep._native.calls import check, read_struct, sized
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import PYTHON, load
 
@@ -52,8 +52,8 @@ class PolicyRows(NamedTuple):
     stream: int = 0
 
     def call(self, **outputs: int) -> PolicyCall:
-        return PolicyCall(
-            struct_size=ctypes.sizeof(PolicyCall),
+        return sized(
+            PolicyCall,
             num_rows=self.num_rows,
             observations=self.observations,
             observation_stride=self.num_inputs,
@@ -93,8 +93,8 @@ class LayerHandle(Handle):
         """A layer that reads these weights in place; a reference to their owner is released with it. shape: the numbers
         of its `LayerShape` that are not 0."""
         functions, made = load(), ctypes.c_uint64()
-        config = LayerConfig(
-            struct_size=ctypes.sizeof(LayerConfig),
+        config = sized(
+            LayerConfig,
             kind=kind,
             num_inputs=num_inputs,
             num_outputs=num_outputs,
@@ -119,9 +119,7 @@ class LayerHandle(Handle):
         return cls(made.value)
 
     def config(self) -> LayerConfig:
-        config = LayerConfig(struct_size=ctypes.sizeof(LayerConfig))
-        check(load().ds_layer_get_config(self.value, ctypes.byref(config)))
-        return config
+        return read_struct(load().ds_layer_get_config, LayerConfig, self.value)
 
 
 @final
@@ -142,9 +140,7 @@ class PolicyHandle(Handle):
         return cls(new_handle(load().ds_policy_create, handles, len(layers), num_heads))
 
     def info(self) -> PolicyInfo:
-        info = PolicyInfo(struct_size=ctypes.sizeof(PolicyInfo))
-        check(load().ds_policy_get_info(self.value, ctypes.byref(info)))
-        return info
+        return read_struct(load().ds_policy_get_info, PolicyInfo, self.value)
 
     def layer(self, index: int) -> LayerHandle:
         return LayerHandle(new_handle(load().ds_policy_get_layer, self.value, index))

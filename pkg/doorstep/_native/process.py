@@ -20,7 +20,7 @@ from doorstep._native._generated import (  # noqa: E402
     CudaDriverInfo,
     LiveKind,
 )
-from doorstep._native.calls import check  # noqa: E402
+from doorstep._native.calls import read_struct, read_value  # noqa: E402
 from doorstep._native.library import PYTHON, load, open_library  # noqa: E402
 
 # ---- The interpreter ----
@@ -56,20 +56,13 @@ def live_counts() -> dict[str, int]:
     >>> doorstep.live_counts()["simulator"]
     0
     """
-    return {kind.name.lower(): _live_count(kind) for kind in LiveKind}
-
-
-def _live_count(kind: LiveKind) -> int:
-    count = ctypes.c_int64()
-    check(load().ds_live_count(kind, ctypes.byref(count)))
-    return count.value
+    return {kind.name.lower(): read_value(load().ds_live_count, ctypes.c_int64, kind) for kind in LiveKind}
 
 
 def default_thread_count() -> int:
     """Threads that a simulator uses here by default, by CPU affinity and cgroup quota."""
-    count = ctypes.c_int64()
-    check(load().ds_default_thread_count(ctypes.byref(count)))
-    return count.value
+    count: int = read_value(load().ds_default_thread_count, ctypes.c_int64)
+    return count
 
 
 def cpu_features() -> dict[str, bool]:
@@ -94,23 +87,17 @@ def stage_names() -> list[str]:
 
 def cuda_driver() -> CudaDriverInfo:
     """Describes the driver. The first call opens it."""
-    info = CudaDriverInfo(struct_size=ctypes.sizeof(CudaDriverInfo))
-    check(load().ds_cuda_get_driver(ctypes.byref(info)))
-    return info
+    return read_struct(load().ds_cuda_get_driver, CudaDriverInfo)
 
 
 def cuda_device(index: int) -> CudaDeviceInfo:
     """Describes a GPU. The first call opens the driver."""
-    info = CudaDeviceInfo(struct_size=ctypes.sizeof(CudaDeviceInfo))
-    check(load().ds_cuda_get_device(index, ctypes.byref(info)))
-    return info
+    return read_struct(load().ds_cuda_get_device, CudaDeviceInfo, index)
 
 
 def cuda_compile(architecture: str, num_agents: int) -> CudaCompileInfo:
     """Compiles the kernels for an architecture ("sm_103"); needs neither GPU nor driver."""
-    info = CudaCompileInfo(struct_size=ctypes.sizeof(CudaCompileInfo))
-    check(load().ds_cuda_compile(architecture.encode(), num_agents, ctypes.byref(info)))
-    return info
+    return read_struct(load().ds_cuda_compile, CudaCompileInfo, architecture.encode(), num_agents)
 
 
 def cuda_architectures() -> list[str]:

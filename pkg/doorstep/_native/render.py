@@ -27,7 +27,8 @@ from doorstep._native._render_generated import (
     RendererInfo,
 )
 from doorstep._native.c_api import function_table
-from doorstep._native.calls import check
+from doorstep._native.calls import check, read_struct, read_value, sized
+from doorstep._native.handle import new_handle
 from doorstep._native.library import LIBRARY_PATH, PACKAGE_PATH, REINSTALL, check_layout, load, open_library
 from doorstep._native.memory import Memory
 from doorstep._native.process import default_thread_count
@@ -66,8 +67,7 @@ def load_render() -> Functions:
 
 def describe_renderer(renderer: Renderer) -> str:
     """Describes a renderer; RendererError, with the reason, if it cannot be used in this process."""
-    info = RendererInfo(struct_size=ctypes.sizeof(RendererInfo))
-    check(load_render().ds_renderer_get_info(renderer, ctypes.byref(info)))
+    info = read_struct(load_render().ds_renderer_get_info, RendererInfo, renderer)
     return str(info.description.decode("utf-8", "replace"))
 
 
@@ -97,31 +97,28 @@ def give_cameras(session: Session, settings: Mapping[str, Any], names: tuple[str
         names: of the tensors to make.
     """
     functions = load_render()
-    config = CamerasConfig(struct_size=ctypes.sizeof(CamerasConfig), **settings)
+    config = sized(CamerasConfig, **settings)
     config.outputs = sum(1 << CAMERA_TENSOR_INDEX[name] for name in names)
-    cameras = ctypes.c_uint64()
     with session.turn:
-        check(functions.ds_cameras_create(session.handle, ctypes.byref(config), ctypes.byref(cameras)))
+        cameras = new_handle(functions.ds_cameras_create, session.handle, ctypes.byref(config))
     try:
-        info = CamerasInfo(struct_size=ctypes.sizeof(CamerasInfo))
-        check(functions.ds_cameras_get_info(cameras.value, ctypes.byref(info)))
-        tensors = {name: _tensor(cameras.value, CAMERA_TENSOR_INDEX[name], session) for name in names}
+        info = read_struct(functions.ds_cameras_get_info, CamerasInfo, cameras)
+        tensors = {name: _tensor(cameras, CAMERA_TENSOR_INDEX[name], session) for name in names}
         return CameraTensors(tensors, Renderer(info.renderer), info.device.decode("utf-8", "replace"))
     finally:
-        functions.ds_cameras_close(cameras.value)  # they end with the simulator
+        functions.ds_cameras_close(cameras)  # they end with the simulator
 
 
 def _tensor(cameras: int, index: int, session: Session) -> tuple[TensorInfo, Memory]:
-    info, memory = TensorInfo(struct_size=ctypes.sizeof(TensorInfo)), ctypes.c_uint64()
-    check(load_render().ds_cameras_get_tensor(cameras, index, ctypes.byref(info), ctypes.byref(memory)))
-    return info, Memory(memory.value, session.stream)
+    info = sized(TensorInfo)
+    memory = new_handle(load_render().ds_cameras_get_tensor, cameras, index, ctypes.byref(info))
+    return info, Memory(memory, session.stream)
 
 
 def camera_count() -> int:
     """Sets of cameras alive in this process."""
-    count = ctypes.c_int64()
-    check(load_render().ds_cameras_count(ctypes.byref(count)))
-    return count.value
+    count: int = read_value(load_render().ds_cameras_count, ctypes.c_int64)
+    return count
 
 
 # ---- Pictures ----
@@ -148,7 +145,7 @@ def draw_picture(
     draw = load_render().ds_picture_draw
     packed = np.ascontiguousarray(objects)
     pointer = packed.ctypes.data_as(ctypes.POINTER(PictureObject))
-    config = PictureConfig(struct_size=ctypes.sizeof(PictureConfig), width=width, height=height, samples=samples)
+    config = sized(PictureConfig, width=width, height=height, samples=samples)
     for name, value in settings.items():
         setattr(config, name, tuple(value) if isinstance(value, Sequence) else value)
     rgb = np.empty((height, width, 3), np.uint8)

@@ -7,7 +7,7 @@ import weakref
 from typing import Any, NamedTuple, final
 
 from doorstep._native._generated import ResourceInfo, ResourceKind, RowCopy
-from doorstep._native.calls import check, wait
+from doorstep._native.calls import check, read_struct, read_value, sized, wait
 from doorstep._native.handle import new_handle
 from doorstep._native.library import load
 from doorstep.errors import ClosedError, Status
@@ -39,9 +39,7 @@ class Resource:
         self._finalizer()
 
     def info(self) -> ResourceInfo:
-        info = ResourceInfo(struct_size=ctypes.sizeof(ResourceInfo))
-        check(load().ds_resource_get_info(self.handle, ctypes.byref(info)))
-        return info
+        return read_struct(load().ds_resource_get_info, ResourceInfo, self.handle)
 
 
 class PitchedRows(NamedTuple):
@@ -57,13 +55,7 @@ def _made_by(function: Any, *arguments: Any) -> Resource:
 
 def resource_counts() -> dict[str, int]:
     """Number of CUDA resources of each kind alive in this process, by any owner."""
-    return {kind.name.lower(): _count(kind) for kind in ResourceKind}
-
-
-def _count(kind: ResourceKind) -> int:
-    count = ctypes.c_int64()
-    check(load().ds_resource_count(kind, ctypes.byref(count)))
-    return count.value
+    return {kind.name.lower(): read_value(load().ds_resource_count, ctypes.c_int64, kind) for kind in ResourceKind}
 
 
 # ---- Contexts ----
@@ -105,9 +97,7 @@ def stream_is_done(stream: Resource) -> bool:
 
 
 def stream_is_capturing(stream: Resource) -> bool:
-    capturing = ctypes.c_int32()
-    check(load().ds_stream_is_capturing(stream.handle, ctypes.byref(capturing)))
-    return bool(capturing.value)
+    return bool(read_value(load().ds_stream_is_capturing, ctypes.c_int32, stream.handle))
 
 
 def stream_follow(stream: Resource, earlier: Resource) -> None:
@@ -126,8 +116,8 @@ def copy(stream: Resource, destination: int, source: int, nbytes: int) -> None:
 
 def copy_rows(stream: Resource, destination: PitchedRows, source: PitchedRows, row_bytes: int, num_rows: int) -> None:
     """Begins a copy of rows within device memory."""
-    copied = RowCopy(
-        struct_size=ctypes.sizeof(RowCopy),
+    copied = sized(
+        RowCopy,
         destination=destination.pointer,
         destination_pitch=destination.pitch,
         source=source.pointer,
@@ -195,9 +185,8 @@ def create_exported_memory(stream: Resource, nbytes: int) -> Resource:
 
 def export_memory(memory: Resource) -> int:
     """A new file descriptor, which the caller owns."""
-    descriptor = ctypes.c_int32()
-    check(load().ds_exported_memory_export(memory.handle, ctypes.byref(descriptor)))
-    return descriptor.value
+    descriptor: int = read_value(load().ds_exported_memory_export, ctypes.c_int32, memory.handle)
+    return descriptor
 
 
 def import_memory(stream: Resource, descriptor: int, nbytes: int, dedicated: bool) -> Resource:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native import _generated as native
-from doorstep._native.calls import SLICE_NANOSECONDS, check, wait
+from doorstep._native.calls import SLICE_NANOSECONDS, check, read_struct, read_value, sized, wait
 from doorstep._native.configs import ConfigHandle
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import load
@@ -236,20 +236,17 @@ class EngineHandle:
         return MetricsHandle(handle) if handle else None
 
     def info(self) -> native.EngineInfo:
-        info = native.EngineInfo(struct_size=ctypes.sizeof(native.EngineInfo))
-        check(load().ds_engine_get_info(self.value, ctypes.byref(info)))
-        return info
+        return read_struct(load().ds_engine_get_info, native.EngineInfo, self.value)
 
     def replica(self, number: int) -> native.ReplicaInfo:
         """What it has done so far, also if it has failed."""
-        info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
+        info = sized(native.ReplicaInfo)
         load().ds_engine_get_replica(self.value, number, ctypes.byref(info))
         return info
 
     def check_replica(self, number: int) -> None:
         """Raises what it has failed with last, also if it was restarted."""
-        info = native.ReplicaInfo(struct_size=ctypes.sizeof(native.ReplicaInfo))
-        check(load().ds_engine_get_replica(self.value, number, ctypes.byref(info)))
+        read_struct(load().ds_engine_get_replica, native.ReplicaInfo, self.value, number)
 
     def set_policy(self, index: int, kind: int, policy: int = 0, version: int = 0) -> None:
         check(load().ds_engine_set_policy(self.value, index, kind, policy, version))
@@ -264,9 +261,7 @@ class EngineHandle:
 
     def cancel(self, request_id: int) -> bool:
         """False if it has ended. ArgumentError if another engine gave the id."""
-        found = ctypes.c_int32()
-        check(load().ds_engine_cancel(self.value, request_id, ctypes.byref(found)))
-        return bool(found.value)
+        return bool(read_value(load().ds_engine_cancel, ctypes.c_int32, self.value, request_id))
 
     def drain(self, timeout: float | None, check_wait: Callable[[], None]) -> bool:
         """Waits until no request is unanswered; False after the timeout. `check_wait` as of `wait()`."""
@@ -274,9 +269,7 @@ class EngineHandle:
 
     def take_rows(self) -> RowsToAct:
         """Waits for rows, not in the main thread. ClosedError if there will be none."""
-        told = native.Rows(struct_size=ctypes.sizeof(native.Rows))
-        check(load().ds_engine_take_rows(self.value, -1, ctypes.byref(told)))
-        return RowsToAct(told)
+        return RowsToAct(read_struct(load().ds_engine_take_rows, native.Rows, self.value, -1))
 
     def return_rows(self, rows_id: int, actions: NDArray[np.int32] | None, cause: int = 0) -> None:
         """actions: contiguous [R, 4]; None: the episodes fail with the cause."""
@@ -285,9 +278,8 @@ class EngineHandle:
 
     def add_replica(self, simulator: int) -> int:
         """The number of a replica with this configuration. ArgumentError if results would depend on it."""
-        number = ctypes.c_int64()
-        check(load().ds_engine_add_replica(self.value, simulator, ctypes.byref(number)))
-        return number.value
+        number: int = read_value(load().ds_engine_add_replica, ctypes.c_int64, self.value, simulator)
+        return number
 
     def end_replica(self, number: int) -> None:
         check(load().ds_engine_end_replica(self.value, number))

@@ -24,7 +24,7 @@ from doorstep._native._generated import (
     SimulatorInfo,
     TensorInfo,
 )
-from doorstep._native.calls import check, fast_calls, wait
+from doorstep._native.calls import check, fast_calls, read_struct, read_value, sized, wait
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import LIBRARY_PATH, PYTHON, load
 from doorstep._native.memory import Memory
@@ -74,18 +74,16 @@ class Session:
         self, settings: dict[str, Any], current_stream: Callable[[], int] | None, stream_owner: object
     ) -> None:
         self.functions = load()
-        config = SimulatorConfig(struct_size=ctypes.sizeof(SimulatorConfig), **settings)
-        handle, memory = ctypes.c_uint64(), ctypes.c_uint64()
-        check(self.functions.ds_simulator_create(ctypes.byref(config), ctypes.byref(handle)))
-        self.handle = handle.value
+        config = sized(SimulatorConfig, **settings)
+        self.handle = new_handle(self.functions.ds_simulator_create, ctypes.byref(config))
         self._finalizer = weakref.finalize(self, _end_simulator, self.handle, stream_owner)
         on_gpu = self.info().device_kind == DeviceKind.CUDA
         self.stream = SimulatorStream(self.handle, current_stream, config.stream) if on_gpu else None
         self.turn: AbstractContextManager[None] = self.stream or nullcontext()
         calls = fast_calls()
         self._step = calls["step"] if calls else _step_with_ctypes
-        check(self.functions.ds_simulator_get_memory(self.handle, ctypes.byref(memory)))
-        self._memory: Memory | None = Memory(memory.value, self.stream)
+        memory = new_handle(self.functions.ds_simulator_get_memory, self.handle)
+        self._memory: Memory | None = Memory(memory, self.stream)
 
     def close(self) -> None:
         self._finalizer()
@@ -102,33 +100,23 @@ class Session:
         return self._memory
 
     def info(self) -> SimulatorInfo:
-        info = SimulatorInfo(struct_size=ctypes.sizeof(SimulatorInfo))
-        check(self.functions.ds_simulator_get_info(self.handle, ctypes.byref(info)))
-        return info
+        return read_struct(self.functions.ds_simulator_get_info, SimulatorInfo, self.handle)
 
     def health(self) -> Health:
-        health = Health(struct_size=ctypes.sizeof(Health))
         with self.turn:
-            check(self.functions.ds_simulator_get_health(self.handle, ctypes.byref(health)))
-        return health
+            return read_struct(self.functions.ds_simulator_get_health, Health, self.handle)
 
     def tensor_info(self, index: int) -> TensorInfo:
-        info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
-        check(self.functions.ds_simulator_get_tensor(self.handle, index, ctypes.byref(info)))
-        return info
+        return read_struct(self.functions.ds_simulator_get_tensor, TensorInfo, self.handle, index)
 
     def state_info(self, index: int) -> TensorInfo:
-        info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
         with self.turn:
-            check(self.functions.ds_simulator_get_state(self.handle, index, ctypes.byref(info)))
-        return info
+            return read_struct(self.functions.ds_simulator_get_state, TensorInfo, self.handle, index)
 
     def viewed_state_info(self, index: int) -> TensorInfo:
         """For reading only: steps do not check the memory for edits."""
-        info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
         with self.turn:
-            check(self.functions.ds_simulator_view_state(self.handle, index, ctypes.byref(info)))
-        return info
+            return read_struct(self.functions.ds_simulator_view_state, TensorInfo, self.handle, index)
 
     def set_levels(self, levels: ctypes.Array[Level], weights: NDArray[np.float32] | None) -> None:
         """weights: as many as levels, or None for equal ones."""
@@ -214,15 +202,12 @@ class Session:
             self._step(self.handle)
 
     def step_async(self) -> int:
-        event = ctypes.c_uint64()
         with self.turn:
-            check(self.functions.ds_simulator_step_async(self.handle, ctypes.byref(event)))
-        return event.value
+            return new_handle(self.functions.ds_simulator_step_async, self.handle)
 
     def wait(self, timeout: float | None) -> bool:
-        end = ctypes.c_uint64()  # one for all slices: steps that are begun meanwhile are not waited for
-        check(self.functions.ds_simulator_get_end(self.handle, ctypes.byref(end)))
-        return EventHandle(end.value).wait(timeout)
+        # One for all slices: steps that are begun meanwhile are not waited for
+        return EventHandle(new_handle(self.functions.ds_simulator_get_end, self.handle)).wait(timeout)
 
     def reset(self, worlds: Slots | None) -> None:
         with self.turn:
@@ -251,10 +236,9 @@ class Session:
             check(self.functions.ds_simulator_refresh(self.handle))
 
     def save(self, worlds: Slots | None, num_worlds: int) -> bytes:
-        size = ctypes.c_uint64()
         count = num_worlds if worlds is None else worlds.size
-        check(self.functions.ds_simulator_save_size(self.handle, count, ctypes.byref(size)))
-        buffer = np.empty(size.value, np.uint8)
+        size = read_value(self.functions.ds_simulator_save_size, ctypes.c_uint64, self.handle, count)
+        buffer = np.empty(size, np.uint8)
         pointer = None if worlds is None else worlds.ctypes.data
         with self.turn:
             check(self.functions.ds_simulator_save(self.handle, pointer, count, buffer.ctypes.data, buffer.nbytes))
@@ -266,10 +250,10 @@ class Session:
             check(self.functions.ds_simulator_restore(self.handle, data.ctypes.data, data.nbytes, pointer, count))
 
     def hash(self, worlds: Slots | None) -> int:
-        value = ctypes.c_uint64()
+        function, chosen = self.functions.ds_simulator_hash, _pointer_and_count(worlds)
         with self.turn:
-            check(self.functions.ds_simulator_hash(self.handle, *_pointer_and_count(worlds), ctypes.byref(value)))
-        return value.value
+            value: int = read_value(function, ctypes.c_uint64, self.handle, *chosen)
+        return value
 
     def world_hashes(self, num_worlds: int) -> NDArray[np.uint64]:
         hashes = np.empty(num_worlds, np.uint64)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import final
 
 from doorstep._native._generated import SimulatorInfo
-from doorstep._native.calls import check
+from doorstep._native.calls import check, sized
 from doorstep._native.library import load
 from doorstep.errors import Status
 
@@ -74,7 +74,7 @@ class SimulatorStream:
 
     def handle(self) -> int | None:
         """The CUstream that the next call uses; None once the simulator is closed and all its work is done."""
-        info = SimulatorInfo(struct_size=ctypes.sizeof(SimulatorInfo))
+        info = sized(SimulatorInfo)
         with self:
             status = load().ds_simulator_get_info(self._simulator, ctypes.byref(info))
         if status == Status.CLOSED:

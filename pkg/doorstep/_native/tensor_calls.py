@@ -21,7 +21,7 @@ from doorstep._native._generated import (
     OperatorFunction,
     PythonTensor,
 )
-from doorstep._native.calls import check, fast_calls
+from doorstep._native.calls import check, fast_calls, sized
 from doorstep._native.library import load
 
 CallStruct = Advantages | MultiDiscrete | Batch
@@ -100,14 +100,13 @@ def prepare_training(device_index: int) -> None:
 
 def advantages_struct(gamma: float, gae_lambda: float, rho_clip: float = 0.0, c_clip: float = 0.0) -> Advantages:
     """The numbers of a call."""
-    size = ctypes.sizeof(Advantages)
-    return Advantages(size, gamma=gamma, gae_lambda=gae_lambda, rho_clip=rho_clip, c_clip=c_clip)
+    return sized(Advantages, gamma=gamma, gae_lambda=gae_lambda, rho_clip=rho_clip, c_clip=c_clip)
 
 
 def multi_discrete_struct(sizes: Sequence[int]) -> MultiDiscrete:
     """The numbers of a call."""
     array = (ctypes.c_int32 * len(MultiDiscrete(0).sizes))(*sizes)
-    return MultiDiscrete(ctypes.sizeof(MultiDiscrete), num_components=len(sizes), sizes=array)
+    return sized(MultiDiscrete, num_components=len(sizes), sizes=array)
 
 
 @final

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Collection, Mapping
 from typing import Any, final
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native._generated import STATE_FIELDS, Dtype, TensorInfo
+from doorstep._native.calls import sized
 from doorstep._native.session import Session
 
 
@@ -69,6 +69,6 @@ def _dtype(info: TensorInfo) -> np.dtype[Any]:
 
 
 def _bytes_at(address: int, count: int) -> TensorInfo:
-    info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo), dtype=Dtype.UINT8, rank=1, data=address)
+    info = sized(TensorInfo, dtype=Dtype.UINT8, rank=1, data=address)
     info.shape[0], info.strides[0] = count, 1
     return info

@@ -43,11 +43,6 @@ def _integer(text: str, low: int) -> int:
     return value
 
 
-def count(number: int, thing: str) -> str:
-    """The number of things as text: "1 step", "1,000 steps"."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
 def check_output(output: Path, endings: Iterable[str] = (), option: str = "output") -> str:
     """Refuses an output that cannot be written, before the work; returns its ending, which is one of `endings` if there
     are any. option: the name of the option that has it."""

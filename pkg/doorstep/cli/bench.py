@@ -7,10 +7,9 @@ import json
 import time
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 import doorstep
 from doorstep import cuda
+from doorstep._arguments import count
 from doorstep._observations import BY_NAME
 from doorstep.cli.argument_types import add_simulator_arguments, positive_integer, simulator_of
 from doorstep.cli.bench_report import report
@@ -88,7 +87,7 @@ def measure(arguments: argparse.Namespace) -> Result:
         startup_seconds = (time.perf_counter_ns() - created) / 1e9
         time_them = time_steps if sim.device == "cpu" else time_steps_on_gpu
         wall_seconds, cpu_seconds, profile = time_them(
-            sim, table, arguments.steps, rooms=arguments.start == "rooms", profile=arguments.profile
+            sim, table, arguments.steps, RoomsStart(sim, arguments.start), profile=arguments.profile
         )
         world_steps = arguments.worlds * arguments.steps
         return Result(
@@ -110,13 +109,11 @@ def measure(arguments: argparse.Namespace) -> Result:
 
 
 def time_steps(
-    sim: doorstep.Simulator, table: ActionTable, steps: int, *, rooms: bool, profile: bool
+    sim: doorstep.Simulator, table: ActionTable, steps: int, rooms_start: RoomsStart, *, profile: bool
 ) -> tuple[float, float, dict[str, float] | None]:
     """Wall and CPU seconds spent in step(), and their split over its stages with `profile`."""
-    actions, dones = sim.actions.to_numpy(), sim.dones.to_numpy()
-    rooms_start = RoomsStart(sim) if rooms else None
-    if rooms_start:
-        rooms_start.place(np.arange(sim.num_worlds))
+    actions = sim.actions.to_numpy()
+    rooms_start.before_steps()
     if profile:
         sim.start_profile()
     wall_ns = cpu_ns = 0
@@ -126,14 +123,13 @@ def time_steps(
         sim.step()
         wall_ns += time.perf_counter_ns() - wall_before
         cpu_ns += time.process_time_ns() - cpu_before
-        if rooms_start:
-            rooms_start.place(np.flatnonzero(dones.any(axis=(1, 2))))
+        rooms_start.after_step()
     split = _split(sim.stop_profile(), cpu_ns / (sim.num_worlds * steps)) if profile else None
     return wall_ns / 1e9, cpu_ns / 1e9, split
 
 
 def time_steps_on_gpu(
-    sim: doorstep.Simulator, table: ActionTable, steps: int, *, rooms: bool, profile: bool
+    sim: doorstep.Simulator, table: ActionTable, steps: int, rooms_start: RoomsStart, *, profile: bool
 ) -> tuple[float, float, dict[str, float] | None]:
     """As time_steps, but times whole episodes of steps, with the copies of their actions within the GPU.
 
@@ -141,14 +137,12 @@ def time_steps_on_gpu(
     """
     stream = cuda.Stream.from_handle(sim.stream, int(sim.device.removeprefix("cuda:")))
     device_table = DeviceActionTable(table, sim.actions, stream)
-    rooms_start = RoomsStart(sim) if rooms else None
-    if rooms_start:
-        rooms_start.place(np.arange(sim.num_worlds))
+    rooms_start.before_steps()
     if profile:
         sim.start_profile()  # raises: only the CPU counts time by stage
     wall_ns = cpu_ns = step = 0
     while step < steps:
-        end = min(step + int(sim.steps_remaining.copy_to_host().min()), steps) if rooms_start else steps
+        end = min(step + int(sim.steps_remaining.copy_to_host().min()), steps) if rooms_start.moves_agents else steps
         sim.wait()
         cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
         for now in range(step, end):
@@ -158,8 +152,7 @@ def time_steps_on_gpu(
         wall_ns += time.perf_counter_ns() - wall_before
         cpu_ns += time.process_time_ns() - cpu_before
         step = end
-        if rooms_start:
-            rooms_start.place(np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2))))
+        rooms_start.after_step()
     return wall_ns / 1e9, cpu_ns / 1e9, None
 
 
@@ -174,7 +167,7 @@ def _split(ticks: dict[str, int], nanoseconds: float) -> dict[str, float]:
 
 
 def _where(result: Result) -> str:
-    return f"{result.threads} thread{'s' * (result.threads != 1)}" if result.device == "cpu" else result.device
+    return count(result.threads, "thread") if result.device == "cpu" else result.device
 
 
 def _print_table(result: Result) -> None:

@@ -54,16 +54,14 @@ def _bare(arguments: argparse.Namespace, start: str) -> Row:
     """Steps alone, under random actions, and the share of world-steps in which a cube moved."""
     table = ActionTable(arguments.seed)
     with simulator_of(_with(arguments, start=start), observations=BY_NAME) as sim:
-        rooms_start = RoomsStart(sim) if start == "rooms" else None
-        if rooms_start:
-            rooms_start.place(np.arange(sim.num_worlds))
+        rooms_start = RoomsStart(sim, start)
+        rooms_start.before_steps()
         seconds, moving = 0.0, 0
         for step in range(arguments.steps):
             table.copy_into(sim.actions.to_numpy(), step)
             seconds += _cpu_seconds(sim.step)
             moving += _worlds_with_moving_cubes(sim)
-            if rooms_start:
-                rooms_start.place(np.flatnonzero(sim.dones.to_numpy().any(axis=(1, 2))))
+            rooms_start.after_step()
         made = sim.num_worlds * arguments.steps
     name = "steps alone" if start == "normal" else "steps among cubes"
     return Row(name, arguments.agents, made, seconds, f"a cube moves in {moving / made:.0%} of them")

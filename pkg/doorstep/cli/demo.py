@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doorstep
+from doorstep._arguments import count
 from doorstep.cli.argument_types import (
     add_levels_argument,
     add_policy_arguments,
     add_simulator_arguments,
     check_output,
-    count,
     levels_of,
     policy_of,
     positive_integer,
@@ -99,8 +99,8 @@ class _Play:
     def __init__(self, sim: doorstep.Simulator, policy: Any, arguments: argparse.Namespace) -> None:
         self.sim = sim
         self._player = Player(policy, sim, arguments.policy)
-        self._rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
-        self._place(np.arange(sim.num_worlds))
+        self._rooms_start = RoomsStart(sim, arguments.start)
+        self._rooms_start.before_steps()
 
     def step(self) -> float:
         """Takes a step; the seconds that the worlds took, without the policy."""
@@ -109,12 +109,8 @@ class _Play:
         self.sim.step()
         self.sim.wait()
         seconds = time.perf_counter() - started
-        self._place(np.flatnonzero(self.sim.dones.copy_to_host().any(axis=(1, 2))))
+        self._rooms_start.after_step()
         return seconds
-
-    def _place(self, worlds: NDArray[np.int64]) -> None:
-        if self._rooms_start:
-            self._rooms_start.place(worlds)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import doorstep
 from doorstep import cuda
+from doorstep._arguments import count
 from doorstep._native import (
     LIBRARY_PATH,
     MAX_AGENTS,
@@ -255,7 +256,7 @@ def _look_for_cuda_driver(name: str) -> Finding:
     except doorstep.DoorstepError as error:
         return _not_usable(name, error)
     versions = f"CUDA {_version(driver.version)}, at least {_version(driver.minimum_version)} is needed"
-    return Finding(name, f"{versions}; {driver.device_count} device{'s' * (driver.device_count != 1)}", ok=True)
+    return Finding(name, f"{versions}; {count(driver.device_count, 'device')}", ok=True)
 
 
 def _look_for_devices() -> Iterator[Finding]:

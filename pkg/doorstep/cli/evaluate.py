@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doorstep._files import replaced_file
+from doorstep._arguments import count
+from doorstep._files import write_text
 from doorstep.cli.argument_types import (
     LEVELS,
     POLICIES,
@@ -16,7 +17,6 @@ from doorstep.cli.argument_types import (
     add_threads_argument,
     add_world_arguments,
     check_output,
-    count,
     positive_integer,
     reward_of,
     sampling_of,
@@ -229,13 +229,11 @@ def _write_files(arguments: argparse.Namespace, evaluation: Evaluation, metrics:
     from doorstep.plots import plot_evaluation
 
     if arguments.json is not None:
-        with replaced_file(arguments.json) as file:
-            file.write(evaluation.to_json().encode())
+        write_text(arguments.json, evaluation.to_json())
     if arguments.plot is not None:
         plot_evaluation(evaluation, arguments.plot)
     if arguments.metrics is not None:
         text = metrics.to_json() if arguments.metrics.suffix == ".json" else metrics.to_prometheus()
-        with replaced_file(arguments.metrics) as file:
-            file.write(text.encode())
+        write_text(arguments.metrics, text)
     if arguments.trace is not None:
         metrics.write_trace(arguments.trace)

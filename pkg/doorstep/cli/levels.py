@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 import doorstep
-from doorstep.cli.argument_types import LEVELS, check_output, count, positive_integer
+from doorstep._arguments import count
+from doorstep.cli.argument_types import LEVELS, check_output, positive_integer
 from doorstep.cli.terminal import Progress
 from doorstep.evaluation.scores import Score
 from doorstep.levels import Level

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from doorstep.cli.argument_types import check_output, count
+from doorstep._arguments import count
+from doorstep.cli.argument_types import check_output
 from doorstep.errors import ArgumentError
 
 SUMMARY = "Draw learning curves of training runs, or where the agents of recordings went."

@@ -6,14 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
-
+from doorstep._arguments import count
 from doorstep.cli.argument_types import (
     add_levels_argument,
     add_policy_arguments,
     add_simulator_arguments,
     check_output,
-    count,
     levels_of,
     policy_of,
     positive_integer,
@@ -56,19 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
     levels = levels_of(arguments)
     with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
         player = Player(policy, sim, arguments.policy)
-        rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
-        if rooms_start:
-            rooms_start.place(np.arange(sim.num_worlds))
+        rooms_start = RoomsStart(sim, arguments.start)
+        rooms_start.before_steps()
         with (
             RecordingWriter(arguments.output, sim, hash_interval=arguments.hash_interval) as writer,
             Progress(arguments.steps, sys.stderr) as progress,
         ):
             for step in take_steps(sim, writer, player.act, arguments.steps):
-                if rooms_start:
-                    ended = np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2)))
-                    rooms_start.place(ended)
-                    if ended.size:
-                        writer.checkpoint()
+                if rooms_start.after_step():
+                    writer.checkpoint()
                 progress.update(step)
     what = f"{count(arguments.steps, 'step')} of {count(arguments.worlds, 'world')}"
     print(f"{arguments.output}: {what}, {count(arguments.output.stat().st_size, 'byte')}")

@@ -10,16 +10,14 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 import doorstep
+from doorstep._arguments import count
 from doorstep.cli.argument_types import (
     add_levels_argument,
     add_policy_arguments,
     add_recording_arguments,
     add_simulator_arguments,
     check_output,
-    count,
     levels_of,
     non_negative_integer,
     open_recording,
@@ -139,7 +137,7 @@ def _show_grid(arguments: argparse.Namespace) -> None:
 
 # ---- Steps
 
-Take = Callable[[int], object]  # takes a step; steps are counted from 1
+Take = Callable[[], object]  # takes a step
 
 
 def _check_steps(arguments: argparse.Namespace, recording: Recording | None) -> None:
@@ -174,35 +172,29 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
     if recording is not None:
         config = recording.config.replace(device=arguments.device, num_threads=arguments.threads)
         with doorstep.Simulator.from_config(config, reward=recording.reward) as sim:
-            play = Replay(recording, sim)
-            yield sim, lambda _: play.step()
+            yield sim, Replay(recording, sim).step
         return
     policy, levels = policy_of(arguments), levels_of(arguments)
     with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
         if levels:
             sim.reset()
         player = Player(policy, sim, arguments.policy)
-        yield sim, _taking_steps(sim, player, RoomsStart(sim) if arguments.start == "rooms" else None)
+        rooms_start = RoomsStart(sim, arguments.start)
+        rooms_start.before_steps()
 
+        def take() -> None:
+            player.act()
+            sim.step()
+            rooms_start.after_step()
 
-def _taking_steps(sim: doorstep.Simulator, player: Player, rooms_start: RoomsStart | None) -> Take:
-    if rooms_start:
-        rooms_start.place(np.arange(sim.num_worlds))
-
-    def take(_: int) -> None:
-        player.act()
-        sim.step()
-        if rooms_start:
-            rooms_start.place(np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2))))
-
-    return take
+        yield sim, take
 
 
 def _moments(arguments: argparse.Namespace, take: Take, progress: Progress) -> Moments:
     """Every moment, from before the first step to after the last."""
     for step in range(arguments.steps + 1):
         if step > 0:
-            take(step)
+            take()
             progress.update(step)
         yield step
 

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from doorstep.cli.argument_types import add_device_argument, add_incomplete_argument, add_threads_argument, count
+from doorstep._arguments import count
+from doorstep.cli.argument_types import add_device_argument, add_incomplete_argument, add_threads_argument
 from doorstep.cli.terminal import Progress
 from doorstep.recording import Recording, Replay
 from doorstep.simulator import Simulator

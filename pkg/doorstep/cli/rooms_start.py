@@ -26,12 +26,27 @@ Array = NDArray[Any]
 class RoomsStart:
     """Moves all agents of given worlds to random free places, through `sim.state`.
 
-    The places are a function of (seed, global world, episode index) alone.
+    The places are a function of (seed, global world, episode index) alone. With another `start` than "rooms",
+    `before_steps()` and `after_step()` move none.
     """
 
-    def __init__(self, sim: Simulator) -> None:
+    def __init__(self, sim: Simulator, start: str = "rooms") -> None:
         self._sim = sim
         self._state: dict[str, Array] = {}
+        self.moves_agents = start == "rooms"
+
+    def before_steps(self) -> None:
+        """Moves the agents of all worlds."""
+        if self.moves_agents:
+            self.place(np.arange(self._sim.num_worlds))
+
+    def after_step(self) -> bool:
+        """Moves the agents of the worlds that a step has reset; whether there were any."""
+        if not self.moves_agents:
+            return False
+        reset = np.flatnonzero(self._sim.dones.copy_to_host().any(axis=(1, 2)))
+        self.place(reset)
+        return bool(reset.size)
 
     def place(self, worlds: Array) -> None:
         """Moves the agents of these worlds, which have just been reset, and refreshes the observations."""

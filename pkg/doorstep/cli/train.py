@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from doorstep._arguments import count
 from doorstep._configs.changes import split_changes
 from doorstep._reward import split_reward
-from doorstep.cli.argument_types import LEVELS, REWARDS, count, load_reward, positive_integer, reward_text
+from doorstep.cli.argument_types import LEVELS, REWARDS, load_reward, positive_integer, reward_text
 from doorstep.cli.training_screen import TrainingScreen
 from doorstep.errors import ArgumentError
 

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from doorstep._arguments import refuse
-from doorstep._optional import missing
+from doorstep._optional import import_optional
 from doorstep.envs._ring import Ring
 from doorstep.tensor import Tensor
 
@@ -75,10 +75,7 @@ def torch_arrays(device: str) -> Arrays:
 
     On the CPU numpy makes them: PyTorch takes several times as long for an operation on a few thousand elements.
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise missing("environments with tensors of PyTorch need it", "torch", error) from error
+    torch = import_optional("torch", "environments with tensors of PyTorch need it", "torch")
     if device == "cpu":
         return dataclasses.replace(host_arrays(device), shown=Tensor.to_torch, to_caller=torch.from_numpy)
 

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 from doorstep._arguments import refuse
 from doorstep._configs.checked import within
-from doorstep._configs.document import VERSION, document_of, save_text, written
+from doorstep._configs.document import VERSION, document_of, written
 from doorstep._documents import body_of, from_json, read
+from doorstep._files import write_text
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 
@@ -28,7 +29,7 @@ def save_levels(path: str | os.PathLike[str], levels: Sequence[AnyLevel]) -> Non
         OSError: the file cannot be written.
     """
     check_levels(levels)
-    save_text(path, written(document_of(_KIND, {"levels": [level.to_dict() for level in levels]})))
+    write_text(path, written(document_of(_KIND, {"levels": [level.to_dict() for level in levels]})))
 
 
 def load_levels(path: str | os.PathLike[str]) -> list[AnyLevel]:

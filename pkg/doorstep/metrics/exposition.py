@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from doorstep._files import replaced_file
+from doorstep._files import write_text
 from doorstep.metrics.labels import labels_text
 from doorstep.metrics.series import AnySeries, Counter, Sketch
 
@@ -96,5 +96,4 @@ def write_csv(path: str | os.PathLike[str], series: Sequence[AnySeries]) -> None
         totals = [getattr(one, name, "") for name in _TOTALS]
         quantiles = one.quantiles(QUANTILES).tolist() if isinstance(one, Sketch) else [""] * len(QUANTILES)
         rows.writerow([one.name, _kind_of(one), *(one.labels.get(label, "") for label in labels), *totals, *quantiles])
-    with replaced_file(path) as file:
-        file.write(text.getvalue().encode())
+    write_text(path, text.getvalue())

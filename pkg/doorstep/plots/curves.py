@@ -14,7 +14,7 @@ from doorstep.levels.generated import ROOM_ENDS
 from doorstep.plots import figures
 from doorstep.plots.figures import ENDINGS, Floats, in_percent, in_short, save_figure
 from doorstep.plots.level_maps import Groups, by_levels, draw_level_maps, level_map_inches
-from doorstep.plots.runs import X_AXES, Run, grouped, read_run
+from doorstep.plots.runs import Run, grouped, read_run
 
 _POINTS = 400  # of a curve over several runs
 _SMOOTHED = 20  # a point is a mean over this part of the longest run's updates
@@ -78,7 +78,7 @@ def plot_runs(
         OSError: a log cannot be read, or the file cannot be written.
     """
     check_ending(path, ENDINGS)
-    check_choice("x", x, tuple(X_AXES))
+    check_choice("x", x, tuple(figures.AXES))
     if not isinstance(runs, Sequence) or isinstance(runs, (str, bytes)) or not runs:
         refuse("runs", "a sequence of folders of runs, at least one", runs)
     save_figure(_figure(grouped([read_run(folder) for folder in runs]), x), path)

@@ -13,13 +13,10 @@ from typing import Any, final
 import numpy as np
 
 from doorstep._files import checked_path, printable
-from doorstep._run_log import read_log
+from doorstep._run_log import CONFIG, LOG, read_log
 from doorstep.errors import ArgumentError
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.plots.figures import Floats
-
-LOG, CONFIG = "log.jsonl", "config.json"
-X_AXES = {"steps": "world_steps", "seconds": "seconds", "updates": "update"}
 
 _FEW = 3  # letters that names must share to be called by them
 
@@ -56,7 +53,7 @@ class Run:
     levels: Mapping[str, Floats]
 
     def along(self, x: str) -> Floats:
-        """The axis of a name in `X_AXES`."""
+        """The axis of a name in `figures.AXES`."""
         return {"steps": self.world_steps, "seconds": self.seconds, "updates": self.updates}[x]
 
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, final
 
 import numpy as np
 
-from doorstep._arguments import check_choice, check_flag, check_slots, refuse
+from doorstep._arguments import check_choice, check_flag, check_slots, count, refuse
 from doorstep._files import check_ending
 from doorstep.recording.grid import WHOLE, Glide, Grid, Window
 from doorstep.recording.panel import Image, Panel, with_border
@@ -107,7 +107,7 @@ class Film:
 
     def _write_video(self, path: str | os.PathLike[str], shooting: _Shooting, moments: Moments, _: str) -> str:
         written = write_video(path, shooting.images(moments), self.fps)
-        return f"{_count(written, 'frame')}, {self.fps:g} a second"
+        return f"{count(written, 'frame')}, {self.fps:g} a second"
 
     def _write_page(self, path: str | os.PathLike[str], shooting: _Shooting, moments: Moments, title: str) -> str:
         page: ReplayPage | None = None
@@ -118,7 +118,7 @@ class Film:
                 page.record()
         assert page is not None, "there is a moment before the first step"
         page.save(path)
-        return f"{_count(len(page), 'moment')} of {_count(len(self.worlds), 'world')}"
+        return f"{count(len(page), 'moment')} of {count(len(self.worlds), 'world')}"
 
 
 class _Shooting:
@@ -189,7 +189,3 @@ _WRITERS: dict[str, Callable[[Film, str | os.PathLike[str], _Shooting, Moments, 
     **dict.fromkeys(VIDEO_ENDINGS, Film._write_video),
 }
 ENDINGS = tuple(_WRITERS)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'s' * (number != 1)}"

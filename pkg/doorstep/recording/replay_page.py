@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._files import printable, replaced_file
+from doorstep._files import printable, write_text
 from doorstep._native import VERSION_STRING
 from doorstep.recording.world_moments import Moment, WorldMoments
 from doorstep.render import look
@@ -87,8 +87,7 @@ class ReplayPage:
         Raises:
             OSError: the file cannot be written; an older file at `path` is unchanged.
         """
-        with replaced_file(path) as file:
-            file.write(self.to_html().encode())
+        write_text(path, self.to_html())
 
     def in_frame(self) -> str:
         """The page as an element of a notebook."""

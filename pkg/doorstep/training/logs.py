@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 
 from doorstep._files import replaced_file
-from doorstep._optional import missing
+from doorstep._optional import import_optional
 from doorstep._run_log import read_log
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.training.distributed import Ranks
@@ -123,11 +123,8 @@ class TensorBoardLog:
     """The same records for TensorBoard, below `folder`."""
 
     def __init__(self, folder: Path, resumed_at: int = 0) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise missing("curves for TensorBoard need it", "train", error) from error
-        self._writer = SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1 if resumed_at else None)
+        tensorboard = import_optional("torch.utils.tensorboard", "curves for TensorBoard need it", "train")
+        self._writer = tensorboard.SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1 if resumed_at else None)
 
     def write(self, record: Record) -> None:
         """Adds a point to each curve."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from doorstep._arguments import check_between
-from doorstep._files import checked_path, read_regular, replaced_file
+from doorstep._files import checked_path, read_regular, write_text
 from doorstep._reward import AnyReward, RewardFunction, split_reward
+from doorstep._run_log import CONFIG, LOG
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.files import CHECKPOINT as CHECKPOINT
 from doorstep.training.checkpoint import (
@@ -27,8 +28,6 @@ from doorstep.training.logs import JsonLines, Record, TensorBoardLog
 from doorstep.training.presets import preset
 from doorstep.training.trainer import Trainer
 
-CONFIG = "config.json"
-LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
 NONFINITE_BATCH = "nonfinite_batch.safetensors"
 NONFINITE_BATCH_OF_RANK = "nonfinite_batch.{}.safetensors"  # of ranks but the first
@@ -226,8 +225,7 @@ def _open_folder(
 ) -> list[JsonLines | TensorBoardLog]:
     """Makes the folder with its config; returns the logs, which the stack closes."""
     folder.mkdir(parents=True, exist_ok=True)
-    with replaced_file(folder / CONFIG) as file:
-        file.write(trainer.config.to_json(indent=2).encode() + b"\n")
+    write_text(folder / CONFIG, trainer.config.to_json(indent=2) + "\n")
     logs: list[JsonLines | TensorBoardLog] = [JsonLines(folder / LOG, trainer.updates)]
     stack.enter_context(closing(logs[0]))
     if tensorboard:

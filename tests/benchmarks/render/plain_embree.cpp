@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "box_mesh.h"
 #include "render/embree/embree.h"
 #include "render/scene/scene.h"
 #include "render/scene/look.h"

@@ -83,7 +83,6 @@ std::map<std::string, int64_t> Driver::live() const {
         counts[allocation->pinned ? "pinned_memory" : "device_memory"] += !allocation->freeing;
     counts["streams"] = static_cast<int64_t>(streams.alive.size());
     counts["events"] = static_cast<int64_t>(events.alive.size());
-    counts["pools"] = static_cast<int64_t>(pools.alive.size() - default_pools.size());
     counts["modules"] = static_cast<int64_t>(modules.alive.size());
     counts["graphs"] = static_cast<int64_t>(graphs.alive.size());
     counts["physical_memories"] = static_cast<int64_t>(physical_memories.alive.size());

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct CUmemPoolProps;
 struct CUmemAllocationProp;
 struct CUmemAccessDesc;
 struct CUDA_MEMCPY2D;
@@ -49,8 +48,6 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
     X(cuEventQuery, 2000, cuEventQuery, (uint64_t))                                                                 \
     X(cuEventSynchronize, 2000, cuEventSynchronize, (uint64_t))                                                     \
     X(cuEventElapsedTime, 2000, cuEventElapsedTime, (float*, uint64_t, uint64_t))                                   \
-    X(cuMemPoolCreate, 11020, cuMemPoolCreate, (uint64_t*, const CUmemPoolProps*))                                  \
-    X(cuMemPoolDestroy, 11020, cuMemPoolDestroy, (uint64_t))                                                        \
     X(cuMemAllocFromPoolAsync, 11020, cuMemAllocFromPoolAsync, (uint64_t*, size_t, uint64_t, uint64_t))             \
     X(cuMemFreeAsync, 11020, cuMemFreeAsync, (uint64_t, uint64_t))                                                  \
     X(cuMemAlloc, 3020, cuMemAlloc_v2, (uint64_t*, size_t))                                                         \

@@ -9,18 +9,6 @@
 
 using namespace stand_in;
 
-// The properties of a memory pool, as NVIDIA documents them.
-struct CUmemPoolProps {
-    int allocation_type;
-    int handle_types;
-    int location_type;
-    int location;
-    void* security;
-    size_t largest;
-    unsigned short usage;
-    unsigned char reserved[54];
-};
-
 // The parameters of a copy of rows, as NVIDIA documents them.
 struct CUDA_MEMCPY2D {
     size_t source_x, source_y;
@@ -110,33 +98,6 @@ int cuDeviceGetDefaultMemPool(uint64_t* pool, int device) {
     return call("cuDeviceGetDefaultMemPool", [&] {
         if (device < 0 || device >= driver().settings.devices) return kInvalidDevice;
         *pool = driver().default_pools[static_cast<size_t>(device)];
-        return kSuccess;
-    });
-}
-
-int cuMemPoolCreate(uint64_t* pool, const CUmemPoolProps* properties) {
-    return call("cuMemPoolCreate", [&]() -> int {
-        for (const unsigned char byte : properties->reserved)
-            if (byte) return refuse(kInvalidValue, "cuMemPoolCreate: reserved bytes are not zero");
-        if (properties->allocation_type != kAllocationPinned || properties->location_type != kLocationDevice)
-            return refuse(kInvalidValue, "cuMemPoolCreate: only pinned memory of a device is known");
-        if (properties->location < 0 || properties->location >= driver().settings.devices)
-            return refuse(kInvalidDevice, text("cuMemPoolCreate: there is no device %d", properties->location));
-        *pool = driver().pools.add({properties->location});
-        return kSuccess;
-    });
-}
-
-// The driver would wait for the memory of the pool; doorstep frees it before, unless that has failed.
-int cuMemPoolDestroy(uint64_t handle) {
-    return call("cuMemPoolDestroy", [&]() -> int {
-        if (!find("cuMemPoolDestroy", driver().pools, handle)) return kInvalidHandle;
-        for (const uint64_t pool : driver().default_pools)
-            if (pool == handle) return refuse(kInvalidValue, "cuMemPoolDestroy: a default pool cannot be destroyed");
-        for (const auto& [address, allocation] : driver().memory)
-            if (allocation->pool == handle && !allocation->freeing && !driver().report.has_failed())
-                return refuse(kInvalidValue, text("cuMemPoolDestroy: %#lx of the pool is alive", address));
-        driver().pools.alive.erase(handle);
         return kSuccess;
     });
 }

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import equal_bits, small  # noqa: E402
 
+from doorstep._run_log import LOG  # noqa: E402
 from doorstep.levels import curated, reference, save_levels  # noqa: E402
 from doorstep.levels.files import AnyLevel  # noqa: E402
 from doorstep.training import (  # noqa: E402
@@ -33,7 +34,7 @@ from doorstep.training import (  # noqa: E402
 )
 from doorstep.training.curriculum import make_curriculum, probabilities  # noqa: E402
 from doorstep.training.levels import LevelOutcomes, SuccessRates  # noqa: E402
-from doorstep.training.run import CHECKPOINT, LOG  # noqa: E402
+from doorstep.training.run import CHECKPOINT  # noqa: E402
 
 ON_LEVELS = ("levels=curated", "curriculum.type=learnability")
 

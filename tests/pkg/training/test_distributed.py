@@ -28,12 +28,13 @@ torch = pytest.importorskip("torch")
 from tests.pkg.training import rank_scenarios  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
 
+from doorstep._run_log import CONFIG, LOG  # noqa: E402
 from doorstep._safetensors import read_arrays, split  # noqa: E402
 from doorstep.levels import curated  # noqa: E402
 from doorstep.training import Ranks, Trainer, TrainingError, load_checkpoint, read_log, train  # noqa: E402
 from doorstep.training.distributed import ConnectedRanks, described, device_of_rank, error_of  # noqa: E402
 from doorstep.training.ppo import own_sequences  # noqa: E402
-from doorstep.training.run import CHECKPOINT, CONFIG, LOG, NONFINITE_BATCH, NONFINITE_BATCH_OF_RANK  # noqa: E402
+from doorstep.training.run import CHECKPOINT, NONFINITE_BATCH, NONFINITE_BATCH_OF_RANK  # noqa: E402
 from doorstep.training.worlds import Worlds  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]

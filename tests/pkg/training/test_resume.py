@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch")
 from tests.pkg.sealed_files import assert_flipped_bits_are_refused, change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
 
+from doorstep._run_log import CONFIG, LOG  # noqa: E402
 from doorstep._safetensors import read_arrays, split  # noqa: E402
 from doorstep.training import (  # noqa: E402
     Checkpoint,
@@ -33,7 +34,7 @@ from doorstep.training import (  # noqa: E402
 )
 from doorstep.training.checkpoint import METADATA_KEY  # noqa: E402
 from doorstep.training.logs import JsonLines  # noqa: E402
-from doorstep.training.run import CHECKPOINT, CONFIG, LOG, NONFINITE_BATCH  # noqa: E402
+from doorstep.training.run import CHECKPOINT, NONFINITE_BATCH  # noqa: E402
 
 KINDS = [
     (),

@@ -403,8 +403,8 @@ bool obeys(const TensorView& view, const ReadRules& rules) {
 // *is_plain: it is a plain tensor of PyTorch, and so is every one with the same dispatch keys.
 ds_status read_by_python(PyObject* object, int64_t index, const ReadRules& rules, TensorView* view, bool* is_plain) {
     const PyOwned name = index < 0 ? to_python(rules.argument)
-                                   : PyOwned(python().PyUnicode_FromFormat("%s[%lld]", rules.argument,
-                                                                           static_cast<long long>(index)));
+                                   : PyOwned(python().PyUnicode_FromFormat("%s[%ld]", rules.argument,
+                                                                           index));
     const PyOwned result = call_reader("read", object, to_python(reinterpret_cast<uint64_t>(view)), name,
                                        to_python(rules.requires_grad_allowed), to_python(rules.written),
                                        to_python(rules.stream));

@@ -78,8 +78,7 @@ ds_status check_transfer(Transfer direction, const TensorView& view, const void*
     const auto expected = static_cast<uint64_t>(view.count * element_bytes(view));
     if (nbytes != expected) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "nbytes", "pass the number of bytes of all elements",
-                    "nbytes is %llu; it must be %llu", static_cast<unsigned long long>(nbytes),
-                    static_cast<unsigned long long>(expected));
+                    "nbytes is %lu; it must be %lu", nbytes, expected);
     }
     if (!packed && nbytes) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "pointer", "pass an address", "pointer is null");

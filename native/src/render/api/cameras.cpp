@@ -13,10 +13,6 @@ constexpr const char* kTensorNames[DS_CAMERA_TENSOR_COUNT] = {
 
 constexpr float kSmallestFieldOfView = 0.1f;  // degrees
 
-ds_status check_resolution(const char* argument, int32_t value) {
-    return check_range(argument, "a view has at least one pixel", value, 1, DS_MAX_RESOLUTION);
-}
-
 ds_status check_outputs(uint32_t outputs) {
     constexpr uint32_t kAll = (1u << DS_CAMERA_TENSOR_COUNT) - 1;
     return check_range("outputs", "choose at least one of rgb, depth, segmentation and normals",
@@ -48,12 +44,12 @@ ds_status check_is_wide_enough(float degrees) {
 }
 
 ds_status check_config(const ds_cameras_config& config) {
-    if (const ds_status status = check_range("renderer", "pass a ds_renderer", config.renderer, DS_RENDERER_AUTO,
-                                             DS_RENDERER_COUNT - 1)) {
+    if (const ds_status status = check_ranges(
+            {{"renderer", "pass a ds_renderer", config.renderer, DS_RENDERER_AUTO, DS_RENDERER_COUNT - 1},
+             {"width", "a view has at least one pixel", config.width, 1, DS_MAX_RESOLUTION},
+             {"height", "a view has at least one pixel", config.height, 1, DS_MAX_RESOLUTION}})) {
         return status;
     }
-    if (const ds_status status = check_resolution("width", config.width)) return status;
-    if (const ds_status status = check_resolution("height", config.height)) return status;
     if (const ds_status status = check_field_of_view(config.vertical_fov)) return status;
     if (const ds_status status = check_is_wide_enough(config.vertical_fov)) return status;
     if (const ds_status status = check_outputs(config.outputs)) return status;

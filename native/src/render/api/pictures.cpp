@@ -66,24 +66,17 @@ ds_status check_look(const ds_picture_config& config) {
 }
 
 ds_status check_config(const ds_picture_config& config) {
-    struct {
-        const char* argument;
-        const char* hint;
-        int32_t value, smallest, largest;
-    } const rows[] = {
-        {"width", "a picture has at least one pixel", config.width, 1, DS_MAX_RESOLUTION},
-        {"height", "a picture has at least one pixel", config.height, 1, DS_MAX_RESOLUTION},
-        {"samples", "a pixel takes samples * samples rays", config.samples, 1, DS_MAX_SAMPLES},
-        {"shadows", "pass 0 or 1", config.shadows, 0, 1},
-        {"orthographic", "pass 0 or 1", config.orthographic, 0, 1},
-        {"num_threads", "0 uses as many threads as the process may", config.num_threads, 0, DS_MAX_THREADS},
-        {"first_row", "rows are counted from the top", config.first_row, 0, config.height - 1},
-        {"num_rows", "0 draws all rows from first_row on", config.num_rows, 0, config.height - config.first_row},
-    };
-    for (const auto& row : rows) {
-        if (const ds_status status = check_range(row.argument, row.hint, row.value, row.smallest, row.largest)) {
-            return status;
-        }
+    if (const ds_status status = check_ranges(
+            {{"width", "a picture has at least one pixel", config.width, 1, DS_MAX_RESOLUTION},
+             {"height", "a picture has at least one pixel", config.height, 1, DS_MAX_RESOLUTION},
+             {"samples", "a pixel takes samples * samples rays", config.samples, 1, DS_MAX_SAMPLES},
+             {"shadows", "pass 0 or 1", config.shadows, 0, 1},
+             {"orthographic", "pass 0 or 1", config.orthographic, 0, 1},
+             {"num_threads", "0 uses as many threads as the process may", config.num_threads, 0, DS_MAX_THREADS},
+             {"first_row", "rows are counted from the top", config.first_row, 0, config.height - 1},
+             {"num_rows", "0 draws all rows from first_row on", config.num_rows, 0,
+              int64_t{config.height} - config.first_row}})) {
+        return status;
     }
     if (const ds_status status = check_view(config)) return status;
     if (const ds_status status = check_position(config.position)) return status;
@@ -93,17 +86,16 @@ ds_status check_config(const ds_picture_config& config) {
 
 // Worlds may contain values that are not finite; such objects cannot be drawn.
 ds_status check_object(uint64_t index, const ds_picture_object& object) {
-    const unsigned long long number = index;
     if (object.shape < DS_PICTURE_NONE || object.shape >= DS_PICTURE_SHAPE_COUNT) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass a ds_picture_shape",
-                    "objects[%llu].shape is %d; it must be %d to %d", number, object.shape, DS_PICTURE_NONE,
+                    "objects[%lu].shape is %d; it must be %d to %d", index, object.shape, DS_PICTURE_NONE,
                     DS_PICTURE_SHAPE_COUNT - 1);
     }
     if (object.shape == DS_PICTURE_NONE) return DS_STATUS_OK;
     const float shares[] = {object.colour[0], object.colour[1], object.colour[2], object.opacity, object.shine};
     if (!are_shares(shares, 5)) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass red, green, blue, opacity and shine from 0 to 1",
-                    "objects[%llu] has the colour (%g, %g, %g), opacity %g and shine %g; each must be 0 to 1", number,
+                    "objects[%lu] has the colour (%g, %g, %g), opacity %g and shine %g; each must be 0 to 1", index,
                     static_cast<double>(object.colour[0]), static_cast<double>(object.colour[1]),
                     static_cast<double>(object.colour[2]), static_cast<double>(object.opacity),
                     static_cast<double>(object.shine));
@@ -112,7 +104,7 @@ ds_status check_object(uint64_t index, const ds_picture_object& object) {
     const bool finite = all_finite(object.centre, 3) && all_finite(object.size, 3) && all_finite(lengths, 3);
     if (finite && is_rotation(object.rotation)) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "leave out objects that cannot be drawn",
-                "objects[%llu] has a value that is not finite, or a rotation that is not a unit quaternion", number);
+                "objects[%lu] has a value that is not finite, or a rotation that is not a unit quaternion", index);
 }
 
 }  // namespace
@@ -128,8 +120,8 @@ ds_status ds_picture_draw(const ds_picture_object* objects, uint64_t count, cons
     if (!rgb) return fail_null("rgb");
     if (const ds_status status = check_config(*config)) return status;
     if (count > kMaxPictureObjects) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "draw fewer objects", "count is %llu; it must be at most %llu",
-                    static_cast<unsigned long long>(count), static_cast<unsigned long long>(kMaxPictureObjects));
+        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "draw fewer objects", "count is %lu; it must be at most %lu",
+                    count, kMaxPictureObjects);
     }
     for (uint64_t i = 0; i < count; ++i) {
         if (const ds_status status = check_object(i, objects[i])) return status;
@@ -137,8 +129,7 @@ ds_status ds_picture_draw(const ds_picture_object* objects, uint64_t count, cons
     const uint64_t expected = static_cast<uint64_t>(config->width) * static_cast<uint64_t>(config->height) * 3;
     if (bytes != expected) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "pass room for [height, width, 3]",
-                    "bytes is %llu; it must be %llu", static_cast<unsigned long long>(bytes),
-                    static_cast<unsigned long long>(expected));
+                    "bytes is %lu; it must be %lu", bytes, expected);
     }
     ds_picture_config complete = *config;
     if (complete.num_threads == 0) {

@@ -191,9 +191,8 @@ ds_status Cameras::take_memory(ds_simulator simulator, const ds_simulator_info& 
         char reason[512];
         snprintf(reason, sizeof reason, "%s", error.message);
         return fail(status, "cameras", "use smaller views, fewer outputs or fewer worlds",
-                    "%lld views of %d x %d pixels take %lld bytes: %s",
-                    static_cast<long long>(info.num_worlds * info.num_agents), config.width, config.height,
-                    static_cast<long long>(bytes), reason);
+                    "%ld views of %d x %d pixels take %ld bytes: %s", info.num_worlds * info.num_agents, config.width,
+                    config.height, bytes, reason);
     }
     if (status) return status;
     memory_.store(memory);

@@ -64,8 +64,8 @@ ds_status EmbreeRenderer::create(const CameraSetup& setup, BatchRenderer** rende
     if (made) made->workers_ = new (std::nothrow) Worker[static_cast<size_t>(num_threads)];
     if (!made || !made->workers_) {
         delete made;
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer threads", "no memory for the scenes of %lld threads",
-                    static_cast<long long>(num_threads));
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer threads", "no memory for the scenes of %ld threads",
+                    num_threads);
     }
     if (const ds_status status = made->create_scenes(num_threads)) {
         delete made;

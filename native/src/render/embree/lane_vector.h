@@ -28,7 +28,6 @@ DS_INLINE LaneVector mix(const LaneVector& a, const LaneVector& b, Lanes share) 
 }
 DS_INLINE Lanes clamped(Lanes a, Lanes low, Lanes high) { return minimum(maximum(a, low), high); }
 DS_INLINE Lanes to_unit(Lanes a) { return clamped(a, Lanes(0.f), Lanes(1.f)); }
-DS_INLINE WideMask no_lanes() { return Lanes(0.f) < Lanes(0.f); }
 
 // Components along three unit axes.
 DS_INLINE LaneVector along(const LaneVector& a, Vec3 x, Vec3 y, Vec3 z) { return {dot(a, x), dot(a, y), dot(a, z)}; }

@@ -39,9 +39,9 @@ ds_status MemoryMargin::take(const char* what, int64_t bytes, int64_t new_thread
     const int64_t address_space = held_address_space.fetch_add(address_space_) + address_space_;
     if (can_be_mapped(memory, address_space)) return DS_STATUS_OK;
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer worlds or threads, or raise the memory limit",
-                "Embree needs %lld bytes of memory to %s, and %lld bytes of address space for the heaps of new "
+                "Embree needs %ld bytes of memory to %s, and %ld bytes of address space for the heaps of new "
                 "threads; the operating system refuses them",
-                static_cast<long long>(memory), what, static_cast<long long>(address_space));
+                memory, what, address_space);
 }
 
 MemoryMargin::~MemoryMargin() {

@@ -53,7 +53,7 @@ ds_status CpuRaycaster<Limits>::create(const CameraSetup& setup, BatchRenderer**
     }
     delete made;
     return fail(DS_STATUS_OUT_OF_MEMORY, "cameras", "close other simulators, or raise the memory limit",
-                "no memory is left for %lld threads to draw with", static_cast<long long>(setup.info.num_threads));
+                "no memory is left for %ld threads to draw with", setup.info.num_threads);
 }
 
 template <class Limits>

@@ -33,7 +33,4 @@ const Mesh& agent_mesh();
 // The same body for pictures, in finer triangles, with larger eyes that have pupils.
 const Mesh& figure_mesh();
 
-// The box whose half extents are 1; every side has vertices of its own, with its normal.
-const Mesh& box_mesh();
-
 }  // namespace doorstep

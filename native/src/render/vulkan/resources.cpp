@@ -49,8 +49,7 @@ ds_status allocate(VulkanDevice* device, const VkMemoryRequirements& requirement
 ds_status Buffer::create_handle(VulkanDevice* device, uint64_t bytes, const void* next) {
     if (bytes > device->largest_buffer) {
         return fail(DS_STATUS_RENDERER, "cameras", "use fewer worlds or smaller views, or renderer=\"raycast\"",
-                    "%s has no buffers of %llu bytes, only up to %llu", device->name,
-                    static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(device->largest_buffer));
+                    "%s has no buffers of %lu bytes, only up to %lu", device->name, bytes, device->largest_buffer);
     }
     device_ = device;
     bytes_ = bytes;

@@ -72,8 +72,8 @@ ds_status plan_chunks(const Views& views, const VulkanDevice& device, ChunkPlan*
                                         static_cast<uint64_t>(object_count(views.fields)) * kObjectBytes);
     if (views_bound == 0 || num_views > UINT32_MAX) {
         return fail(DS_STATUS_RENDERER, "cameras", "use smaller views, or renderer=\"raycast\"",
-                    "%s cannot draw %llu views of %d x %d pixels", device.name,
-                    static_cast<unsigned long long>(num_views), views.rig.width, views.rig.height);
+                    "%s cannot draw %lu views of %d x %d pixels", device.name,
+                    num_views, views.rig.width, views.rig.height);
     }
     const uint64_t columns = larger(1, kTargetSide / width), rows = larger(1, kTargetSide / height);
     uint64_t count = smaller(smaller(columns * rows, num_views), smaller(views_bound, kMaxGroups));

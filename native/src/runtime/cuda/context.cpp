@@ -24,8 +24,7 @@ ds_status find_device(int64_t index, CUdevice* device) {
     if (index < 0 || index >= count) {
         return fail(DS_STATUS_NO_DEVICE, "device_index",
                     "see nvidia-smi for the devices, and CUDA_VISIBLE_DEVICES for hidden ones",
-                    "there is no CUDA device %lld; the driver has %d, counted from 0", static_cast<long long>(index),
-                    count);
+                    "there is no CUDA device %ld; the driver has %d, counted from 0", index, count);
     }
     const CUresult result = driver().cuDeviceGet(device, static_cast<int>(index));
     return result ? fail_driver(result, "cuDeviceGet", "device_index") : DS_STATUS_OK;
@@ -122,7 +121,7 @@ ds_status Context::fail_allocation(CUresult result, const char* function, uint64
     const ds_status status = fail_driver(result, function);
     size_t free_bytes, total_bytes;
     if (result == CUDA_ERROR_OUT_OF_MEMORY && driver().cuMemGetInfo(&free_bytes, &total_bytes) == CUDA_SUCCESS) {
-        add_detail("; requested %llu bytes, device %d has %zu free of %zu", static_cast<unsigned long long>(bytes),
+        add_detail("; requested %lu bytes, device %d has %zu free of %zu", bytes,
                    device_index(), free_bytes, total_bytes);
     }
     return status;

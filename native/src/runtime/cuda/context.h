@@ -143,4 +143,28 @@ private:
     CaptureChecks checks_;
 };
 
+// ---- The life of a resource
+
+template <class Raw>
+ds_status Resource::own_made(CUresult result, const Raw& raw, const char* function, const char* argument) {
+    if (result) return fail_driver(result, function, argument);
+    own(raw);
+    return DS_STATUS_OK;
+}
+
+template <class T, class Make>
+Ref<T> Resource::create_with(T* object, const Make& make) {
+    const Ref<T> made = check_allocated(object);
+    if (!made) return {};
+    CurrentContext current(*made->context());
+    return current.status() || make(*made) || current.restore() ? Ref<T>() : made;
+}
+
+template <class End>
+void Resource::destroy(const End& end) {
+    if (!disown()) return;
+    const DestructionScope scope(*context_);
+    if (scope.entered()) end(driver());
+}
+
 }  // namespace doorstep

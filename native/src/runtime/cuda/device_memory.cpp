@@ -18,8 +18,6 @@ ds_status check_has_pools(const Context& context) {
 
 }  // namespace
 
-MemoryPool::MemoryPool(Ref<Context> context) : Resource(kKind, std::move(context)) {}
-
 MemoryPool::MemoryPool(Ref<Context> context, uint64_t raw, ForeignOwner owner)
     : Resource(kKind, std::move(context), raw, owner) {}
 
@@ -34,39 +32,9 @@ Ref<MemoryPool> MemoryPool::default_of(Ref<Context> context) {
     return check_allocated(new (std::nothrow) MemoryPool(std::move(context), raw, ForeignOwner()));
 }
 
-Ref<MemoryPool> MemoryPool::create(Ref<Context> context) {
-    if (check_has_pools(*context)) return {};
-    const Ref<MemoryPool> pool = check_allocated(new (std::nothrow) MemoryPool(context));
-    if (!pool) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    CUmemPoolProps properties{};
-    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, context->device()};
-    CUmemoryPool handle;
-    if (const CUresult result = driver().cuMemPoolCreate(&handle, &properties)) {
-        fail_driver(result, "cuMemPoolCreate");
-        return {};
-    }
-    pool->own(handle);
-    return current.restore() ? Ref<MemoryPool>() : pool;
-}
-
-MemoryPool::~MemoryPool() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) driver().cuMemPoolDestroy(handle());
-}
-
 // ---- Device memory ----
 
 namespace {
-
-ds_status check_same_context(const Context& context, const Stream& stream) {
-    if (stream.context().get() == &context) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the memory's device",
-                "the stream is of device %d, the memory of device %d", stream.device_index(), context.device_index());
-}
 
 ds_status check_not_capturing(const Stream& stream) {
     bool capturing;
@@ -85,7 +53,7 @@ DeviceMemory::DeviceMemory(Ref<Context> context, uint64_t raw, uint64_t bytes, F
     : Resource(kKind, std::move(context), raw, owner), bytes_(bytes) {}
 
 Ref<DeviceMemory> DeviceMemory::create(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes) {
-    if (check_same_context(*pool->context(), *stream)) return {};
+    if (stream->check_device(*pool->context(), "memory")) return {};
     return allocate(std::move(pool), std::move(stream), bytes);
 }
 
@@ -101,21 +69,17 @@ Ref<DeviceMemory> DeviceMemory::create_on(Ref<Stream> stream, uint64_t bytes) {
 
 Ref<DeviceMemory> DeviceMemory::allocate(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes) {
     if (check_not_capturing(*stream)) return {};
-    const Ref<DeviceMemory> memory = check_allocated(new (std::nothrow) DeviceMemory(pool, stream, bytes));
-    if (!memory) return {};
-    CurrentContext current(*stream->context());
-    if (current.status()) return {};
-    const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
-    CUdeviceptr address;
-    const CUresult result =
-        pool ? driver().cuMemAllocFromPoolAsync(&address, bytes, pool->handle(), stream->handle())
-             : driver().cuMemAlloc(&address, bytes);
-    if (result) {
-        stream->context()->fail_allocation(result, pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc", bytes);
-        return {};
-    }
-    memory->own(address);
-    return current.restore() ? Ref<DeviceMemory>() : memory;
+    return create_with(new (std::nothrow) DeviceMemory(pool, stream, bytes), [&](DeviceMemory& memory) {
+        const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
+        CUdeviceptr address;
+        const CUresult result =
+            pool ? driver().cuMemAllocFromPoolAsync(&address, bytes, pool->handle(), stream->handle())
+                 : driver().cuMemAlloc(&address, bytes);
+        const char* function = pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc";
+        if (result) return stream->context()->fail_allocation(result, function, bytes);
+        memory.own(address);
+        return DS_STATUS_OK;
+    });
 }
 
 Ref<DeviceMemory> DeviceMemory::borrow(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner) {
@@ -129,8 +93,7 @@ Ref<DeviceMemory> DeviceMemory::borrow(Ref<Context> context, uint64_t raw, uint6
     if (status) return {};
     if (device != context->device_index()) {
         fail(DS_STATUS_INVALID_ARGUMENT, "raw", "pass an address of the context's device",
-             "0x%llx is memory of device %d, the context is that of device %d", static_cast<unsigned long long>(raw),
-             device, context->device_index());
+             "0x%lx is memory of device %d, the context is that of device %d", raw, device, context->device_index());
         return {};
     }
     return check_allocated(new (std::nothrow) DeviceMemory(std::move(context), raw, bytes, owner));
@@ -138,9 +101,7 @@ Ref<DeviceMemory> DeviceMemory::borrow(Ref<Context> context, uint64_t raw, uint6
 
 DeviceMemory::~DeviceMemory() {
     const Ref<Stream> stream = Ref<Stream>::adopt(stream_.load());
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) free_on(stream->handle());
+    destroy([&](const Driver&) { free_on(stream->handle()); });
 }
 
 void DeviceMemory::free_on(CUstream stream) const {
@@ -161,7 +122,7 @@ ds_status DeviceMemory::set_stream(Ref<Stream> stream) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "memory", "set the stream on its owner",
                     "doorstep does not own the memory, so it does not free it");
     }
-    if (const ds_status status = check_same_context(*context(), *stream)) return status;
+    if (const ds_status status = stream->check_device(*context(), "memory")) return status;
     Ref<Stream>::adopt(stream_.exchange(stream.leak()));
     return DS_STATUS_OK;
 }
@@ -172,34 +133,28 @@ PinnedMemory::PinnedMemory(Ref<Context> context, uint64_t bytes)
     : Resource(kKind, std::move(context)), bytes_(bytes) {}
 
 Ref<PinnedMemory> PinnedMemory::create(Ref<Context> context, uint64_t bytes) {
-    const Ref<PinnedMemory> memory = check_allocated(new (std::nothrow) PinnedMemory(context, bytes));
-    if (!memory) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
-    const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-    void* data;
-    if (const CUresult result = driver().cuMemHostAlloc(&data, bytes, flags)) {
-        fail_driver(result, "cuMemHostAlloc");
-        add_detail("; requested %llu bytes", static_cast<unsigned long long>(bytes));
-        return {};
-    }
-    CUdeviceptr address;
-    if (const CUresult result = driver().cuMemHostGetDevicePointer(&address, data, 0)) {
-        fail_driver(result, "cuMemHostGetDevicePointer");
-        const DestructionScope scope(*context);
-        if (scope.entered()) driver().cuMemFreeHost(data);
-        return {};
-    }
-    memory->data_ = data;
-    memory->own(address);
-    return current.restore() ? Ref<PinnedMemory>() : memory;
+    return create_with(new (std::nothrow) PinnedMemory(std::move(context), bytes), [](PinnedMemory& memory) {
+        const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
+        const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+        if (const CUresult result = driver().cuMemHostAlloc(&memory.data_, memory.bytes_, flags)) {
+            const ds_status status = fail_driver(result, "cuMemHostAlloc");
+            add_detail("; requested %lu bytes", memory.bytes_);
+            return status;
+        }
+        CUdeviceptr address;
+        if (const CUresult result = driver().cuMemHostGetDevicePointer(&address, memory.data_, 0)) {
+            const ds_status status = fail_driver(result, "cuMemHostGetDevicePointer");
+            const DestructionScope scope(*memory.context());
+            if (scope.entered()) driver().cuMemFreeHost(memory.data_);
+            return status;
+        }
+        memory.own(address);
+        return DS_STATUS_OK;
+    });
 }
 
 PinnedMemory::~PinnedMemory() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) driver().cuMemFreeHost(data_);
+    destroy([this](const Driver& driver) { driver.cuMemFreeHost(data_); });
 }
 
 }  // namespace doorstep

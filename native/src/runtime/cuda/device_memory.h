@@ -18,14 +18,10 @@ public:
     // The device's default pool, which is not owned. Null, with the thread's error set, on failure; DEVICE if the
     // device has no memory pools (Context::has_memory_pools()).
     static Ref<MemoryPool> default_of(Ref<Context> context);
-    static Ref<MemoryPool> create(Ref<Context> context);
-    ~MemoryPool();
 
     CUmemoryPool handle() const { return reinterpret_cast<CUmemoryPool>(raw()); }
 
-
 private:
-    explicit MemoryPool(Ref<Context> context);
     MemoryPool(Ref<Context> context, uint64_t raw, ForeignOwner owner);
 };
 

@@ -39,8 +39,6 @@
     X(cuEventQuery, 2000, (CUevent event))                                                                          \
     X(cuEventSynchronize, 2000, (CUevent event))                                                                    \
     X(cuEventElapsedTime, 2000, (float* milliseconds, CUevent start, CUevent end))                                  \
-    X(cuMemPoolCreate, 11020, (CUmemoryPool * pool, const CUmemPoolProps* properties))                              \
-    X(cuMemPoolDestroy, 11020, (CUmemoryPool pool))                                                                 \
     X(cuMemAllocFromPoolAsync, 11020, (CUdeviceptr * memory, size_t bytes, CUmemoryPool pool, CUstream stream))     \
     X(cuMemFreeAsync, 11020, (CUdeviceptr memory, CUstream stream))                                                 \
     X(cuMemAlloc, 3020, (CUdeviceptr * memory, size_t bytes))                                                       \

@@ -127,17 +127,6 @@ struct CUmemLocation {
     int id;
 };
 
-struct CUmemPoolProps {
-    CUmemAllocationType allocType;
-    CUmemAllocationHandleType handleTypes;
-    CUmemLocation location;
-    void* win32SecurityAttributes;
-    size_t maxSize;  // 0: a default of the system
-    unsigned short usage;
-    unsigned char reserved[54];
-};
-static_assert(sizeof(CUmemPoolProps) == 88);
-
 // ---- Copies of rows ----
 
 enum CUmemorytype : int { CU_MEMORYTYPE_UNIFIED = 4 };

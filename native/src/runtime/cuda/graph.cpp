@@ -26,23 +26,15 @@ Graph::CaptureScope::~CaptureScope() { captures = false; }
 Graph::Graph(Ref<Context> context) : Resource(kKind, std::move(context)) {}
 
 Ref<Graph> Graph::end_capture(const Stream& stream) {
-    const Ref<Graph> graph = check_allocated(new (std::nothrow) Graph(stream.context()));
-    if (!graph) return {};
-    CurrentContext current(*stream.context());
-    if (current.status()) return {};
-    CUgraph handle;
-    if (const CUresult result = driver().cuStreamEndCapture(stream.handle(), &handle)) {
-        fail_driver(result, "cuStreamEndCapture", "stream");
-        return {};
-    }
-    graph->own(handle);
-    return current.restore() ? Ref<Graph>() : graph;
+    return create_with(new (std::nothrow) Graph(stream.context()), [&](Graph& graph) {
+        CUgraph handle;
+        const CUresult result = driver().cuStreamEndCapture(stream.handle(), &handle);
+        return graph.own_made(result, handle, "cuStreamEndCapture", "stream");
+    });
 }
 
 Graph::~Graph() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) driver().cuGraphDestroy(handle());
+    destroy([this](const Driver& driver) { driver.cuGraphDestroy(handle()); });
 }
 
 // ---- GraphExec ----
@@ -50,30 +42,19 @@ Graph::~Graph() {
 GraphExec::GraphExec(Ref<Graph> graph) : Resource(kKind, graph->context()), graph_(std::move(graph)) {}
 
 Ref<GraphExec> GraphExec::create(Ref<Graph> graph) {
-    const Ref<GraphExec> exec = check_allocated(new (std::nothrow) GraphExec(graph));
-    if (!exec) return {};
-    CurrentContext current(*graph->context());
-    if (current.status()) return {};
-    CUgraphExec handle;
-    if (const CUresult result = driver().cuGraphInstantiateWithFlags(&handle, graph->handle(), 0)) {
-        fail_driver(result, "cuGraphInstantiateWithFlags", "graph");
-        return {};
-    }
-    exec->own(handle);
-    return current.restore() ? Ref<GraphExec>() : exec;
+    return create_with(new (std::nothrow) GraphExec(std::move(graph)), [](GraphExec& exec) {
+        CUgraphExec handle;
+        const CUresult result = driver().cuGraphInstantiateWithFlags(&handle, exec.graph_->handle(), 0);
+        return exec.own_made(result, handle, "cuGraphInstantiateWithFlags", "graph");
+    });
 }
 
 GraphExec::~GraphExec() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) driver().cuGraphExecDestroy(handle());
+    destroy([this](const Driver& driver) { driver.cuGraphExecDestroy(handle()); });
 }
 
 ds_status GraphExec::launch(const Stream& stream) const {
-    if (stream.context().get() != context().get()) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the graph's device",
-                    "the stream is of device %d, the graph of device %d", stream.device_index(), device_index());
-    }
+    if (const ds_status status = stream.check_device(*context(), "graph")) return status;
     return context()->call("cuGraphLaunch", "graph_exec", [&](const Driver& driver) {
         return driver.cuGraphLaunch(handle(), stream.handle());
     });

@@ -18,21 +18,16 @@ constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 Module::Module(Ref<Context> context) : Resource(kKind, std::move(context)) {}
 
 Ref<Module> Module::load(Ref<Context> context, const void* image, const char* argument) {
-    const Ref<Module> module = check_allocated(new (std::nothrow) Module(context));
-    if (!module) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    char log[512] = "";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
-    CUmodule handle;
-    if (const CUresult result = driver().cuModuleLoadDataEx(&handle, image, 2, options, values)) {
-        fail_driver(result, "cuModuleLoadDataEx", argument);
-        if (*log) add_detail("; the compiler reports: %s", log);
-        return {};
-    }
-    module->own(handle);
-    return current.restore() ? Ref<Module>() : module;
+    return create_with(new (std::nothrow) Module(std::move(context)), [&](Module& module) {
+        char log[512] = "";
+        CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+        void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+        CUmodule handle;
+        const CUresult result = driver().cuModuleLoadDataEx(&handle, image, 2, options, values);
+        const ds_status status = module.own_made(result, handle, "cuModuleLoadDataEx", argument);
+        if (status && *log) add_detail("; the compiler reports: %s", log);
+        return status;
+    });
 }
 
 // ---- Shared modules
@@ -67,9 +62,7 @@ Module::~Module() {
         MutexGuard guard(shared_mutex);
         shared_modules.remove(this);
     }
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) driver().cuModuleUnload(handle());
+    destroy([this](const Driver& driver) { driver.cuModuleUnload(handle()); });
 }
 
 // ---- Kernel ----
@@ -138,10 +131,7 @@ ds_status Kernel::resident_blocks(uint32_t threads, uint32_t shared_bytes, int* 
 }
 
 ds_status Kernel::launch(const Stream& stream, const LaunchShape& shape, void** arguments) {
-    if (stream.context().get() != context().get()) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the kernel's device",
-                    "the stream is of device %d, the kernel of device %d", stream.device_index(), device_index());
-    }
+    if (const ds_status status = stream.check_device(*context(), "kernel")) return status;
     return launch_on(stream.handle(), shape, arguments);
 }
 

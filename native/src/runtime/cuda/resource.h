@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "doorstep/cuda.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
@@ -46,9 +47,22 @@ protected:
     void own(const void* raw) { own(reinterpret_cast<uint64_t>(raw)); }
     // The same, unless an object for that raw resource exists already, which is then returned.
     Ref<Resource> own_unless_known(const void* raw);
+    // Owns what a function of the driver has written to `raw`, unless it failed.
+    template <class Raw>
+    ds_status own_made(CUresult result, const Raw& raw, const char* function, const char* argument = "");
 
-    // Must be called first in every destructor: removes the object from the registry. True if there is a raw resource
-    // to destroy.
+    // The new object, once make(object) has made the raw resource that it owns, in its context. Null, with the thread's
+    // error set, if `object` is null or make() returns a failure.
+    template <class T, class Make>
+    static Ref<T> create_with(T* object, const Make& make);
+
+    // In every destructor: if there is a raw resource to destroy, calls end(driver), unless the driver must not be
+    // called.
+    template <class End>
+    void destroy(const End& end);
+
+    // For resources that end in another way: removes the object from the registry. True if there is a raw resource to
+    // destroy.
     bool disown();
 
 private:

@@ -56,17 +56,15 @@ CUmemAllocationProp exported_memory_of(const Context& context) {
 Ref<ExportedMemory> ExportedMemory::create(Ref<Stream> stream, uint64_t bytes) {
     const Ref<Context> context = stream->context();
     if (check_can_export(*context)) return {};
-    const Ref<ExportedMemory> memory = check_allocated(new (std::nothrow) ExportedMemory(std::move(stream)));
-    if (!memory) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    if (memory->take(bytes)) {
-        const DestructionScope scope(*context);
-        if (scope.entered()) memory->give_back();
-        return {};
-    }
-    memory->own(memory->address_);
-    return current.restore() ? Ref<ExportedMemory>() : memory;
+    return create_with(new (std::nothrow) ExportedMemory(std::move(stream)), [&](ExportedMemory& memory) {
+        if (const ds_status status = memory.take(bytes)) {
+            const DestructionScope scope(*context);
+            if (scope.entered()) memory.give_back();
+            return status;
+        }
+        memory.own(memory.address_);
+        return DS_STATUS_OK;
+    });
 }
 
 // The context is current.
@@ -100,9 +98,9 @@ void ExportedMemory::give_back() {
 }
 
 ExportedMemory::~ExportedMemory() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered() && stream_->finish()) give_back();
+    destroy([this](const Driver&) {
+        if (stream_->finish()) give_back();
+    });
 }
 
 ds_status ExportedMemory::export_descriptor(int* descriptor) const {
@@ -125,17 +123,17 @@ ds_status ExportedMemory::export_descriptor(int* descriptor) const {
 
 Ref<ImportedMemory> ImportedMemory::create(Ref<Stream> stream, int descriptor, uint64_t bytes, bool dedicated) {
     const Ref<Context> context = stream->context();
-    const Ref<ImportedMemory> memory = check_allocated(new (std::nothrow) ImportedMemory(std::move(stream), bytes));
-    if (!memory) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    if (memory->import(descriptor, dedicated) || memory->map()) {
-        const DestructionScope scope(*context);
-        if (scope.entered()) memory->let_go();
-        return {};
-    }
-    memory->own(memory->address_);
-    return current.restore() ? Ref<ImportedMemory>() : memory;
+    return create_with(new (std::nothrow) ImportedMemory(std::move(stream), bytes), [&](ImportedMemory& memory) {
+        ds_status status = memory.import(descriptor, dedicated);
+        if (!status) status = memory.map();
+        if (status) {
+            const DestructionScope scope(*context);
+            if (scope.entered()) memory.give_back();
+            return status;
+        }
+        memory.own(memory.address_);
+        return DS_STATUS_OK;
+    });
 }
 
 ds_status ImportedMemory::import(int descriptor, bool dedicated) {
@@ -161,15 +159,15 @@ ds_status ImportedMemory::map() {
 }
 
 // The buffer is freed before the memory that it maps.
-void ImportedMemory::let_go() {
+void ImportedMemory::give_back() {
     if (address_ && driver().cuMemFree(address_)) return;
     if (memory_) driver().cuDestroyExternalMemory(memory_);
 }
 
 ImportedMemory::~ImportedMemory() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered() && stream_->finish()) let_go();
+    destroy([this](const Driver&) {
+        if (stream_->finish()) give_back();
+    });
 }
 
 // ---- Semaphores ----
@@ -194,31 +192,24 @@ CUDA_EXTERNAL_SEMAPHORE_PARAMS with_value(uint64_t value) {
 
 Ref<Semaphore> Semaphore::import(Ref<Context> context, int descriptor, bool timeline) {
     if (timeline && check_knows_timelines(*context)) return {};
-    const Ref<Semaphore> semaphore = check_allocated(new (std::nothrow) Semaphore(context, timeline));
-    if (!semaphore) return {};
-    FileDescriptorCopy copy(descriptor);
-    if (copy.status()) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC description{};
-    description.type = timeline ? CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
-                                : CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD;
-    description.handle.fd = copy.get();
-    CUexternalSemaphore handle;
-    if (const CUresult result = driver().cuImportExternalSemaphore(&handle, &description)) {
-        fail_driver(result, "cuImportExternalSemaphore", "fd");
-        return {};
-    }
-    copy.give_away();
-    semaphore->own(handle);
-    return current.restore() ? Ref<Semaphore>() : semaphore;
+    return create_with(new (std::nothrow) Semaphore(std::move(context), timeline), [&](Semaphore& semaphore) {
+        FileDescriptorCopy copy(descriptor);
+        if (copy.status()) return copy.status();
+        CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC description{};
+        description.type = timeline ? CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
+                                    : CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD;
+        description.handle.fd = copy.get();
+        CUexternalSemaphore handle;
+        const CUresult result = driver().cuImportExternalSemaphore(&handle, &description);
+        if (!result) copy.give_away();
+        return semaphore.own_made(result, handle, "cuImportExternalSemaphore", "fd");
+    });
 }
 
 Semaphore::~Semaphore() {
-    if (disown()) {
-        const DestructionScope scope(*context());
-        if (scope.entered() && is_at_rest()) driver().cuDestroyExternalSemaphore(handle());
-    }
+    destroy([this](const Driver& driver) {
+        if (is_at_rest()) driver.cuDestroyExternalSemaphore(handle());
+    });
     while (uses_) delete std::exchange(uses_, uses_->next);
 }
 
@@ -250,10 +241,7 @@ ds_status Semaphore::wait(const Stream& stream, uint64_t value) {
 
 template <class Call>
 ds_status Semaphore::begin(const Stream& stream, const char* function, const Call& call) {
-    if (stream.context().get() != context().get()) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the semaphore's device",
-                    "the stream is of device %d, the semaphore of device %d", stream.device_index(), device_index());
-    }
+    if (const ds_status status = stream.check_device(*context(), "semaphore")) return status;
     bool recorded;
     if (const ds_status status = stream.is_capturing(&recorded)) return status;
     MutexGuard guard(mutex_);

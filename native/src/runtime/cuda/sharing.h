@@ -81,7 +81,7 @@ private:
         : Resource(kKind, stream->context()), stream_(std::move(stream)), bytes_(bytes) {}
     ds_status import(int descriptor, bool dedicated);
     ds_status map();
-    void let_go();
+    void give_back();
 
     const Ref<Stream> stream_;
     const uint64_t bytes_;

@@ -1,5 +1,7 @@
 #include "runtime/cuda/stream.h"
 
+#include <stdio.h>
+
 #include <new>
 
 #include "runtime/status.h"
@@ -21,8 +23,8 @@ ds_status check_stream(const Context& context, uint64_t raw, const char* argumen
     });
     if (status || owner == context.handle()) return status;
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a stream of the device's primary context",
-                "%s is 0x%llx, a stream of another context than that of device %d", argument,
-                static_cast<unsigned long long>(raw), context.device_index());
+                "%s is 0x%lx, a stream of another context than that of device %d", argument,
+                raw, context.device_index());
 }
 
 }  // namespace
@@ -33,17 +35,11 @@ Stream::Stream(Ref<Context> context, uint64_t raw, ForeignOwner owner)
     : Resource(kKind, std::move(context), raw, owner) {}
 
 Ref<Stream> Stream::create(Ref<Context> context) {
-    const Ref<Stream> stream = check_allocated(new (std::nothrow) Stream(context));
-    if (!stream) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    CUstream handle;
-    if (const CUresult result = driver().cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING)) {
-        fail_driver(result, "cuStreamCreate");
-        return {};
-    }
-    stream->own(handle);
-    return current.restore() ? Ref<Stream>() : stream;
+    return create_with(new (std::nothrow) Stream(std::move(context)), [](Stream& stream) {
+        CUstream handle;
+        const CUresult result = driver().cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING);
+        return stream.own_made(result, handle, "cuStreamCreate");
+    });
 }
 
 Ref<Stream> Stream::borrow(Ref<Context> context, uint64_t raw, ForeignOwner owner, const char* argument) {
@@ -56,9 +52,15 @@ Ref<Stream> Stream::borrow(Ref<Context> context, uint64_t raw, ForeignOwner owne
 }
 
 Stream::~Stream() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) driver().cuStreamDestroy(handle());
+    destroy([this](const Driver& driver) { driver.cuStreamDestroy(handle()); });
+}
+
+ds_status Stream::check_device(const Context& of_other, const char* of) const {
+    if (context().get() == &of_other) return DS_STATUS_OK;
+    char hint[64];
+    snprintf(hint, sizeof hint, "pass a stream of the %s's device", of);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", hint, "the stream is of device %d, the %s of device %d",
+                device_index(), of, of_other.device_index());
 }
 
 ds_status Stream::synchronize() const {
@@ -145,17 +147,11 @@ Event::Event(Ref<Context> context, uint64_t raw, ForeignOwner owner)
     : Resource(kKind, std::move(context), raw, owner), timing_(true) {}
 
 Ref<Event> Event::create(Ref<Context> context, bool timing) {
-    const Ref<Event> event = check_allocated(new (std::nothrow) Event(context, timing));
-    if (!event) return {};
-    CurrentContext current(*context);
-    if (current.status()) return {};
-    CUevent handle;
-    if (const CUresult result = driver().cuEventCreate(&handle, timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING)) {
-        fail_driver(result, "cuEventCreate");
-        return {};
-    }
-    event->own(handle);
-    return current.restore() ? Ref<Event>() : event;
+    return create_with(new (std::nothrow) Event(std::move(context), timing), [timing](Event& event) {
+        CUevent handle;
+        const CUresult result = driver().cuEventCreate(&handle, timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+        return event.own_made(result, handle, "cuEventCreate");
+    });
 }
 
 Ref<Event> Event::borrow(Ref<Context> context, uint64_t raw, ForeignOwner owner) {
@@ -166,16 +162,11 @@ Ref<Event> Event::borrow(Ref<Context> context, uint64_t raw, ForeignOwner owner)
 }
 
 Event::~Event() {
-    if (!disown()) return;
-    const DestructionScope scope(*context());
-    if (scope.entered()) driver().cuEventDestroy(handle());
+    destroy([this](const Driver& driver) { driver.cuEventDestroy(handle()); });
 }
 
 ds_status Event::record(const Stream& stream) const {
-    if (stream.context().get() != context().get()) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the event's device",
-                    "the stream is of device %d, the event of device %d", stream.device_index(), device_index());
-    }
+    if (const ds_status status = stream.check_device(*context(), "event")) return status;
     return context()->call("cuEventRecord", "event", [&](const Driver& driver) {
         return driver.cuEventRecord(handle(), stream.handle());
     });

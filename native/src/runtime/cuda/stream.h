@@ -60,6 +60,8 @@ public:
 
     CUstream handle() const { return reinterpret_cast<CUstream>(raw()); }
 
+    // INVALID_ARGUMENT, "stream", if the context is that of another device. of: what has the context, for messages.
+    ds_status check_device(const Context& context, const char* of) const;
     ds_status synchronize() const;
     // PENDING while work is unfinished.
     ds_status query() const;

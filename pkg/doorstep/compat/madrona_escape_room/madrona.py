@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 import numpy as np
 
 import doorstep
-from doorstep._optional import missing
+from doorstep._optional import import_optional
 
 if TYPE_CHECKING:
     import jax
@@ -71,19 +71,13 @@ class Tensor:
 
     def to_torch(self) -> torch.Tensor:
         """A PyTorch tensor of this memory, without a copy."""
-        try:
-            import torch
-        except ImportError as error:
-            raise missing("to_torch() needs PyTorch", "torch", error) from error
-        return torch.from_dlpack(self._array)  # type: ignore[no-any-return,attr-defined,unused-ignore]
+        made: torch.Tensor = import_optional("torch", "to_torch() needs PyTorch", "torch").from_dlpack(self._array)
+        return made
 
     def to_jax(self) -> jax.Array:
         """A JAX array of this memory, without a copy. The next step overwrites it, which JAX does not expect."""
-        try:
-            import jax
-        except ImportError as error:
-            raise missing("to_jax() needs JAX", "jax", error) from error
-        return jax.dlpack.from_dlpack(self._array)  # type: ignore[no-any-return,unused-ignore]
+        made: jax.Array = import_optional("jax", "to_jax() needs JAX", "jax").dlpack.from_dlpack(self._array)
+        return made
 
     def __dlpack__(self, **arguments: Any) -> Any:
         return self._array.__dlpack__(**arguments)
@@ -143,17 +137,14 @@ class TrainInterface:
 
 
 def _shapes(tensors: Tensors) -> Shapes:
-    try:
-        import jax
-    except ImportError as error:
-        raise missing("shapes of inputs and outputs need JAX", "jax", error) from error
+    jax = import_optional("jax", "shapes of inputs and outputs need JAX", "jax")
     shapes: Shapes = {}
     for name, tensor in tensors.items():
         if isinstance(tensor, Tensor):
             array = tensor._array
             if not isinstance(array, doorstep.Tensor):
                 array = np.from_dlpack(array)
-            shapes[name] = jax.ShapeDtypeStruct(array.shape, array.dtype)  # type: ignore[no-untyped-call,unused-ignore]
+            shapes[name] = jax.ShapeDtypeStruct(array.shape, array.dtype)
         else:
             shapes[name] = _shapes(tensor)
     return shapes
