@@ -92,19 +92,15 @@ uint64_t aligned_address(Thread& thread, const Operand& operand, const Instructi
     return address;
 }
 
+// As many bits as a register may have; T says whether the sign fills those that memory lacks.
+template <class T>
 void load(Thread& thread, const Instruction& i) {
     const char* from = reinterpret_cast<const char*>(aligned_address(thread, i.from[0], i, i.to_count));
     for (int k = 0; k < i.to_count; ++k) {
-        u64 bits = 0;
-        memcpy(&bits, from + static_cast<u32>(k) * i.bytes, i.bytes);
-        *thread.register_at(i.to[k].slot) = bits;
+        T value;
+        memcpy(&value, from + static_cast<u32>(k) * sizeof value, sizeof value);
+        set<s64>(thread, i.to[k], static_cast<s64>(value));
     }
-}
-
-void load_signed(Thread& thread, const Instruction& i) {
-    s32 value;
-    memcpy(&value, reinterpret_cast<const void*>(aligned_address(thread, i.from[0], i, 1)), sizeof value);
-    set<s64>(thread, i.to[0], value);
 }
 
 void store(Thread& thread, const Instruction& i) {
@@ -319,10 +315,20 @@ const std::unordered_map<std::string, Operation>& operations() {
     return table;
 }
 
+Operation find_load(const std::string& type) {
+    if (type == ".s8") return load<int8_t>;
+    if (type == ".s16") return load<s16>;
+    if (type == ".s32") return load<s32>;
+    if (type == ".u8" || type == ".b8") return load<u8>;
+    if (type == ".u16" || type == ".b16") return load<u16>;
+    if (type == ".u32" || type == ".b32" || type == ".f32") return load<u32>;
+    return load<u64>;
+}
+
 }  // namespace
 
 Operation find_operation(const std::string& opcode) {
-    if (opcode.rfind("ld.", 0) == 0) return opcode == "ld.global.s32" ? load_signed : load;
+    if (opcode.rfind("ld.", 0) == 0) return find_load(opcode.substr(opcode.rfind('.')));
     if (opcode.rfind("st.", 0) == 0) return store;
     const auto found = operations().find(opcode);
     return found == operations().end() ? nullptr : found->second;
