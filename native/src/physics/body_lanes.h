@@ -17,9 +17,12 @@ concept BodyKernel = requires {
     { Kernel::kUse } -> SameAs<const BodyUse&>;
 };
 
-// Bodies that wait until they fill the lanes of a kernel.
-template <class Material, BodyKernel Kernel>
-struct BodyQueue;
+// Problems that are solved together, at most.
+constexpr int kMostTogether = 16;
+
+// The awake bodies of some problems.
+template <FloatLanes Float, class Problem>
+class AwakeBodies;
 
 #if defined(__AVX2__)
 // Eight words, from `word` on, of records of floats: those of a record of lanes whose members are the same, in the same
@@ -58,70 +61,124 @@ DS_INLINE void scatter(const Lanes& lanes, Record* const* records) {
 // Up to so many bodies take less time one by one.
 constexpr int kFewBodies = 2;
 
-template <class Material, BodyKernel Kernel>
-struct BodyQueue {
-    using Body = BodyOf<Material>;
+// Calls the kernel for up to eight bodies at once.
+template <BodyKernel Kernel, class Body>
+DS_INLINE void call_in_lanes(Body* const* bodies, FloorContact* const* floors) {
+    using Material = typename Body::Material;
+    constexpr BodyUse kUse = Kernel::kUse;
+    constexpr int kWords = sizeof(Body) / sizeof(float);
+    BodyOf<Material, WideFloat> lanes;
+    FloorContactOf<WideFloat> floor;
+    gather<kUse.body_read>(bodies, lanes);
+    if constexpr (kWords > kBodyWords) gather_row(bodies, kWords - 8, lanes);  // the material, at the end
+    gather<kUse.floor_read>(floors, floor);
+    lanes.yaws_only = Kernel::kOfAgents;
+    lanes.asleep = false;
+    Kernel::call(lanes, floor);
+    scatter<kUse.body_written>(lanes, bodies);
+    scatter<kUse.floor_written>(floor, floors);
+}
+
+// Lists them, those of the first problems first, so that kernels pass over them without looking for them.
+template <FloatLanes Float, class Problem>
+class AwakeBodies {
+public:
+    // Finds them; again whenever bodies may have woken. The first `lone` problems are those that call_lone() is for.
+    DS_METHOD void find(Problem* const* problems, int count, int lone) {
+        DS_ASSERT(count <= kMostTogether && lone <= count);
+        agents_.count = cubes_.count = 0;
+        for (int k = 0; k < count; k++) {
+            if (k == lone) end_lone();
+            for (int i = 0; i < problems[k]->body_count; i++) {
+                auto& body = problems[k]->bodies[i];
+                if (!body.asleep) (body.yaws_only ? agents_ : cubes_).add(body, problems[k]->floor[i]);
+            }
+        }
+        if (lone == count) end_lone();
+    }
+    template <BodyKernel OfAgents, BodyKernel OfCubes>
+    DS_METHOD void call() const {
+        pass<OfAgents>(agents_, 0, agents_.count);
+        pass<OfCubes>(cubes_, 0, cubes_.count);
+    }
+    template <BodyKernel OfAgents, BodyKernel OfCubes>
+    DS_METHOD void call_lone() const {
+        pass<OfAgents>(agents_, 0, agents_.lone);
+        pass<OfCubes>(cubes_, 0, cubes_.lone);
+    }
+    template <BodyKernel OfAgents, BodyKernel OfCubes>
+    DS_METHOD void call_others() const {
+        pass<OfAgents>(agents_, agents_.lone, agents_.count);
+        pass<OfCubes>(cubes_, cubes_.lone, cubes_.count);
+    }
+
+private:
+    using Body = typename Problem::Body;
     static constexpr int kLanes = WideFloat::kLanes;
-    Body* bodies[kLanes];
-    FloorContact* floors[kLanes];
-    int count = 0;
+    struct List {
+        Body* bodies[kMostTogether * Problem::kMaxBodies];
+        FloorContact* floors[kMostTogether * Problem::kMaxBodies];
+        int count, lone;
 
-    DS_METHOD void add(Body& body, FloorContact& floor) {
-        DS_ASSERT(count >= 0 && count < kLanes);
-        bodies[count] = &body;
-        floors[count] = &floor;
-        if (++count == kLanes) run();
-    }
-    DS_METHOD void finish() {
-        if (count > kFewBodies) run();
-        else
-            for (int k = 0; k < count; k++) Kernel::call(*bodies[k], *floors[k]);
+        DS_METHOD void add(Body& body, FloorContact& floor) {
+            bodies[count] = &body;
+            floors[count++] = &floor;
+        }
+    };
+
+    DS_METHOD void end_lone() {
+        agents_.lone = agents_.count;
+        cubes_.lone = cubes_.count;
     }
 
-   private:
-    __attribute__((noinline)) void run() {
-        constexpr BodyUse kUse = Kernel::kUse;
-        constexpr int kWords = sizeof(Body) / sizeof(float);
-        // Lanes without a body of their own repeat the first
-        for (int k = count; k < kLanes; k++) bodies[k] = bodies[0], floors[k] = floors[0];
-        BodyOf<Material, WideFloat> lanes;
-        FloorContactOf<WideFloat> floor;
-        gather<kUse.body_read>(bodies, lanes);
-        if constexpr (kWords > kBodyWords) gather_row(bodies, kWords - 8, lanes);  // the material, at the end
-        gather<kUse.floor_read>(floors, floor);
-        lanes.yaws_only = Kernel::kOfAgents;
-        lanes.asleep = false;
-        Kernel::call(lanes, floor);
-        scatter<kUse.body_written>(lanes, bodies);
-        scatter<kUse.floor_written>(floor, floors);
-        count = 0;
+    template <BodyKernel Kernel>
+    static __attribute__((noinline)) void pass(const List& list, int first, int end) {
+        Body* bodies[kLanes];
+        FloorContact* floors[kLanes];
+        for (; end - first > kFewBodies; first += kLanes) {
+            // Lanes without a body of their own repeat the first
+            for (int k = 0; k < kLanes; k++) {
+                const int i = first + k < end ? first + k : first;
+                bodies[k] = list.bodies[i];
+                floors[k] = list.floors[i];
+            }
+            call_in_lanes<Kernel>(bodies, floors);
+        }
+        for (int i = first; i < end; i++) Kernel::call(*list.bodies[i], *list.floors[i]);
     }
+
+    List agents_, cubes_;
 };
 #endif
 
-// Calls the kernels for all awake bodies of some problems.
-template <FloatLanes Float, BodyKernel OfAgents, BodyKernel OfCubes, class Problem>
+// Calls the kernels for all awake bodies of some problems, one by one.
+template <BodyKernel OfAgents, BodyKernel OfCubes, class Problem>
 DS_NOINLINE void for_awake_bodies(Problem* const* problems, int count) {
-    const auto for_each = [&](const auto& agent, const auto& cube) {
-        for (int k = 0; k < count; k++)
-            for (int i = 0; i < problems[k]->body_count; i++) {
-                auto& body = problems[k]->bodies[i];
-                if (body.asleep) continue;
-                if (body.yaws_only) agent(body, problems[k]->floor[i]);
-                else cube(body, problems[k]->floor[i]);
-            }
-    };
-    if constexpr (Float::kLanes == 1) {
-        for_each([](auto& body, auto& floor) { OfAgents::call(body, floor); },
-                 [](auto& body, auto& floor) { OfCubes::call(body, floor); });
-    } else {
-        BodyQueue<typename Problem::Material, OfAgents> agents;
-        BodyQueue<typename Problem::Material, OfCubes> cubes;
-        for_each([&](auto& body, auto& floor) { agents.add(body, floor); },
-                 [&](auto& body, auto& floor) { cubes.add(body, floor); });
-        agents.finish();
-        cubes.finish();
-    }
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < problems[k]->body_count; i++) {
+            auto& body = problems[k]->bodies[i];
+            if (body.asleep) continue;
+            if (body.yaws_only) OfAgents::call(body, problems[k]->floor[i]);
+            else OfCubes::call(body, problems[k]->floor[i]);
+        }
 }
+
+// A thread's: of one problem. It looks for them in every pass.
+template <class Problem>
+class AwakeBodies<NarrowFloat, Problem> {
+public:
+    DS_METHOD void find(Problem* const* problems, int count, int) {
+        problems_ = problems;
+        count_ = count;
+    }
+    template <BodyKernel OfAgents, BodyKernel OfCubes>
+    DS_METHOD void call() const { for_awake_bodies<OfAgents, OfCubes>(problems_, count_); }
+    template <BodyKernel OfAgents, BodyKernel OfCubes>
+    DS_METHOD void call_others() const { call<OfAgents, OfCubes>(); }
+
+private:
+    Problem* const* problems_;
+    int count_;
+};
 
 }  // namespace doorstep

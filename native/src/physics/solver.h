@@ -39,6 +39,7 @@ template <int Bodies, int Statics, int Agents, class MaterialT = ReferenceMateri
 struct SolverProblem {
     using Material = MaterialT;
     using Body = BodyOf<Material>;
+    static constexpr int kMaxBodies = Bodies;
     static constexpr int kMaxJoints = Agents;
     static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
     static constexpr int kMaxStaticPairs = Bodies * Statics;
@@ -312,13 +313,20 @@ DS_NOINLINE void solve_step(Problem** problems, int count) {
         DS_ASSERT(problem.joint_count >= 0 && problem.joint_count <= Problem::kMaxJoints);
         problems[k]->dropped_contacts = 0;
     }
+    AwakeBodies<Float, Problem> awake;
+    awake.find(problems, count, 0);
     for (int substep = 0; substep < kSubsteps; substep++) {
-        for_awake_bodies<Float, BeginAgent, BeginCube>(problems, count);
+        awake.template call<BeginAgent, BeginCube>();
         for (int k = 0; k < count; k++) {
             find_body_contacts(*problems[k]);
             solve_body_positions(*problems[k], /*of_agents=*/true);
         }
-        for_awake_bodies<Float, PlaceAgent, PlaceCube>(problems, count);
+        int lone = 0;
+        if constexpr (Float::kLanes > 1) {
+            lone = bring_lone_forward(problems, count);
+            awake.find(problems, count, lone);
+        }
+        awake.template call<PlaceAgent, PlaceCube>();
         for (int k = 0; k < count; k++) {
             Problem& problem = *problems[k];
             solve_joints(problem);
@@ -326,16 +334,12 @@ DS_NOINLINE void solve_step(Problem** problems, int count) {
             solve_static_positions(problem);
             solve_body_positions(problem, /*of_agents=*/false);
         }
-        int lone = 0;
-        if constexpr (Float::kLanes > 1) {
-            lone = bring_lone_forward(problems, count);
-            for_awake_bodies<Float, DeriveAndRub<RubAgent>, DeriveAndRub<RubCube>>(problems, lone);
-        }
+        if constexpr (Float::kLanes > 1) awake.template call_lone<DeriveAndRub<RubAgent>, DeriveAndRub<RubCube>>();
         for (int k = lone; k < count; k++) {
             derive_velocities(*problems[k]);
             solve_body_velocities(*problems[k], /*of_agents=*/true);
         }
-        for_awake_bodies<Float, RubAgent, RubCube>(problems + lone, count - lone);
+        awake.template call_others<RubAgent, RubCube>();
         for (int k = 0; k < count; k++) {
             Problem& problem = *problems[k];
             solve_static_velocities(problem);

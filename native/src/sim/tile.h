@@ -148,7 +148,7 @@ struct CoupledWorld {
 
 // Worlds that go through the general solver together. More worlds fill lanes better, and take more of the second-level
 // cache and of the stack.
-constexpr int kGroupBytes = 144 << 10, kMostTogether = 16;
+constexpr int kGroupBytes = 144 << 10;
 template <class W, int Together>
 struct CoupledGroup {
     static constexpr int kTogether = Together;
