@@ -218,8 +218,13 @@ concept WorldTile = requires(const T& tile) {
     tile.workspace;
 };
 
+// Worlds of a tile on the CPU. The second-level cache has to hold it, the solver's group, and the next tile, which is
+// prefetched. Worlds that play any levels are three times as large as the others.
+template <class W>
+constexpr int kWorldsInPlace = W::kPlaysLevels ? kTileWorlds / 4 : kTileWorlds;
+
 // A tile of worlds at their place in memory, for the CPU.
 template <class W, FloatLanes Float, FloatLanes Wide = Float>
-using TileInPlace = Tile<W, Float, Wide, kTileWorlds, kBlockBytes<W>, Workspace<W, Wide>>;
+using TileInPlace = Tile<W, Float, Wide, kWorldsInPlace<W>, kBlockBytes<W>, Workspace<W, Wide>>;
 
 }  // namespace doorstep
