@@ -1,12 +1,13 @@
 """The figures of docs/explanation/performance.md, as a table: run it with the Python the wheel is installed in.
 
-    python tests/benchmarks/measure.py [--rounds 5] [--steps 1000]
+    python tests/benchmarks/measure.py [--rounds 5] [--steps 1000] [--worlds 256 1024 8192 65536] [--agents 2]
 
 Machines are shared and noisy, so the sides of a comparison take turns and every figure is a median over the rounds.
 Speeds are per CPU-second; the ratio of two threads to one is of wall-clock speeds.
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -47,15 +48,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--worlds", type=int, nargs="+", default=[256, 1024, 8192, 65536])
+    parser.add_argument("--agents", type=int, nargs="+", default=[2])
     options = parser.parse_args()
     begin = time.monotonic()
 
-    print("| worlds | normal start | among cubes |\n|---|---|---|")
-    for worlds in (256, 1024, 8192):
-        steps = str(max(200, options.steps * 1024 // worlds // 4))
-        common = ("--worlds", str(worlds), "--steps", steps)
-        normal, rooms = take_turns(options.rounds, [speed(*common), speed(*common, "--start", "rooms")])
-        print(f"| {worlds:,} | {normal / 1e6:.2f} M | {rooms / 1e6:.2f} M |", flush=True)
+    starts = {"normal start": (), "among cubes": ("--start", "rooms"), "any levels": ("--levels", "reference")}
+    print(f"| agents | worlds | {' | '.join(starts)} |\n|---|---|{'---|' * len(starts)}")
+    for agents, worlds in itertools.product(options.agents, options.worlds):
+        steps = str(max(4, options.steps * 1024 // worlds // 4))
+        common = ("--agents", str(agents), "--worlds", str(worlds), "--steps", steps)
+        speeds = take_turns(options.rounds, [speed(*common, *start) for start in starts.values()])
+        print(f"| {agents} | {worlds:,} | {' | '.join(f'{each / 1e6:.2f} M' for each in speeds)} |", flush=True)
 
     def wall(threads: int) -> Callable[[], float]:
         arguments = ("--threads", str(threads), "--steps", str(options.steps))
