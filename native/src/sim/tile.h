@@ -202,10 +202,12 @@ struct Tile {
         DS_ASSERT(i >= 0 && i < count);
         return *reinterpret_cast<W*>(blocks + i * Pitch);
     }
-    DS_METHOD void prefetch_next(int i) const {
-        constexpr int kCacheLine = 64;
+    // A share of world i of it, so that the lines that are on their way leave room for others.
+    DS_METHOD void prefetch_next(int i, int share, int shares) const {
+        constexpr int kCacheLine = 64, kLines = Pitch / kCacheLine;
         if (next)
-            for (int byte = 0; byte < Pitch; byte += kCacheLine) prefetch(next + i * Pitch + byte);
+            for (int line = kLines * share / shares; line < kLines * (share + 1) / shares; line++)
+                prefetch(next + i * Pitch + line * kCacheLine);
     }
 };
 
