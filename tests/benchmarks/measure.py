@@ -1,12 +1,14 @@
 """The figures of docs/explanation/performance.md, as a table: run it with the Python the wheel is installed in.
 
-    python tests/benchmarks/measure.py [--rounds 5] [--steps 1000]
+    python tests/benchmarks/measure.py [--rounds 5] [--steps 1000] [--worlds 256 1024 8192 65536] [--agents 2]
 
 Machines are shared and noisy, so the sides of a comparison take turns and every figure is a median over the rounds.
 Speeds are per CPU-second; the ratio of two threads to one is of wall-clock speeds.
 """
 
 import argparse
+import functools
+import itertools
 import json
 import statistics
 import subprocess
@@ -21,6 +23,13 @@ FIRST_STEP = (
     "sim = doorstep.Simulator(4096, num_threads=1, observations='by_name');"
     "sim.step(); print(time.perf_counter() - begin)"
 )
+LEVELS = (
+    "import sys, doorstep; from doorstep.cli import bench, random_actions;"
+    "worlds, agents, steps = map(int, sys.argv[1:]);"
+    "sim = doorstep.Simulator(worlds, num_agents=agents, num_threads=1, max_levels=1, observations='by_name');"
+    "_, seconds, _ = bench.time_steps(sim, random_actions.ActionTable(0), steps, rooms=False, profile=False);"
+    "print(worlds * steps / seconds)"
+)
 
 
 def bench(*arguments: str) -> dict[str, Any]:
@@ -29,8 +38,9 @@ def bench(*arguments: str) -> dict[str, Any]:
     return result
 
 
-def seconds(code: str) -> float:
-    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+def number(code: str, *arguments: int) -> float:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def take_turns(rounds: int, sides: Sequence[Callable[[], float]]) -> list[float]:
@@ -47,15 +57,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--worlds", type=int, nargs="+", default=[256, 1024, 8192, 65536])
+    parser.add_argument("--agents", type=int, nargs="+", default=[2])
     options = parser.parse_args()
     begin = time.monotonic()
 
-    print("| worlds | normal start | among cubes |\n|---|---|---|")
-    for worlds in (256, 1024, 8192):
-        steps = str(max(200, options.steps * 1024 // worlds // 4))
-        common = ("--worlds", str(worlds), "--steps", steps)
-        normal, rooms = take_turns(options.rounds, [speed(*common), speed(*common, "--start", "rooms")])
-        print(f"| {worlds:,} | {normal / 1e6:.2f} M | {rooms / 1e6:.2f} M |", flush=True)
+    print("| agents | worlds | normal start | among cubes | worlds that play any levels |\n|---|---|---|---|---|")
+    for agents, worlds in itertools.product(options.agents, options.worlds):
+        steps = max(4, options.steps * 1024 // worlds // 4)
+        common = ("--agents", str(agents), "--worlds", str(worlds), "--steps", str(steps))
+        levels = functools.partial(number, LEVELS, worlds, agents, steps)
+        speeds = take_turns(options.rounds, [speed(*common), speed(*common, "--start", "rooms"), levels])
+        print(f"| {agents} | {worlds:,} | {' | '.join(f'{each / 1e6:.2f} M' for each in speeds)} |", flush=True)
 
     def wall(threads: int) -> Callable[[], float]:
         arguments = ("--threads", str(threads), "--steps", str(options.steps))
@@ -65,7 +78,7 @@ def main() -> int:
     print("\n| figure | value |\n|---|---|")
     print(f"| two threads against one, 1,024 worlds | {two / one:.2f} |")
     print(f"| bytes per world, 1,024 worlds | {bench('--steps', '1')['bytes_per_world']:,.0f} |")
-    (imported, stepped) = take_turns(2 * options.rounds, [lambda: seconds(IMPORT), lambda: seconds(FIRST_STEP)])
+    (imported, stepped) = take_turns(2 * options.rounds, [lambda: number(IMPORT), lambda: number(FIRST_STEP)])
     print(f"| import beyond numpy | {imported * 1e3:.1f} ms |")
     print(f"| 4,096 worlds, from the call to the end of the first step | {stepped * 1e3:.1f} ms |")
     print(f"\nmeasured in {time.monotonic() - begin:.0f} s")

@@ -124,6 +124,29 @@ void mapped_pages_are_zero() {
     for (int i = 0; i < 10'000; ++i) CHECK_EQUAL(pages.data()[i], 0);
 }
 
+int64_t pages_of_process() {
+    char text[128];
+    CHECK(read_text_file("/proc/self/statm", text, sizeof text));
+    return strtoll(text, nullptr, 10);
+}
+
+// Otherwise the kernel could not use huge pages for their begin and their end.
+void large_mappings_begin_at_huge_pages_and_take_no_more_than_they_need() {
+    constexpr int64_t kHuge = 2 << 20;
+    for (const int64_t bytes : {kHuge - 1, kHuge, kHuge + 1, 5 * kHuge + 10'000}) {
+        const int64_t before = pages_of_process();
+        {
+            const Pages pages = map_pages(bytes, "num_worlds");
+            CHECK(pages);
+            CHECK(pages.bytes() >= bytes && pages.bytes() < bytes + 4096);
+            CHECK_EQUAL(pages_of_process() - before, pages.bytes() / 4096);
+            if (pages.bytes() >= kHuge) CHECK_EQUAL(reinterpret_cast<uintptr_t>(pages.data()) % kHuge, 0);
+            pages.data()[0] = pages.data()[pages.bytes() - 1] = 1;
+        }
+        CHECK_EQUAL(pages_of_process(), before);
+    }
+}
+
 Ref<Memory> take_memory(int64_t bytes) {
     return CpuMemory::take(bytes, Ref<WorkProgress>::adopt(new WorkProgress), "num_worlds");
 }
@@ -219,6 +242,7 @@ int main() {
     RUN(version_1_groups_without_limits_are_unlimited);
     RUN(the_machine_s_free_memory_is_a_limit);
     RUN(mapped_pages_are_zero);
+    RUN(large_mappings_begin_at_huge_pages_and_take_no_more_than_they_need);
     RUN(memory_is_counted_while_somebody_holds_it);
     RUN(memory_contains_its_own_bytes_only);
     RUN(more_than_there_is_is_refused_with_both_numbers);

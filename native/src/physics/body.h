@@ -61,8 +61,9 @@ constexpr int kBodyWords = sizeof(BodyFields<float>) / 4;
 
 // A body, or one in each lane of a Number: all agents, or all cubes. The material is a base, which takes no memory if
 // it is empty, in every compiler.
-template <class Material, class NumberT = float>
-struct BodyOf : BodyFields<NumberT>, Material::template With<NumberT> {
+template <class MaterialT, class NumberT = float>
+struct BodyOf : BodyFields<NumberT>, MaterialT::template With<NumberT> {
+    using Material = MaterialT;
     using Number = NumberT;
     using Mask = MaskOf<Number>;
     using Vector = Vec3Of<Number>;

@@ -17,9 +17,9 @@ concept BodyKernel = requires {
     { Kernel::kUse } -> SameAs<const BodyUse&>;
 };
 
-// Bodies that wait until they fill the lanes of a kernel.
-template <class Material, BodyKernel Kernel>
-struct BodyQueue;
+// The awake bodies of some problems, for which kernels are called by the workers of a crew.
+template <FloatLanes Float, class Problems>
+class AwakeBodies;
 
 #if defined(__AVX2__)
 // Eight words, from `word` on, of records of floats: those of a record of lanes whose members are the same, in the same
@@ -58,44 +58,96 @@ DS_INLINE void scatter(const Lanes& lanes, Record* const* records) {
 // Up to so many bodies take less time one by one.
 constexpr int kFewBodies = 2;
 
-template <class Material, BodyKernel Kernel>
-struct BodyQueue {
-    using Body = BodyOf<Material>;
+// Calls the kernel for up to eight bodies at once.
+template <BodyKernel Kernel, class Body>
+DS_INLINE void call_in_lanes(Body* const* bodies, FloorContact* const* floors) {
+    using Material = typename Body::Material;
+    constexpr BodyUse kUse = Kernel::kUse;
+    constexpr int kWords = sizeof(Body) / sizeof(float);
+    BodyOf<Material, WideFloat> lanes;
+    FloorContactOf<WideFloat> floor;
+    gather<kUse.body_read>(bodies, lanes);
+    if constexpr (kWords > kBodyWords) gather_row(bodies, kWords - 8, lanes);  // the material, at the end
+    gather<kUse.floor_read>(floors, floor);
+    lanes.yaws_only = Kernel::kOfAgents;
+    lanes.asleep = false;
+    Kernel::call(lanes, floor);
+    scatter<kUse.body_written>(lanes, bodies);
+    scatter<kUse.floor_written>(floor, floors);
+}
+
+// Lists them, those of the first problems first, so that kernels pass over them without looking for them. The crew is
+// one thread, whose share is all of them.
+template <FloatLanes Float, class Problems>
+class AwakeBodies {
+public:
+    // Finds them; again whenever bodies may have woken. The first `lone` problems are those that call_lone() is for.
+    DS_METHOD void find(Problems problems, int lone) {
+        DS_ASSERT(problems.count <= Problems::kMost && lone <= problems.count);
+        agents_.count = cubes_.count = 0;
+        for (int k = 0; k < problems.count; k++) {
+            if (k == lone) end_lone();
+            for (int i = 0; i < problems[k].body_count; i++) {
+                auto& body = problems[k].bodies[i];
+                if (!body.asleep) (body.yaws_only ? agents_ : cubes_).add(body, problems[k].floor[i]);
+            }
+        }
+        if (lone == problems.count) end_lone();
+    }
+    template <BodyKernel OfAgents, BodyKernel OfCubes, class Share>
+    DS_METHOD void call(Share) const {
+        pass<OfAgents>(agents_, 0, agents_.count);
+        pass<OfCubes>(cubes_, 0, cubes_.count);
+    }
+    template <BodyKernel OfAgents, BodyKernel OfCubes, class Share>
+    DS_METHOD void call_lone(Share) const {
+        pass<OfAgents>(agents_, 0, agents_.lone);
+        pass<OfCubes>(cubes_, 0, cubes_.lone);
+    }
+    template <BodyKernel OfAgents, BodyKernel OfCubes, class Share>
+    DS_METHOD void call_others(Share) const {
+        pass<OfAgents>(agents_, agents_.lone, agents_.count);
+        pass<OfCubes>(cubes_, cubes_.lone, cubes_.count);
+    }
+
+private:
+    using Problem = typename Problems::Problem;
+    using Body = typename Problem::Body;
+    static constexpr int kMost = Problems::kMost * Problem::kMaxBodies;
     static constexpr int kLanes = WideFloat::kLanes;
-    Body* bodies[kLanes];
-    FloorContact* floors[kLanes];
-    int count = 0;
+    struct List {
+        Body* bodies[kMost];
+        FloorContact* floors[kMost];
+        int count, lone;
 
-    DS_METHOD void add(Body& body, FloorContact& floor) {
-        DS_ASSERT(count >= 0 && count < kLanes);
-        bodies[count] = &body;
-        floors[count] = &floor;
-        if (++count == kLanes) run();
-    }
-    DS_METHOD void finish() {
-        if (count > kFewBodies) run();
-        else
-            for (int k = 0; k < count; k++) Kernel::call(*bodies[k], *floors[k]);
+        DS_METHOD void add(Body& body, FloorContact& floor) {
+            bodies[count] = &body;
+            floors[count++] = &floor;
+        }
+    };
+
+    DS_METHOD void end_lone() {
+        agents_.lone = agents_.count;
+        cubes_.lone = cubes_.count;
     }
 
-   private:
-    __attribute__((noinline)) void run() {
-        constexpr BodyUse kUse = Kernel::kUse;
-        constexpr int kWords = sizeof(Body) / sizeof(float);
-        // Lanes without a body of their own repeat the first
-        for (int k = count; k < kLanes; k++) bodies[k] = bodies[0], floors[k] = floors[0];
-        BodyOf<Material, WideFloat> lanes;
-        FloorContactOf<WideFloat> floor;
-        gather<kUse.body_read>(bodies, lanes);
-        if constexpr (kWords > kBodyWords) gather_row(bodies, kWords - 8, lanes);  // the material, at the end
-        gather<kUse.floor_read>(floors, floor);
-        lanes.yaws_only = Kernel::kOfAgents;
-        lanes.asleep = false;
-        Kernel::call(lanes, floor);
-        scatter<kUse.body_written>(lanes, bodies);
-        scatter<kUse.floor_written>(floor, floors);
-        count = 0;
+    template <BodyKernel Kernel>
+    static __attribute__((noinline)) void pass(const List& list, int first, int end) {
+        Body* bodies[kLanes];
+        FloorContact* floors[kLanes];
+        for (; end - first > kFewBodies; first += kLanes) {
+            // Lanes without a body of their own repeat the first
+            for (int k = 0; k < kLanes; k++) {
+                const int i = first + k < end ? first + k : first;
+                bodies[k] = list.bodies[i];
+                floors[k] = list.floors[i];
+            }
+            call_in_lanes<Kernel>(bodies, floors);
+        }
+        for (int i = first; i < end; i++) Kernel::call(*list.bodies[i], *list.floors[i]);
     }
+
+    List agents_, cubes_;
 };
 #endif
 
@@ -122,21 +174,25 @@ DS_INLINE void for_awake_bodies(const Problems& problems, Share share, const OfA
     });
 }
 
-// Calls the kernels for those bodies.
-template <FloatLanes Float, BodyKernel OfAgents, BodyKernel OfCubes, class Problems, class Share>
+// Calls the kernels for those bodies, one by one.
+template <BodyKernel OfAgents, BodyKernel OfCubes, class Problems, class Share>
 DS_NOINLINE void call_for_awake_bodies(Problems problems, Share share) {
-    if constexpr (Float::kLanes == 1) {
-        for_awake_bodies(problems, share, [](auto& body, auto& floor) { OfAgents::call(body, floor); },
-                         [](auto& body, auto& floor) { OfCubes::call(body, floor); });
-    } else {
-        using Material = typename Problems::Problem::Material;
-        BodyQueue<Material, OfAgents> agents;
-        BodyQueue<Material, OfCubes> cubes;
-        for_awake_bodies(problems, share, [&](auto& body, auto& floor) { agents.add(body, floor); },
-                         [&](auto& body, auto& floor) { cubes.add(body, floor); });
-        agents.finish();
-        cubes.finish();
-    }
+    for_awake_bodies(problems, share, [](auto& body, auto& floor) { OfAgents::call(body, floor); },
+                     [](auto& body, auto& floor) { OfCubes::call(body, floor); });
 }
+
+// One by one: a worker looks for those of its share in every pass.
+template <class Problems>
+class AwakeBodies<NarrowFloat, Problems> {
+public:
+    DS_METHOD void find(Problems problems, int) { problems_ = problems; }
+    template <BodyKernel OfAgents, BodyKernel OfCubes, class Share>
+    DS_METHOD void call(Share share) const { call_for_awake_bodies<OfAgents, OfCubes>(problems_, share); }
+    template <BodyKernel OfAgents, BodyKernel OfCubes, class Share>
+    DS_METHOD void call_others(Share share) const { call<OfAgents, OfCubes>(share); }
+
+private:
+    Problems problems_;
+};
 
 }  // namespace doorstep

@@ -39,6 +39,7 @@ template <int Bodies, int Statics, int Agents, class MaterialT = ReferenceMateri
 struct SolverProblem {
     using Material = MaterialT;
     using Body = BodyOf<Material>;
+    static constexpr int kMaxBodies = Bodies;
     static constexpr int kMaxJoints = Agents;
     static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
     static constexpr int kMaxStaticPairs = Bodies * Statics;
@@ -316,8 +317,8 @@ DS_INLINE void for_problems(const Problems& problems, Share share, const Operati
 }
 
 // What contacts between bodies and the floor do to velocities.
-template <FloatLanes Float, class Crew, class Problems>
-DS_INLINE void solve_velocities(Crew crew, Problems problems) {
+template <class Crew, class Problems, class Awake>
+DS_INLINE void solve_velocities(Crew crew, Problems problems, const Awake& awake) {
     crew.each([&](auto share) {
         const auto derive = [](auto& body, auto&) { derive_velocity(body); };
         for_awake_bodies(problems, share, derive, derive);
@@ -325,30 +326,29 @@ DS_INLINE void solve_velocities(Crew crew, Problems problems) {
     crew.each([&](auto share) {
         for_problems(problems, share, [](auto& problem) { solve_body_velocities(problem, /*of_agents=*/true); });
     });
-    crew.each([&](auto share) { call_for_awake_bodies<Float, RubAgent, RubCube>(problems, share); });
-}
-
-// The same, where nothing comes before the floor.
-template <FloatLanes Float, class Crew, class Problems>
-DS_INLINE void solve_lone_velocities(Crew crew, Problems problems) {
-    crew.each([&](auto share) {
-        call_for_awake_bodies<Float, DeriveAndRub<RubAgent>, DeriveAndRub<RubCube>>(problems, share);
-    });
+    crew.each([&](auto share) { awake.template call_others<RubAgent, RubCube>(share); });
 }
 
 // The workers of a crew share the bodies and the problems, and meet after each part of a substep: crew.each(part) calls
 // part(share) for the share of every worker.
 template <FloatLanes Float, class Crew, class Problems>
 DS_NOINLINE void solve_step(Crew crew, Problems problems) {
+    AwakeBodies<Float, Problems> awake;
+    awake.find(problems, 0);
     for (int substep = 0; substep < kSubsteps; substep++) {
-        crew.each([&](auto share) { call_for_awake_bodies<Float, BeginAgent, BeginCube>(problems, share); });
+        crew.each([&](auto share) { awake.template call<BeginAgent, BeginCube>(share); });
         crew.each([&](auto share) {
             for_problems(problems, share, [](auto& problem) {
                 find_body_contacts(problem);
                 solve_body_positions(problem, /*of_agents=*/true);
             });
         });
-        crew.each([&](auto share) { call_for_awake_bodies<Float, PlaceAgent, PlaceCube>(problems, share); });
+        int lone = 0;  // problems at the front, without contacts between bodies
+        if constexpr (Float::kLanes > 1) {
+            lone = bring_lone_forward(problems);
+            awake.find(problems, lone);
+        }
+        crew.each([&](auto share) { awake.template call<PlaceAgent, PlaceCube>(share); });
         crew.each([&](auto share) {
             for_problems(problems, share, [](auto& problem) {
                 solve_joints(problem);
@@ -358,11 +358,12 @@ DS_NOINLINE void solve_step(Crew crew, Problems problems) {
             });
         });
         if constexpr (Float::kLanes == 1) {
-            solve_velocities<Float>(crew, problems);
+            solve_velocities(crew, problems, awake);
         } else {
-            const int lone = bring_lone_forward(problems);
-            solve_lone_velocities<Float>(crew, Problems{lone, problems.listed});
-            solve_velocities<Float>(crew, Problems{problems.count - lone, problems.listed + lone});
+            crew.each([&](auto share) {
+                awake.template call_lone<DeriveAndRub<RubAgent>, DeriveAndRub<RubCube>>(share);
+            });
+            solve_velocities(crew, Problems{problems.count - lone, problems.listed + lone}, awake);
         }
         crew.each([&](auto share) {
             for_problems(problems, share, [](auto& problem) {

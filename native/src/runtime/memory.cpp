@@ -46,6 +46,24 @@ int64_t free_address_space(const char* root) {
     return allowed > used ? allowed - used : 0;
 }
 
+// Pages whose addresses need one entry of a processor's translation buffer. The kernel uses them where a mapping
+// contains a whole aligned one.
+constexpr int64_t kHugePage = 2 << 20;
+
+// Whole pages that begin at a multiple of `alignment`, or null.
+char* map_aligned(int64_t bytes, int64_t alignment) {
+    const int64_t page = sysconf(_SC_PAGESIZE), spare = alignment - page;
+    constexpr int kProtection = PROT_READ | PROT_WRITE, kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void* mapped = mmap(nullptr, static_cast<size_t>(bytes + spare), kProtection, kFlags, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    char* const start = static_cast<char*>(mapped);
+    const int64_t offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(start)) & (alignment - 1);
+    const int64_t before = offset ? alignment - offset : 0;
+    if (before > 0) munmap(start, static_cast<size_t>(before));
+    if (spare > before) munmap(start + before + bytes, static_cast<size_t>(spare - before));
+    return start + before;
+}
+
 }  // namespace
 
 AvailableMemory available_memory(const char* root) {
@@ -72,15 +90,15 @@ Pages map_pages(int64_t bytes, const char* argument) {
              rounded, available.bytes, available.limit);
         return {};
     }
-    constexpr int kProtection = PROT_READ | PROT_WRITE, kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
-    void* data = mmap(nullptr, static_cast<size_t>(rounded), kProtection, kFlags, -1, 0);
-    if (data == MAP_FAILED) {
+    char* data = map_aligned(rounded, rounded < kHugePage ? page : kHugePage);
+    if (!data) {
         fail(DS_STATUS_OUT_OF_MEMORY, argument, kHint,
              "%ld bytes are needed and the operating system refuses them (%ld bytes seemed available)",
              rounded, available.bytes);
         return {};
     }
-    return Pages(static_cast<char*>(data), rounded);
+    madvise(data, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // without them it only takes longer
+    return Pages(data, rounded);
 }
 
 Pages::~Pages() {

@@ -55,8 +55,9 @@ DS_METHOD void Stages<TileT>::press_buttons(ButtonIndex button, const Bodies& bo
     const Float x = Float::load(bodies.x + first), y = Float::load(bodies.y + first);
     const Float left = x - half, right = x + half, front = y - half, back = y + half;
     typename Float::Mask pressed = half < Float(0.f);
-    // A thread has one button, and nothing touches one that is not used
-    const int pressing = Float::kLanes == 1 && !any(x < Float(kNowhere)) ? 0 : World::kBodies;
+    // A thread has one button, and worlds that play any levels may have none here. Nothing touches one that is not used
+    const bool may_lack = Float::kLanes == 1 || World::kPlaysLevels;
+    const int pressing = may_lack && !any(x < Float(kNowhere)) ? 0 : World::kBodies;
     DS_ROLLED
     for (int i = 0; i < pressing; i++) {
         if (!(bodies.min_z[i] < kButtonHeight)) continue;

@@ -324,7 +324,7 @@ struct LinesThat {
         for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride) {
             if (Filter::includes(tile.records, item / (kItems * kAgents)))
                 call(LineItem<TileT>(tile, item / kItems, item % kItems));
-            if (item % (kItems * kAgents) == 0) tile.prefetch_next(item / (kItems * kAgents));
+            if (item % kItems == 0) tile.prefetch_next(item / (kItems * kAgents), item / kItems % kAgents, kAgents);
         }
     }
 };

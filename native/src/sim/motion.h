@@ -76,7 +76,7 @@ DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
         }
         const auto beside = (Float::load(bodies.min_y + lane) - margin_y < Float(area.max_y)) &
                             (Float(area.min_y) < Float::load(bodies.max_y + lane) + margin_y);
-        if (Float::kLanes == 1 && !any(beside)) continue;
+        if ((Float::kLanes == 1 || W::kPlaysLevels) && !any(beside)) continue;
         bits |= lane_bits((Float::load(bodies.min_x + lane) - margin_x < Float(area.max_x)) &
                           (Float(area.min_x) < Float::load(bodies.max_x + lane) + margin_x) & beside)
                 << lane;

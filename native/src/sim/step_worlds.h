@@ -40,10 +40,10 @@ DS_INLINE void for_each_tile(const Simulation& simulation, int64_t first, int64_
     LoneThread block;
     Workspace<W, Wide> workspace;
     typename TileT::Records records;
-    for (int64_t slot = first; slot < first + count; slot += kTileWorlds) {
+    for (int64_t slot = first; slot < first + count; slot += TileT::kWorlds) {
         const int64_t left = first + count - slot;
         TileT tile{simulation, flight_table, static_cast<char*>(simulation.worlds) + slot * kBlockBytes<W>, records,
-                   workspace, slot, static_cast<int>(left < kTileWorlds ? left : kTileWorlds)};
+                   workspace, slot, static_cast<int>(left < TileT::kWorlds ? left : TileT::kWorlds)};
         body(block, tile);
     }
 }

@@ -224,10 +224,12 @@ struct Tile {
         DS_ASSERT(i >= 0 && i < count);
         return *reinterpret_cast<W*>(blocks + i * Pitch);
     }
-    DS_METHOD void prefetch_next(int i) const {
-        constexpr int kCacheLine = 64;
+    // A share of world i of it, so that the lines that are on their way leave room for others.
+    DS_METHOD void prefetch_next(int i, int share, int shares) const {
+        constexpr int kCacheLine = 64, kLines = Pitch / kCacheLine;
         if (next)
-            for (int byte = 0; byte < Pitch; byte += kCacheLine) prefetch(next + i * Pitch + byte);
+            for (int line = kLines * share / shares; line < kLines * (share + 1) / shares; line++)
+                prefetch(next + i * Pitch + line * kCacheLine);
     }
 };
 
@@ -240,8 +242,13 @@ concept WorldTile = requires(const T& tile) {
     tile.workspace;
 };
 
+// Worlds of a tile on the CPU. The second-level cache has to hold it, the solver's group, and the next tile, which is
+// prefetched. Worlds that play any levels are three times as large as the others.
+template <class W>
+constexpr int kWorldsInPlace = W::kPlaysLevels ? kTileWorlds / 4 : kTileWorlds;
+
 // A tile of worlds at their place in memory, for the CPU.
 template <class W, FloatLanes Float, FloatLanes Wide = Float>
-using TileInPlace = Tile<W, Float, Wide, kTileWorlds, kBlockBytes<W>, Workspace<W, Wide>>;
+using TileInPlace = Tile<W, Float, Wide, kWorldsInPlace<W>, kBlockBytes<W>, Workspace<W, Wide>>;
 
 }  // namespace doorstep
