@@ -5,6 +5,11 @@
 PYTHON is the interpreter of an environment with the wheel and its test requirements; its libraries are replaced by
 instrumented ones. The interpreter itself is not instrumented, so the sanitizer's runtime is preloaded and only the
 native tests detect leaks.
+
+    python wheel_build/sanitizer_tests.py memory
+
+The memory sanitizer, which only clang has, takes what others than instrumented code wrote for uninitialised: the
+native tests of the library run on it, without rendering, kernels and Python.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import native_build
@@ -20,6 +26,7 @@ from build_steps import BuildError
 
 PROJECT = Path(__file__).resolve().parent.parent
 COMPILERS = ("g++", "clang++")
+CLANG = ("clang++-19", "clang++")
 RUNTIMES = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
 LIMITED_MEMORY = (
     "tests/pkg/test_processes.py::test_memory_that_cannot_be_had_is_an_error_and_leaves_nothing",
@@ -60,8 +67,21 @@ def find_compiler() -> str:
     sys.exit("doorstep: sanitizers need g++ or clang++; install one (Debian and Ubuntu: apt-get install g++)")
 
 
-def build(compiler: str, sanitizer: str, folder: Path) -> None:
-    """Configure and build library and native tests."""
+def find_clang() -> str:
+    """The system's clang, which alone has the memory sanitizer and libFuzzer."""
+    for name in CLANG:
+        if path := shutil.which(name):
+            return path
+    sys.exit("doorstep: this needs clang; install it (Debian and Ubuntu: apt-get install clang-19 libclang-rt-19-dev)")
+
+
+def whole(root: Path) -> dict[str, str]:
+    """Settings of a build with kernels and the rendering library."""
+    return {**native_build.cuda_settings(root), **native_build.third_party_settings(root)}
+
+
+def build(compiler: str, sanitizer: str, folder: Path, parts: Mapping[str, str], targets: Sequence[str] = ()) -> None:
+    """Configure and build library and native tests. parts: settings of what is built beside the simulator."""
     cmake = str(native_build.tool("cmake"))
     settings = {
         "CMAKE_CXX_COMPILER": compiler,
@@ -69,12 +89,11 @@ def build(compiler: str, sanitizer: str, folder: Path) -> None:
         "DOORSTEP_ASSERTS": "ON",
         "DOORSTEP_BUILD_TESTS": "ON",
         "DOORSTEP_SANITIZE": sanitizer,
-        **native_build.cuda_settings(PROJECT),
-        **native_build.third_party_settings(PROJECT),
+        **parts,
     }
     definitions = [f"-D{name}={value}" for name, value in settings.items()]
     subprocess.run([cmake, "-S", str(PROJECT), "-B", str(folder), "-G", "Ninja", *definitions], check=True)
-    subprocess.run([cmake, "--build", str(folder)], check=True)
+    subprocess.run([cmake, "--build", str(folder), *(["--target", *targets] if targets else [])], check=True)
 
 
 def run_native_tests(folder: Path) -> None:
@@ -116,13 +135,16 @@ def _runtime(compiler: str, name: str) -> str:
 
 def main() -> None:
     """Build, run the native tests, then the Python tests."""
-    sanitizer, python, *arguments = sys.argv[1:]
+    sanitizer, *rest = sys.argv[1:]
     folder = PROJECT / "build" / f"sanitizer-{sanitizer.replace(',', '-')}"
-    compiler = find_compiler()
+    is_whole = sanitizer in RUNTIMES
+    compiler = find_compiler() if is_whole else find_clang()
     try:
-        build(compiler, sanitizer, folder)
+        build(compiler, sanitizer, folder, whole(PROJECT) if is_whole else {})
         run_native_tests(folder)
-        run_python_tests(compiler, sanitizer, folder, python, arguments)
+        if is_whole:
+            python, *arguments = rest
+            run_python_tests(compiler, sanitizer, folder, python, arguments)
     except BuildError as error:
         sys.exit(f"doorstep: {error}")
     except subprocess.CalledProcessError as error:
