@@ -96,8 +96,8 @@ struct saves {
         if (succeeded(ds_simulator_begin(simulator, &start, 1))) play(simulator, 3);
         CHECK_EQUAL(ds_saved_state_release(state), DS_STATUS_OK);
     }
-    size_t change(uint8_t* data, size_t size, size_t most, unsigned int seed) const {
-        if (size < sizeof(SaveHeader) || seed % 97 == 0) size = begin_with(right[seed % 2], data, most);
+    static size_t change(uint8_t* data, size_t size, size_t most, unsigned int seed) {
+        if (size < sizeof(SaveHeader) || seed % 97 == 0) size = begin_with(get().right[seed % 2], data, most);
         change_words(data, size, seed / 97);
         SaveHeader header;
         if (size < sizeof header) return size;
@@ -160,7 +160,7 @@ struct levels {
         CHECK_EQUAL(ds_simulator_get_health(simulator, &health), DS_STATUS_OK);
         CHECK_EQUAL(health.nonfinite_values, 0);
     }
-    size_t change(uint8_t* data, size_t size, size_t most, unsigned int seed) const {
+    static size_t change(uint8_t* data, size_t size, size_t most, unsigned int seed) {
         if (size != sizeof(ds_level) || seed % 97 == 0) {
             const ds_level level = right(seed);
             size = begin_with(Bytes(reinterpret_cast<const uint8_t*>(&level), reinterpret_cast<const uint8_t*>(&level + 1)),
@@ -195,8 +195,6 @@ public:
 private:
     const uint8_t *next_, *end_;
 };
-
-size_t change_bytes(uint8_t* data, size_t size, size_t most) { return LLVMFuzzerMutate(data, size, most); }
 
 // ---- Policies: layers with arrays of exactly their sizes, and calls
 
@@ -281,7 +279,9 @@ struct policies {
         CHECK_EQUAL(ds_policy_act(frozen, &call), DS_STATUS_OK);
         CHECK_EQUAL(ds_policy_release(frozen), DS_STATUS_OK);
     }
-    size_t change(uint8_t* data, size_t size, size_t most, unsigned int) { return change_bytes(data, size, most); }
+    static size_t change(uint8_t* data, size_t size, size_t most, unsigned int) {
+        return LLVMFuzzerMutate(data, size, most);
+    }
 };
 
 // ---- Calls of simulators, with handles that may be released, or of another kind
@@ -395,7 +395,9 @@ struct calls {
         for (const uint64_t each : simulators) succeeded(ds_simulator_close(each));
         check_nothing_lives();
     }
-    size_t change(uint8_t* data, size_t size, size_t most, unsigned int) { return change_bytes(data, size, most); }
+    static size_t change(uint8_t* data, size_t size, size_t most, unsigned int) {
+        return LLVMFuzzerMutate(data, size, most);
+    }
 };
 
 }  // namespace
@@ -403,12 +405,10 @@ struct calls {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static const bool checked = ds_check_version(DS_ABI_VERSION, DS_VERSION_STRING) == DS_STATUS_OK;
     CHECK(checked);
-    auto&& target = DS_FUZZ::get();
-    target.run(data, size);
+    DS_FUZZ::get().run(data, size);
     return 0;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned int seed) {
-    auto&& target = DS_FUZZ::get();
-    return target.change(data, size, most, seed);
+    return DS_FUZZ::change(data, size, most, seed);
 }
