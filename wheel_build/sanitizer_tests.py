@@ -5,11 +5,6 @@
 PYTHON is the interpreter of an environment with the wheel and its test requirements; its libraries are replaced by
 instrumented ones. The interpreter itself is not instrumented, so the sanitizer's runtime is preloaded and only the
 native tests detect leaks.
-
-    python wheel_build/sanitizer_tests.py memory
-
-The memory sanitizer, which only clang has, takes what others than instrumented code wrote for uninitialised: the
-native tests of the library run on it, without rendering, kernels and Python.
 """
 
 from __future__ import annotations
@@ -26,7 +21,6 @@ from build_steps import BuildError
 
 PROJECT = Path(__file__).resolve().parent.parent
 COMPILERS = ("g++", "clang++")
-CLANG = ("clang++-19", "clang++")
 RUNTIMES = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
 LIMITED_MEMORY = (
     "tests/pkg/test_processes.py::test_memory_that_cannot_be_had_is_an_error_and_leaves_nothing",
@@ -65,14 +59,6 @@ def find_compiler() -> str:
             print("doorstep: installing g++", flush=True)
             subprocess.run(["apt-get", "install", "--yes", "--quiet", "g++"], check=False)
     sys.exit("doorstep: sanitizers need g++ or clang++; install one (Debian and Ubuntu: apt-get install g++)")
-
-
-def find_clang() -> str:
-    """The system's clang, which alone has the memory sanitizer and libFuzzer."""
-    for name in CLANG:
-        if path := shutil.which(name):
-            return path
-    sys.exit("doorstep: this needs clang; install it (Debian and Ubuntu: apt-get install clang-19 libclang-rt-19-dev)")
 
 
 def whole(root: Path) -> dict[str, str]:
@@ -135,16 +121,13 @@ def _runtime(compiler: str, name: str) -> str:
 
 def main() -> None:
     """Build, run the native tests, then the Python tests."""
-    sanitizer, *rest = sys.argv[1:]
+    sanitizer, python, *arguments = sys.argv[1:]
     folder = PROJECT / "build" / f"sanitizer-{sanitizer.replace(',', '-')}"
-    is_whole = sanitizer in RUNTIMES
-    compiler = find_compiler() if is_whole else find_clang()
+    compiler = find_compiler()
     try:
-        build(compiler, sanitizer, folder, whole(PROJECT) if is_whole else {})
+        build(compiler, sanitizer, folder, whole(PROJECT))
         run_native_tests(folder)
-        if is_whole:
-            python, *arguments = rest
-            run_python_tests(compiler, sanitizer, folder, python, arguments)
+        run_python_tests(compiler, sanitizer, folder, python, arguments)
     except BuildError as error:
         sys.exit(f"doorstep: {error}")
     except subprocess.CalledProcessError as error:
