@@ -47,7 +47,7 @@ tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts fuzz docs docs-images docs-site clean
+.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts fuzz fuzz-native docs docs-images docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -237,6 +237,10 @@ soak-rollouts: wheel ## Play a day's requests in 20 minutes, with faults: nothin
 
 fuzz: wheel test-environment ## Give every parser changed inputs: each is accepted or refused, nothing else
 	@PYTHONPATH=.:native $(call bin,test)/python -m tests.fuzz $(FUZZ_ARGUMENTS)
+
+fuzz-native: ## Give saves, levels, policies and calls of the C API inputs that coverage guides (uses the system's clang)
+	@$(call environment,build,build repair)
+	@$(call bin,build)/python wheel_build/native_fuzzing.py $(FUZZ_ARGUMENTS)
 
 docs: ## Write the generated bindings and the tables of the documentation
 	@$(call environment,lint,lint)

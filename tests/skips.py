@@ -19,6 +19,7 @@ ALLOWED = (
     "could not import 'ray.rllib'",
     "could not import 'ray'",
     "no wheel of cibuildwheel: ",
+    "this interpreter has a GIL",
 )
 
 

@@ -2,6 +2,9 @@
 
 Run from the root of the project: python -m tests.soak --world-steps 1e8
 Prints one line per broken law and a summary; exits with 1 if any law was broken.
+
+With --twin-threads a second set of simulators with so many threads does the same, is reset and restored from saves of
+the first set halfway, and must end with the same hashes. --lifetimes creates and closes objects instead.
 """
 
 import argparse
@@ -10,6 +13,7 @@ import time
 
 import numpy as np
 from tests.adversaries import POLICIES, ShutRooms, violations
+from tests.lifetimes import KINDS, live_and_end
 from tests.reference import constants as c
 from tests.reference.boxes import rotation_matrices
 from tests.scenes import Array, Scene, random_actions
@@ -56,6 +60,17 @@ class Soak:
     def check(self) -> None:
         for run in self.runs:
             self._report(run, run.broken_laws())
+
+    def restore_from(self, other: "Soak") -> None:
+        """Goes on from saves of another's worlds, after a reset that forgets the own ones."""
+        for run, source in zip(self.runs, other.runs, strict=True):
+            run.scene.sim.reset()
+            run.scene.sim.restore(source.scene.sim.save())
+
+    def compare_with(self, other: "Soak") -> None:
+        for run, twin in zip(self.runs, other.runs, strict=True):
+            if run.scene.sim.hash() != twin.scene.sim.hash():
+                self._report(run, ["the twin's hash is another"])
 
     def _report(self, run: "Run", laws: list[str]) -> None:
         for law in laws:
@@ -128,18 +143,39 @@ def main() -> int:
     parser.add_argument("--worlds", type=int, default=512, help="worlds per simulator; there are six")
     parser.add_argument("--agents", type=int, default=2)
     parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--twin-threads", type=int, default=None, help="of a second set with equal hashes")
+    parser.add_argument("--lifetimes", type=int, default=0, help="instead: create and close so many objects of a kind")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of these objects")
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--check-every", type=int, default=10, help="steps between two looks at the laws")
     options = parser.parse_args()
+    return _lifetimes(options.lifetimes, options.kinds) if options.lifetimes else _laws(options)
+
+
+def _lifetimes(count: int, kinds: list[str]) -> int:
+    troubles = [trouble for kind in kinds for trouble in live_and_end(kind, count)]
+    print("\n".join([*troubles[:MOST_PRINTED], f"{len(troubles)} troubles"]))
+    return 1 if troubles else 0
+
+
+def _laws(options: argparse.Namespace) -> int:
     soak = Soak(options.worlds, options.agents, options.seed, options.threads)
+    twin = Soak(options.worlds, options.agents, options.seed, options.twin_threads) if options.twin_threads else None
     steps = int(np.ceil(options.world_steps / (len(soak.runs) * options.worlds)))
     begin = time.monotonic()
     for step in range(1, steps + 1):
         soak.step()
         if step % options.check_every == 0:
             soak.check()
+        if twin:
+            twin.step()
+            if step == steps // 2:
+                twin.restore_from(soak)
         if step % max(steps // 20, 1) == 0:
             print(f"{step / steps:4.0%}  {time.monotonic() - begin:6.0f} s  {soak.broken} broken laws", flush=True)
+    if twin:
+        soak.compare_with(twin)
+        print(f"hashes of {len(soak.runs)} simulators and their twins compared after a restore at step {steps // 2}")
     healths = [run.scene.sim.health for run in soak.runs]
     trouble = sum(health.nonfinite_values + health.dropped_contacts for health in healths)
     print(f"{steps * len(soak.runs) * options.worlds:.3g} world-steps, {soak.broken} broken laws")

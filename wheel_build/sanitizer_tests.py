@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import native_build
@@ -60,8 +61,13 @@ def find_compiler() -> str:
     sys.exit("doorstep: sanitizers need g++ or clang++; install one (Debian and Ubuntu: apt-get install g++)")
 
 
-def build(compiler: str, sanitizer: str, folder: Path) -> None:
-    """Configure and build library and native tests."""
+def whole(root: Path) -> dict[str, str]:
+    """Settings of a build with kernels and the rendering library."""
+    return {**native_build.cuda_settings(root), **native_build.third_party_settings(root)}
+
+
+def build(compiler: str, sanitizer: str, folder: Path, parts: Mapping[str, str], targets: Sequence[str] = ()) -> None:
+    """Configure and build library and native tests. parts: settings of what is built beside the simulator."""
     cmake = str(native_build.tool("cmake"))
     settings = {
         "CMAKE_CXX_COMPILER": compiler,
@@ -69,12 +75,11 @@ def build(compiler: str, sanitizer: str, folder: Path) -> None:
         "DOORSTEP_ASSERTS": "ON",
         "DOORSTEP_BUILD_TESTS": "ON",
         "DOORSTEP_SANITIZE": sanitizer,
-        **native_build.cuda_settings(PROJECT),
-        **native_build.third_party_settings(PROJECT),
+        **parts,
     }
     definitions = [f"-D{name}={value}" for name, value in settings.items()]
     subprocess.run([cmake, "-S", str(PROJECT), "-B", str(folder), "-G", "Ninja", *definitions], check=True)
-    subprocess.run([cmake, "--build", str(folder)], check=True)
+    subprocess.run([cmake, "--build", str(folder), *(["--target", *targets] if targets else [])], check=True)
 
 
 def run_native_tests(folder: Path) -> None:
@@ -120,7 +125,7 @@ def main() -> None:
     folder = PROJECT / "build" / f"sanitizer-{sanitizer.replace(',', '-')}"
     compiler = find_compiler()
     try:
-        build(compiler, sanitizer, folder)
+        build(compiler, sanitizer, folder, whole(PROJECT))
         run_native_tests(folder)
         run_python_tests(compiler, sanitizer, folder, python, arguments)
     except BuildError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.scenes import random_actions
@@ -24,13 +27,18 @@ def rewards_of_a_simulator() -> list[np.ndarray]:
     return seen
 
 
+def module_of(library: str) -> Any:
+    pytest.importorskip(library)
+    return importlib.import_module(f"doorstep.{library}")
+
+
 def rewards_of(library: str, **options: object) -> list[np.ndarray]:
-    module = pytest.importorskip(f"doorstep.{library}")
+    module = module_of(library)
     if library == "jax":
         rooms = module.make(12, seed=4, outputs=("rewards",), **options)
         convert = np.asarray
     else:
-        rooms, convert = module.make(12, seed=4, **options), pytest.importorskip("torch").from_numpy
+        rooms, convert = module.make(12, seed=4, **options), importlib.import_module("torch").from_numpy
     state, seen = rooms.init(), []
     for actions in random_actions(8, 40, 12, 2):
         state = rooms.step(state, convert(np.ascontiguousarray(actions)))
@@ -51,7 +59,7 @@ def test_they_replace_the_rewards_of_every_level(library: str) -> None:
 
 @pytest.mark.parametrize("library", ["jax", "torch"])
 def test_functions_are_refused_where_no_function_can_be_applied(library: str) -> None:
-    module = pytest.importorskip(f"doorstep.{library}")
+    module = module_of(library)
     with pytest.raises(ArgumentError, match="environments and train") as caught:
         module.make(2, reward=lambda step: step.rewards)
     assert caught.value.argument == "reward"

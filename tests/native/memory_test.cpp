@@ -180,7 +180,7 @@ void more_than_there_is_is_refused_with_both_numbers() {
     CHECK_EQUAL(live_counts.memories.load(), 0);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need terabytes of address space
+#ifndef DS_SANITIZED  // sanitizers need terabytes of address space
 void an_address_space_limit_is_respected() {
     const int status = run_in_child([] {
         const rlimit limit{1 << 29, 1 << 29};

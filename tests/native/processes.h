@@ -12,7 +12,7 @@ constexpr int kHung = -1;
 
 // The thread sanitizer does not support threads started in the child of a process that had threads. The address
 // sanitizer's allocator stays locked in the child if a thread of the parent was inside it.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#ifdef DS_SANITIZED
 constexpr bool kCanStartThreadsInChild = false;
 #else
 constexpr bool kCanStartThreadsInChild = true;

@@ -874,7 +874,7 @@ void engines_end_while_outputs_wait() {
     }
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need terabytes of address space
+#ifndef DS_SANITIZED  // sanitizers need terabytes of address space
 // Leaves this process so much more address space, bytes.
 void limit_memory(uint64_t bytes) {
     unsigned long pages = 0;

@@ -1,11 +1,14 @@
 """Several Python threads at one simulator."""
 
+import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 import doorstep
 
@@ -91,3 +94,34 @@ def test_many_simulators_can_be_made_and_closed() -> None:
             hashes.add(sim.hash())
     assert len(hashes) == 1
     assert np.iinfo(np.uint64).max >= hashes.pop()
+
+
+def test_threads_use_one_simulator_and_many_at_once() -> None:
+    with doorstep.Simulator(8) as shared, ThreadPoolExecutor(8) as pool:
+        begin = threading.Barrier(8)
+
+        def work(seed: int) -> int:
+            begin.wait()  # all find the first tensor, and its type, at once
+            with doorstep.Simulator(2, seed=seed % 2, num_threads=1) as own:
+                for turn in range(20):
+                    shared.step()
+                    own.step()
+                    assert np.from_dlpack(own.observations).shape == np.asarray(own.observations).shape
+                    if turn % 5 == seed % 5:
+                        shared.restore(shared.save())
+                return own.hash()
+
+        hashes = list(pool.map(work, range(8)))
+        assert shared.step_count == 160
+    for seed in range(2):
+        with doorstep.Simulator(2, seed=seed) as alone:
+            for _ in range(20):
+                alone.step()
+            assert set(hashes[seed::2]) == {alone.hash()}
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has a GIL")
+def test_an_interpreter_without_a_gil_stays_without() -> None:
+    code = "import doorstep, sys; doorstep.Simulator(2).step(); print(sys._is_gil_enabled())"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -13,59 +13,17 @@ import argparse
 import collections
 import faulthandler
 import gc
-import os
 import sys
-import threading
 import time
 
-import numpy as np
+from tests.leaks import Process, resident_bytes
 from tests.soak_rollouts.ledger import References
 from tests.soak_rollouts.rounds import CONTROLLERS, SCHEDULERS, Round
-
-import doorstep
 
 REQUESTS_PER_MINUTE = 12 * 86_400 / 20
 MOST_PRINTED = 20
 LONGEST_ROUND = 120  # seconds; then it hangs: all stacks are printed, and the process ends
 MOST_GROWTH = 32 << 20  # bytes of resident memory, by a line through the last two thirds of the rounds
-
-
-class Process:
-    """What must come back to what it was after each round, and what must not grow."""
-
-    def __init__(self) -> None:
-        self._twins = [config.native_handle for config in (*SCHEDULERS, *CONTROLLERS)]  # these live on
-        self._live, self._threads, self._files = self._counts()
-        self.resident: list[tuple[float, int]] = []  # seconds, bytes
-
-    @staticmethod
-    def _counts() -> tuple[dict[str, int], int, int]:
-        return doorstep.live_counts(), threading.active_count(), len(os.listdir("/proc/self/fd"))
-
-    def leaks(self) -> list[str]:
-        gc.collect()
-        gc.collect()  # what finalisers of the first have let go
-        self.resident.append((time.monotonic(), _resident_bytes()))
-        live, threads, files = self._counts()
-        found = [f"{live[kind] - count} {kind} live on" for kind, count in self._live.items() if live[kind] > count]
-        if threads > self._threads:
-            found.append(f"threads live on: {[thread.name for thread in threading.enumerate()]}")
-        if files > self._files:
-            found.append(f"{files - self._files} files are still open")
-        return found
-
-    def growth(self) -> float:
-        """Bytes, over the last two thirds of the rounds."""
-        seconds, resident = np.array(self.resident[len(self.resident) // 3 :], float).T
-        if len(seconds) < 3:
-            return 0.0
-        slope = np.polyfit(seconds - seconds[0], resident, 1)[0]
-        return float(slope * (seconds[-1] - seconds[0]))
-
-
-def _resident_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> int:
@@ -81,6 +39,7 @@ def main() -> int:
     references, begin, number, requests, troubles = References(), time.monotonic(), options.first_round, 0, 0
     reasons: collections.Counter[str] = collections.Counter()
     process: Process | None = None
+    _twins = [config.native_handle for config in (*SCHEDULERS, *CONTROLLERS)]  # these live on
     told = begin
     while (
         time.monotonic() - begin < 60 * options.minutes
@@ -104,13 +63,13 @@ def main() -> int:
         number += 1
         if time.monotonic() - told > 30:
             told = time.monotonic()
-            print(f"{told - begin:6.0f} s  {requests} requests  {_resident_bytes() >> 20} MiB", flush=True)
+            print(f"{told - begin:6.0f} s  {requests} requests  {resident_bytes() >> 20} MiB", flush=True)
     faulthandler.cancel_dump_traceback_later()
     assert process is not None
     seconds, growth = time.monotonic() - begin, process.growth()
     print(f"{requests} requests in {seconds:.0f} s, {number - options.first_round} engines: {dict(reasons)}")
     print(f"{references.compared} hashes compared, of {len(references)} episodes")
-    print(f"resident memory: {_resident_bytes() >> 20} MiB, growth {growth / 2**20:+.1f} MiB; troubles: {troubles}")
+    print(f"resident memory: {resident_bytes() >> 20} MiB, growth {growth / 2**20:+.1f} MiB; troubles: {troubles}")
     if growth > MOST_GROWTH:
         print("resident memory grows")
         troubles += 1

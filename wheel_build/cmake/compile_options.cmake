@@ -41,7 +41,9 @@ endif()
 
 if(DOORSTEP_SANITIZE)
   # Above -O1, or with more than line numbers, the instrumented inner loops take minutes each to compile.
-  target_compile_options(doorstep_options INTERFACE -O1 -g1 -fno-omit-frame-pointer -fsanitize=${DOORSTEP_SANITIZE})
+  # A target may have fewer sanitizers than DOORSTEP_SANITIZE: the option comes after it.
+  target_compile_options(doorstep_options INTERFACE -O1 -g1 -fno-omit-frame-pointer -fsanitize=${DOORSTEP_SANITIZE}
+    $<TARGET_PROPERTY:DOORSTEP_FEWER_SANITIZERS>)
   target_link_options(doorstep_options INTERFACE -fsanitize=${DOORSTEP_SANITIZE})
   if(DOORSTEP_SANITIZE MATCHES "undefined")
     target_compile_options(doorstep_options INTERFACE -fno-sanitize-recover=undefined)

@@ -20,7 +20,7 @@ from doorstep.serve.guard import Guard, RefusedError
 from doorstep.serve.messages import error_line, error_of, requests_of, result_line
 
 try:
-    from aiohttp import web
+    from aiohttp import HttpVersion11, web
 except ImportError as error:
     raise missing("doorstep.serve needs aiohttp", "serve", error) from error
 
@@ -91,7 +91,7 @@ async def run_server(
     guard, offer = Guard(host, token), _Offer(engine)
     check_integer("port", port, 0, 65535)
     application = web.Application(client_max_size=MOST_BYTES)
-    application.router.add_route("*", "/{path:.*}", _answering(guard, offer))
+    application.router.add_route("*", "/{path:.*}", _answering(guard, offer), expect_handler=_answer_expectation)
     runner = web.AppRunner(
         application,
         handle_signals=False,
@@ -127,6 +127,16 @@ async def _until_signal(stop: asyncio.Event) -> AsyncIterator[None]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
+
+
+async def _answer_expectation(request: web.Request) -> web.Response | None:
+    """Lets a client that waits with its body send it. aiohttp's own handler fails at an Expect that is no text."""
+    if request.headers["Expect"].lower() != "100-continue":
+        return web.json_response(error_of(RefusedError(417, "Expect may be 100-continue only")), status=417)
+    if request.version >= HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
+    return None
 
 
 def _answering(guard: Guard, offer: _Offer) -> _Handler:

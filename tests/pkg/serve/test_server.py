@@ -419,3 +419,24 @@ def test_an_engine_that_was_closed_is_unavailable() -> None:
 def test_a_port_that_is_taken_is_an_error(engine: RolloutEngine) -> None:
     with served(engine, POLICIES) as at, pytest.raises(OSError, match=str(at.port)):
         serve(engine, port=at.port)
+
+
+@pytest.mark.parametrize(
+    ("expected", "statuses"), [(b"100-continue", [b"100", b"200"]), (b"\xff\xfe", [b"417"]), (b"a raise", [b"417"])]
+)
+def test_clients_that_wait_with_their_body_are_answered(
+    engine: RolloutEngine, expected: bytes, statuses: list[bytes], capfd: pytest.CaptureFixture[str]
+) -> None:
+    body = b'[{"max_steps": 1}]'
+    head = head_of(f"Content-Length: {len(body)}", "Connection: close")
+    with served(engine, POLICIES) as at:
+        with socket.create_connection(("127.0.0.1", at.port), PATIENCE) as connection:
+            connection.sendall(head.removesuffix(b"\r\n") + b"Expect: " + expected + b"\r\n\r\n")
+            answers = [connection.recv(1 << 16)]
+            if len(statuses) > 1:
+                connection.sendall(body)
+            while piece := connection.recv(1 << 16):
+                answers.append(piece)
+        begun = [line.split()[1] for line in b"".join(answers).splitlines() if line.startswith(b"HTTP/1.1 ")]
+        assert begun == statuses
+    assert capfd.readouterr().err == ""
