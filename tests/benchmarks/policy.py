@@ -110,7 +110,6 @@ def make_sides(net: nn.Sequential, batch: int) -> dict[str, Side]:
         "torch forward": without_gradients(lambda: net(flat)),
         "torch act, Gumbel": without_gradients(act_in_torch),
         "torch act, traced": without_gradients(act_traced),
-        "torch act, compiled": without_gradients(torch.compile(act_in_torch)),
         "torch act, multinomial": without_gradients(act_with_multinomial),
         "torch act, Categorical": without_gradients(act_with_categorical),
     }
