@@ -94,6 +94,8 @@ def to_single(value: float) -> float:
 
 def check_integer(name: str, value: object, low: int, high: int) -> int:
     """A Python or numpy integer; booleans are refused."""
+    if type(value) is int and low <= value <= high:
+        return value
     requirement = f"an integer, {low} to {high}"
     if not is_integer(value):
         refuse(name, requirement, value)

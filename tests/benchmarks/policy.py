@@ -95,12 +95,21 @@ def make_sides(net: nn.Sequential, batch: int) -> dict[str, Side]:
     def act_with_categorical() -> object:
         return torch.stack([torch.distributions.Categorical(logits=one).sample() for one in components()], -1)
 
+    traced = torch.jit.freeze(torch.jit.trace(net.eval(), flat))
+
+    def act_traced() -> object:
+        logits = traced(flat)
+        noisy = logits - torch.empty_like(logits).exponential_().log_()
+        return torch.stack([component.argmax(-1) for component in noisy.split(SIZES, dim=-1)], -1)
+
     return {
         "native forward": c_call(policy, array, with_actions=False),
         "native act": c_call(policy, array, with_actions=True),
         "native act, from Python": lambda: policy.act(array),
+        "native act, from Python of a tensor": lambda: policy.act(observations),
         "torch forward": without_gradients(lambda: net(flat)),
         "torch act, Gumbel": without_gradients(act_in_torch),
+        "torch act, traced": without_gradients(act_traced),
         "torch act, multinomial": without_gradients(act_with_multinomial),
         "torch act, Categorical": without_gradients(act_with_categorical),
     }

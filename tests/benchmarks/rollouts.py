@@ -93,19 +93,36 @@ def metrics_microseconds(lengths: NDArray[np.int64], worlds: int, rounds: int) -
     }
 
 
-def step(world_steps: int, worlds: int, policy: Any) -> float:
-    """World steps per CPU-second of a loop, in which episodes have the mean length of the requests."""
-    sim = doorstep.Simulator(worlds, num_threads=1, episode_length=MOST_STEPS // 2)
-    drawn = np.random.default_rng(0).integers(0, doorstep.ACTIONS, (64, worlds, 2, 4)).astype(np.int32)
+def step(lengths: NDArray[np.int64], worlds: int, policy: Any) -> float:
+    """World steps per CPU-second of a loop whose worlds play episodes of lengths like these, one after the other, a
+    quarter of their steps. policy: None: random actions that were drawn before, new ones for every step."""
+    steps = int(lengths.sum()) // 4 // worlds
+    sim = doorstep.Simulator(worlds, num_threads=1, episode_length=MOST_STEPS)
+    drawn = draw_actions(0 if policy else steps, worlds)
+    ends = draw_ends(lengths, steps, worlds)
 
     def step_all() -> None:
-        for i in range(world_steps // worlds):
-            sim.actions = drawn[i % 64] if isinstance(policy, str) else policy.act(sim.observations)
+        for i in range(steps):
+            sim.actions = policy(sim.observations) if policy else drawn[i]
+            sim.resets = ends[i]
             sim.step()
 
     taken = seconds(step_all, time.process_time)
     sim.close()
-    return world_steps / taken
+    return steps * worlds / taken
+
+
+def draw_actions(steps: int, worlds: int) -> NDArray[np.int32]:
+    return np.random.default_rng(0).integers(0, doorstep.ACTIONS, (steps, worlds, 2, 4), np.int32)
+
+
+def draw_ends(lengths: NDArray[np.int64], steps: int, worlds: int) -> NDArray[np.int32]:
+    """1 for the worlds whose episode ends with a step: [steps, worlds]."""
+    ends = np.zeros((steps, worlds), np.int32)
+    last = np.cumsum(np.random.default_rng(1).choice(lengths, (steps, worlds)), axis=0) - 1
+    episode, world = np.nonzero(last < steps)
+    ends[last[episode, world], world] = 1
+    return ends
 
 
 def make_policy() -> Any:
@@ -182,16 +199,18 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     lengths = np.random.default_rng(0).integers(1, MOST_STEPS + 1, options.requests)
-    policies = {"random": "random", "network": make_policy()}
+    network = make_policy()
+    # What plays in the engine, and in the loop; None: actions that were drawn before
+    policies = {"random": ("random", None), "random_drawn": ("random", doorstep.load_policy("random"))}
+    if network is not None:
+        policies["network"] = (network, network)
     ratios, occupancy = {}, 0.0
     print("| policy | engine, steps/s | loop, steps/s | ratio | occupancy |\n|---|---|---|---|---|")
-    for name, policy in policies.items():
-        if policy is None:
-            continue
+    for name, (policy, of_loop) in policies.items():
         rounds = []
         for _ in range(options.rounds):
             engine, played = play(lengths, options.worlds, policy)
-            rounds.append((engine, step(int(lengths.sum()) // 4, options.worlds, policy)))
+            rounds.append((engine, step(lengths, options.worlds, of_loop)))
             occupancy = played.episode_steps / played.world_steps
         engine, loop = (statistics.median(column) for column in zip(*rounds, strict=True))
         ratios[name] = statistics.median(a / b for a, b in rounds)

@@ -1209,6 +1209,24 @@ void requests_are_checked() {
     CHECK_EQUAL(ds_config_release(config), DS_STATUS_OK);
 }
 
+void submissions_with_overlapping_arrays_are_refused() {
+    const PlayingEngine engine;
+    ds_episode_request asked[2] = {};
+    uint64_t words[3] = {5, 6, 7};
+    for (uint64_t* const accepted : {&words[0], &words[1]}) {
+        CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, words, accepted), DS_STATUS_INVALID_ARGUMENT);
+        CHECK(last_error_names("accepted") && last_message_has("overlaps ids"));
+    }
+    uint64_t* const within = reinterpret_cast<uint64_t*>(&asked[1]);
+    CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, words, within), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("accepted") && last_message_has("overlaps requests"));
+    CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, within, words), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("ids") && last_message_has("overlaps requests"));
+    CHECK(words[0] == 5 && words[1] == 6 && words[2] == 7);
+    CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, words, &words[2]), DS_STATUS_OK);
+    CHECK_EQUAL(words[2], 2);
+}
+
 void engines_are_checked() {
     ds_engine made;
     const ConfigHandle scheduler(defaults_of<ds_scheduler_config>());
@@ -1272,6 +1290,7 @@ int main() {
     RUN(threads_may_end_engines_at_any_moment);
     RUN(forked_children_have_copies);
     RUN(requests_are_checked);
+    RUN(submissions_with_overlapping_arrays_are_refused);
     RUN(engines_are_checked);
     check_nothing_lives();
     CHECK_EQUAL(live(DS_LIVE_ROLLOUT), 0);

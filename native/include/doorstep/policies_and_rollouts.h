@@ -732,7 +732,8 @@ DS_API ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64
 DS_API ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels);
 /* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit).
    *accepted: how many; ids: [count], those of the accepted ones. PENDING if not all were accepted. CLOSED if the engine is
-   closed or its replicas have failed. INVALID_ARGUMENT, with none accepted, if one is refused. */
+   closed or its replicas have failed. INVALID_ARGUMENT, with none accepted, if one is refused, or if two of requests, ids
+   and accepted overlap: then nothing is written. */
 DS_API ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests, uint64_t count,
                                   int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
 /* Cancels a request, waiting or running: its result follows soon, CANCELLED unless it is ending already. *found: 0 if it

@@ -164,6 +164,23 @@ void tell(const AskedRows& asked, uint64_t id, ds_rows* rows) {
     rows->observations = asked.observations;
 }
 
+bool overlap(const void* one, uint64_t bytes, const void* other, uint64_t other_bytes) {
+    const uintptr_t first = reinterpret_cast<uintptr_t>(one), second = reinterpret_cast<uintptr_t>(other);
+    return first < second + other_bytes && second < first + bytes;
+}
+
+// What is written of a submission must not be what is still to be read.
+ds_status check_apart(const ds_episode_request* requests, uint64_t count, const uint64_t* ids,
+                      const uint64_t* accepted) {
+    const uint64_t request_bytes = count * sizeof *requests, id_bytes = count * sizeof *ids;
+    const auto refuse = [](const char* argument, const char* other) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass memory of its own", "%s overlaps %s", argument, other);
+    };
+    if (overlap(accepted, sizeof *accepted, ids, id_bytes)) return refuse("accepted", "ids");
+    if (overlap(accepted, sizeof *accepted, requests, request_bytes)) return refuse("accepted", "requests");
+    return overlap(ids, id_bytes, requests, request_bytes) ? refuse("ids", "requests") : DS_STATUS_OK;
+}
+
 }  // namespace
 }  // namespace doorstep
 
@@ -198,6 +215,7 @@ ds_status ds_episode_requests_check(ds_config config, const ds_episode_request* 
 ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t timeout_ns,
                            uint64_t* ids, uint64_t* accepted) {
     if (!accepted) return fail_null("accepted");
+    if (const ds_status status = check_apart(requests, count, ids, accepted)) return status;
     *accepted = 0;
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();

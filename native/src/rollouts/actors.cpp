@@ -202,7 +202,7 @@ bool Actors::list_rows() {
 // Says how the rows of a world are played. Returns whether they have the policies that they had.
 bool Actors::describe_rows(int64_t world) {
     const PlayedEpisode& episode = episodes_[world];
-    const bool is_played = episode.state != SlotState::kFree;
+    const bool is_played = episodes_.state(world) != SlotState::kFree;
     bool has_same = true;
     for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
         const int64_t row = world * episodes_.num_agents() + agent;
@@ -231,7 +231,7 @@ void Actors::count_records() {
 void Actors::sort_rows() {
     const auto for_each_row = [this](const auto& function) {
         for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-            if (episodes_[world].state != SlotState::kToAct) continue;
+            if (episodes_.state(world) != SlotState::kToAct) continue;
             const int64_t first = world * episodes_.num_agents();
             for (int64_t row = first; row < first + episodes_.num_agents(); ++row) function(row, row_policies_[row]);
         }
@@ -280,7 +280,7 @@ void Actors::show_last_time_left() {
         if (!episodes_.has_ended(world) || !episodes_[world].recorded) continue;
         const int64_t first = world * episodes_.num_agents();
         for (int64_t row = first; row < first + episodes_.num_agents(); ++row) {
-            show_time_left(call, row, episodes_[world].length);
+            show_time_left(call, row, episodes_.length(world));
         }
     }
 }
@@ -305,7 +305,7 @@ ds_status Actors::act_on_host() {
     }
     DS_ASSERT(num_native_calls_ <= num_policies_);
     act_natively();
-    end_acts();
+    episodes_.acted();
     return callers_.ask();
 }
 
@@ -380,13 +380,6 @@ void Actors::fail_rows(int64_t first, int64_t count, int64_t cause) {
         choose_neutrally(tensors_.actions_of(order_[place]));
         episodes_.mark(order_[place] / episodes_.num_agents(), DS_EPISODE_FAILED, cause);
     }
-}
-
-void Actors::end_acts() {
-    for (int64_t world = 0; episodes_.num_to_act() > 0 && world < episodes_.num_worlds(); ++world) {
-        if (episodes_[world].state == SlotState::kToAct) episodes_.acted(world);
-    }
-    DS_ASSERT(episodes_.num_to_act() == 0);
 }
 
 template <class Matches>

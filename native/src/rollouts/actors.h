@@ -109,7 +109,6 @@ protected:
     void prepare_rows(int64_t first, int64_t count);
     // Notes what is known of all rows. Those whose policies are not on the device choose, or callers are asked.
     ds_status act_on_host();
-    void end_acts();
     // Times of policies that acted together since then: the share of each is that of its rows, of all these rows.
     template <class Matches>
     void record_shares(int64_t start_ns, int64_t rows, const Matches& matches);

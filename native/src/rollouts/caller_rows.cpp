@@ -67,7 +67,7 @@ void CallerRows::ask_for(AskedRows& asked, int64_t place, int64_t row) {
     const RandomKey own = split({key.key[0], key.key[1]}, key.step, key.agent);
     waits_[row] = Wait::kCaller;
     asked.rows[place] = static_cast<int32_t>(row);
-    asked.steps[place] = episode.length;
+    asked.steps[place] = key.step;
     asked.keys[2 * place] = own.a;
     asked.keys[2 * place + 1] = own.b;
     asked.tags[place] = episode.request->asked.tag;

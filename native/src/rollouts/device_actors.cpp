@@ -73,7 +73,7 @@ ds_status DeviceActors::act() {
     const bool on_host = some_act_on_host();
     uses_host_ = on_host || episodes_.num_recorded() > 0;
     if (!uses_host_) {
-        end_acts();  // in the step
+        episodes_.acted();  // in the step
         return DS_STATUS_OK;
     }
     if (const ds_status status = prepare()) return status;

@@ -18,7 +18,7 @@ Output EpisodeOutputs::make(int64_t world, ds_output_kind kind, Ref<OutputMemory
     const PlayedEpisode& episode = episodes_[world];
     DS_ASSERT(episode.request);
     Output output = make_output(*episode.request, kind, episodes_.num_agents());
-    output.told.length = episode.length;
+    output.told.length = episodes_.length(world);
     output.told.started_ns = episode.started_ns;
     output.told.replica = replica_;
     output.told.world = static_cast<int32_t>(world);
@@ -32,7 +32,7 @@ ds_status EpisodeOutputs::add(int64_t world, Output output) {
     const ds_status status = has_stopped_ ? DS_STATUS_OK : keep_room(output);
     if (status || has_stopped_) return status;
     DS_ASSERT(size_ < outputs_.size() && (size_ == 0 || outputs_[0].told.kind == output.told.kind));
-    played_[size_] = {episodes_[world].request, episodes_[world].length};
+    played_[size_] = {episodes_[world].request, episodes_.length(world)};
     outputs_[size_++] = std::move(output);
     return DS_STATUS_OK;
 }
@@ -63,7 +63,7 @@ void EpisodeOutputs::push() {
 
 ds_status EpisodeOutputs::add_step(int64_t world) {
     const PlayedEpisode& episode = episodes_[world];
-    if (!episode.records(DS_RECORD_STREAM) || episode.length <= episode.request->streamed) return DS_STATUS_OK;
+    if (!episode.records(DS_RECORD_STREAM) || episodes_.length(world) <= episode.request->streamed) return DS_STATUS_OK;
     Ref<OutputMemory> memory = recordings_.copy_step(world);
     if (memory) return add(world, make(world, DS_OUTPUT_STEP, std::move(memory)));
     episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);

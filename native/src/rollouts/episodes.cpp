@@ -1,11 +1,13 @@
 #include "rollouts/episodes.h"
 
+#include <utility>
+
 namespace doorstep {
 
 bool Episodes::take_memory() {
-    if (!episodes_.take(num_worlds_) || !free_worlds_.take(num_worlds_) || !ready_.take(num_worlds_) ||
-        !ended_.take(num_worlds_) || !changed_.take(num_worlds_) || !sampling_.take(num_rows()) ||
-        !keys_.take(num_rows())) {
+    if (!episodes_.take(num_worlds_) || !free_worlds_.take(num_worlds_) || !states_.take(num_worlds_) ||
+        !ready_.take(num_worlds_) || !ended_.take(num_worlds_) || !changed_.take(num_worlds_) ||
+        !begun_.take(num_worlds_) || !sampling_.take(num_rows()) || !keys_.take(num_rows())) {
         return false;
     }
     for (int64_t world = 0; world < num_worlds_; ++world) free_worlds_[world] = num_worlds_ - 1 - world;
@@ -22,7 +24,6 @@ int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
     episode.request = request;
     episode.started_ns = now_ns;
     episode.cause = DS_CAUSE_NONE;
-    episode.length = 0;
     episode.shown_steps = shown_steps;
     episode.most_steps = request->parts.state ? static_cast<int32_t>(request->asked.max_steps) : 0;
     episode.recorded = request->asked.record & ~DS_RECORD_TRACE;
@@ -30,7 +31,8 @@ int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
     std::copy_n(request->asked.policies, num_agents_, episode.policies);
     DS_ASSERT(shown_steps >= 0 && request->submitted_ns <= now_ns);
     num_recorded_ += episode.recorded != 0;
-    changed_[world] = 1;
+    num_limited_ += episode.most_steps != 0;
+    changed_[world] = begun_[world] = 1;
     change(world, SlotState::kFree, SlotState::kToAct);
     set_keys(world);
     return world;
@@ -48,8 +50,7 @@ void Episodes::set_keys(int64_t world) {
 
 void Episodes::resume(int64_t world, int32_t length, int64_t started_ns) {
     PlayedEpisode& episode = episodes_[world];
-    DS_ASSERT(episode.state == SlotState::kToAct && episode.length == 0 && length >= 0);
-    episode.length = length;
+    DS_ASSERT(states_[world] == SlotState::kToAct && this->length(world) == 0 && length >= 0);
     episode.started_ns = started_ns;
     for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
         keys_[row].step = static_cast<uint32_t>(length);
@@ -59,16 +60,34 @@ void Episodes::resume(int64_t world, int32_t length, int64_t started_ns) {
 // ---- Act and step ----
 
 void Episodes::await_caller(int64_t row) {
-    PlayedEpisode& episode = episodes_[row / num_agents_];
-    DS_ASSERT(episode.state == SlotState::kToAct && episode.num_awaited < num_agents_);
-    ++episode.num_awaited;
+    const int64_t world = row / num_agents_;
+    if (episodes_[world].num_awaited++ == 0) change(world, SlotState::kToAct, SlotState::kAwaitsCallers);
+    DS_ASSERT(states_[world] == SlotState::kAwaitsCallers && episodes_[world].num_awaited <= num_agents_);
 }
 
 void Episodes::answered(int64_t row) {
     const int64_t world = row / num_agents_;
     PlayedEpisode& episode = episodes_[world];
-    DS_ASSERT(episode.state == SlotState::kAwaitsCallers && episode.num_awaited > 0);
+    DS_ASSERT(states_[world] == SlotState::kAwaitsCallers && episode.num_awaited > 0);
     if (--episode.num_awaited == 0) change(world, SlotState::kAwaitsCallers, SlotState::kReady);
+}
+
+void Episodes::acted() { change_all(SlotState::kToAct, SlotState::kReady); }
+
+void Episodes::stepped() {
+    DS_ASSERT(num_ended_ == 0 && num_to_act() == 0);
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        for (int64_t agent = 0; agent < num_agents_; ++agent) keys_[world * num_agents_ + agent].step += ready_[world];
+    }
+    change_all(SlotState::kReady, SlotState::kToAct);
+}
+
+// As change(), of all worlds in a state: a pass over bytes.
+void Episodes::change_all(SlotState before, SlotState after) {
+    for (SlotState& state : states_) state = state == before ? after : state;
+    for (int64_t world = 0; world < num_worlds_; ++world) ready_[world] = states_[world] == SlotState::kReady;
+    counts_[static_cast<int>(after)] += std::exchange(counts_[static_cast<int>(before)], 0);
+    DS_ASSERT(counts_agree());
 }
 
 // ---- Ends ----
@@ -88,13 +107,15 @@ void Episodes::free(int64_t world) {
     num_ended_ -= ended_[world] != 0;
     ended_[world] = 0;
     num_recorded_ -= episode.recorded != 0;
-    episode.recorded = 0;
+    num_limited_ -= episode.most_steps != 0;
+    episode.recorded = episode.most_steps = 0;
     episode.num_awaited = 0;
     episode.request = nullptr;
     free_worlds_[count_of(SlotState::kFree)] = world;
-    DS_ASSERT(num_ended_ >= 0 && num_recorded_ >= 0);
+    DS_ASSERT(num_ended_ >= 0 && num_recorded_ >= 0 && num_limited_ >= 0);
     changed_[world] = 1;
-    change(world, episode.state, SlotState::kFree);
+    begun_[world] = 0;
+    change(world, states_[world], SlotState::kFree);
 }
 
 }  // namespace doorstep

@@ -1,10 +1,10 @@
 // The worlds of a replica as slots, each with the episode of a request.
 //
-//                begin()           acted()                    answered(), for its last row
-//     kFree  ------------> kToAct ---------> kAwaitsCallers -------------------------> kReady
-//                            ^  \___________________________________________________/   |
-//                            |               acted(), no row awaits a caller            |
-//                            +---------------------------- stepped() -------------------+
+//              begin()          await_caller()                   answered(), for its last row
+//     kFree  ----------> kToAct ----------------> kAwaitsCallers -----------------------------> kReady
+//                          ^  \_______________________________________________________________/   |
+//                          |                       acted(), all that are left                     |
+//                          +----------------------- stepped(), all -------------------------------+
 //
 // mark() says that an episode has ended, whatever its state; free() then makes its slot kFree.
 #pragma once
@@ -35,17 +35,15 @@ struct HostTensors {
 enum class SlotState : uint8_t { kFree, kToAct, kAwaitsCallers, kReady };
 constexpr int kSlotStates = 4;
 
-// What every step reads, side by side. Requests are anywhere in memory.
+// What is read of an episode, side by side. Requests are anywhere in memory.
 struct PlayedEpisode {
     Request* request;  // null: the slot is free
     int64_t started_ns;
     int64_t cause;        // ds_failure_cause, of one that is marked
-    int32_t length;       // steps so far
     int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
     int32_t most_steps;   // after which it ends, where its world does not know it; 0: no such limit
     int32_t recorded;     // bits of ds_episode_record
     int16_t num_awaited;  // its rows whose actions callers have not returned
-    SlotState state;
     int16_t policies[DS_MAX_AGENTS];
 
     bool records(int32_t bits) const { return (recorded & bits) != 0; }
@@ -70,8 +68,12 @@ public:
     int64_t num_ready() const { return count_of(SlotState::kReady); }
     int64_t num_ended() const { return num_ended_; }
     int64_t num_recorded() const { return num_recorded_; }
+    // With most_steps.
+    int64_t num_limited() const { return num_limited_; }
 
-    // ---- By world: masks for the simulator
+    // ---- By world: the state, and how many steps the episode has made; masks for the simulator
+    SlotState state(int64_t world) const { return states_[world]; }
+    int32_t length(int64_t world) const { return static_cast<int32_t>(keys_[world * num_agents_].step); }
     const uint8_t* ready() const { return ready_.data(); }
     const uint8_t* ended() const { return ended_.data(); }  // 1 + ds_episode_reason
     bool has_ended(int64_t world) const { return ended_[world] != 0; }
@@ -91,33 +93,26 @@ public:
     void resume(int64_t world, int32_t length, int64_t started_ns);
     // A row will get its action from a caller. Before acted().
     void await_caller(int64_t row);
-    void acted(int64_t world) {
-        DS_ASSERT(episodes_[world].num_awaited >= 0 && episodes_[world].num_awaited <= num_agents_);
-        const bool awaits = episodes_[world].num_awaited > 0;
-        change(world, SlotState::kToAct, awaits ? SlotState::kAwaitsCallers : SlotState::kReady);
-    }
     void answered(int64_t row);
-    void stepped(int64_t world) {
-        DS_ASSERT(episodes_[world].num_awaited == 0 && !ended_[world]);
-        change(world, SlotState::kReady, SlotState::kToAct);
-        const uint32_t length = static_cast<uint32_t>(++episodes_[world].length);
-        for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
-            DS_ASSERT(keys_[row].step + 1 == length);
-            keys_[row].step = length;
-        }
-    }
+    // All episodes that are to act have.
+    void acted();
+    // All episodes that are ready have.
+    void stepped();
     // The episode is to end. A failure outdoes what was marked before.
     void mark(int64_t world, ds_episode_reason reason, int64_t cause = DS_CAUSE_NONE);
     void free(int64_t world);
 
     // By world: nonzero where an episode has begun or ended. Cleared by the one reader, who keeps lists of rows.
     uint8_t* changed() const { return changed_.data(); }
+    // By world: nonzero where an episode has begun. Cleared by the one reader, once it has made a step.
+    uint8_t* begun() const { return begun_.data(); }
 
 private:
     void set_keys(int64_t world);
+    void change_all(SlotState before, SlotState after);
     void change(int64_t world, SlotState before, SlotState after) {
-        DS_ASSERT(episodes_[world].state == before && before != after);
-        episodes_[world].state = after;
+        DS_ASSERT(states_[world] == before && before != after);
+        states_[world] = after;
         --counts_[static_cast<int>(before)];
         ++counts_[static_cast<int>(after)];
         ready_[world] = after == SlotState::kReady;
@@ -131,10 +126,11 @@ private:
 
     const int64_t num_worlds_, num_agents_;
     int64_t counts_[kSlotStates];  // of worlds, by state
-    int64_t num_ended_ = 0, num_recorded_ = 0;
+    int64_t num_ended_ = 0, num_recorded_ = 0, num_limited_ = 0;
     Array<PlayedEpisode> episodes_;
     Array<int64_t> free_worlds_;  // a stack of as many as are free
-    Array<uint8_t> ready_, ended_, changed_;
+    Array<SlotState> states_;
+    Array<uint8_t> ready_, ended_, changed_, begun_;
     Array<ds_sampling> sampling_;
     Array<ds_sampling_key> keys_;
 };

@@ -16,7 +16,7 @@ void InterruptedEpisode::tell(ds_episode_output* result) const {
 int64_t Interruptions::list(const Actors& actors) {
     int64_t count = 0;
     for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        if (episodes_[world].state != SlotState::kToAct || episodes_.has_ended(world)) continue;
+        if (episodes_.state(world) != SlotState::kToAct || episodes_.has_ended(world)) continue;
         if (actors.can_leave(world)) worlds_[count++] = world;
     }
     std::sort(worlds_.begin(), worlds_.begin() + count, [this](int64_t a, int64_t b) {
@@ -28,7 +28,7 @@ int64_t Interruptions::list(const Actors& actors) {
 
 ds_status Interruptions::interrupt(int64_t world, const Actors& actors) {
     Request* const request = episodes_[world].request;
-    DS_ASSERT(episodes_[world].state == SlotState::kToAct && !request->interrupted && !request->answered);
+    DS_ASSERT(episodes_.state(world) == SlotState::kToAct && !request->interrupted && !request->answered);
     std::unique_ptr<InterruptedEpisode> kept(new (std::nothrow) InterruptedEpisode{});
     if (!kept) return DS_STATUS_OUT_OF_MEMORY;
     if (const int64_t floats = actors.state_floats(world)) {
@@ -38,7 +38,7 @@ ds_status Interruptions::interrupt(int64_t world, const Actors& actors) {
     }
     if (const ds_status status = save(world, kept.get())) return status;
     kept->started_ns = episodes_[world].started_ns;
-    kept->length = episodes_[world].length;
+    kept->length = episodes_.length(world);
     recordings_.exchange(world, &kept->record);
     request->interrupted = std::move(kept);
     return DS_STATUS_OK;

@@ -198,7 +198,6 @@ void ReplicaRecorder::took(int64_t start_ns, int64_t count) {
 
 void ReplicaRecorder::episode_begun(const Request& request, int64_t now_ns) {
     queue_wait_->add(seconds(now_ns - request.submitted_ns), now_ns);
-    awaits_first_steps_ = true;
     const bool traced = request.asked.record & DS_RECORD_TRACE;
     if (track_ && traced) track_->record_request(DS_TRACE_REQUEST_BEGUN, now_ns, request.id);
 }
@@ -235,7 +234,7 @@ void ReplicaRecorder::stepped(int64_t start_ns, int64_t active_worlds) {
 }
 
 void ReplicaRecorder::made_first_step(const Request& request, int64_t now_ns) {
-    DS_ASSERT(awaits_first_steps_ && request.in_use);
+    DS_ASSERT(request.in_use);
     first_step_->add(seconds(now_ns - request.submitted_ns), now_ns);
 }
 

@@ -101,10 +101,7 @@ public:
     void acted(int64_t policy, ds_policy_kind kind, int64_t start_ns, int64_t end_ns, int64_t rows);
     void met_nonfinite(int64_t actions) { nonfinite_actions_->add(actions); }
     void stepped(int64_t start_ns, int64_t active_worlds);
-    // Episodes began before the latest step: told one by one which.
-    bool awaits_first_steps() const { return awaits_first_steps_; }
     void made_first_step(const Request& request, int64_t now_ns);
-    void made_first_steps() { awaits_first_steps_ = false; }
     // Results will be pushed.
     void answered(const ds_episode_output& result, bool traced);
     void ended(int64_t start_ns, int64_t count);
@@ -135,7 +132,6 @@ private:
     AnswerRecorder answers_;
     Array<PolicyTimes> policies_;
     Ref<TraceTrack> track_;
-    bool awaits_first_steps_ = false;
 };
 
 }  // namespace doorstep

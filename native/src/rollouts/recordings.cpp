@@ -80,7 +80,7 @@ void Recordings::begin(int64_t world, int64_t state_size) {
 
 bool Recordings::record_before_step(int64_t world) {
     const PlayedEpisode& episode = episodes_[world];
-    DS_ASSERT(episode.state == SlotState::kReady && episode.recorded && !episodes_.has_ended(world));
+    DS_ASSERT(episodes_.state(world) == SlotState::kReady && episode.recorded && !episodes_.has_ended(world));
     char* to = records_[world].add_row(row_bytes(world));
     if (!to) return false;
     const int64_t row = first_row(world);
@@ -95,7 +95,7 @@ bool Recordings::record_before_step(int64_t world) {
 }
 
 void Recordings::record_after_step(int64_t world) {
-    DS_ASSERT(episodes_[world].recorded && episodes_[world].length > 0);
+    DS_ASSERT(episodes_[world].recorded && episodes_.length(world) > 0);
     if (observes(episodes_[world])) put(records_[world].end(bytes_of(1)), tensors_.rewards + first_row(world), bytes_of(1));
 }
 
@@ -114,7 +114,7 @@ bool Recordings::record_end(int64_t world) {
 
 Ref<OutputMemory> Recordings::copy_step(int64_t world) {
     const PlayedEpisode& episode = episodes_[world];
-    DS_ASSERT(episode.records(DS_RECORD_STREAM) && episode.length > 0);
+    DS_ASSERT(episode.records(DS_RECORD_STREAM) && episodes_.length(world) > 0);
     const int64_t bytes = row_bytes(world);
     Ref<OutputMemory> memory = OutputMemory::copy(records_[world].end(bytes), bytes);
     if (!episode.records(kStepRecords)) records_[world].clear();
@@ -123,15 +123,15 @@ Ref<OutputMemory> Recordings::copy_step(int64_t world) {
 
 bool Recordings::has_rows(int64_t world) const {
     const PlayedEpisode& episode = episodes_[world];
-    return episode.records(kStepRecords) && episode.length > 0 && records_[world].bytes() > 0;
+    return episode.records(kStepRecords) && episodes_.length(world) > 0 && records_[world].bytes() > 0;
 }
 
 Ref<OutputMemory> Recordings::copy_all(int64_t world) const {
     const StepRecord& record = records_[world];
-    DS_ASSERT(record.bytes() == episodes_[world].length * row_bytes(world) + end_bytes(world));
+    DS_ASSERT(record.bytes() == episodes_.length(world) * row_bytes(world) + end_bytes(world));
     Ref<OutputMemory> made = OutputMemory::make(record.bytes());
     if (!made) return {};
-    const int64_t stride = row_bytes(world), length = episodes_[world].length;
+    const int64_t stride = row_bytes(world), length = episodes_.length(world);
     const char *part = record.data(), *end = record.data() + length * stride;
     char* to = made->data();
     for (const Part& one : parts_of(world).parts) {

@@ -181,48 +181,59 @@ ds_status Replica::step_worlds() {
 }
 
 ds_status Replica::finish_steps() {
-    const bool some_wait = episodes_.num_ready() < episodes_.num_active();
-    const bool awaits_first = recorder_ && recorder_->awaits_first_steps();
-    const int64_t now = awaits_first ? monotonic_ns() : 0;
-    bool others_await_first = false;
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        const PlayedEpisode& episode = episodes_[world];
-        if (episode.state == SlotState::kReady) {
-            if (const ds_status status = finish_step(world)) return status;
-            if (awaits_first && episode.length == 1) recorder_->made_first_step(*episode.request, now);
-        } else {
-            others_await_first |= episode.state != SlotState::kFree && episode.length == 0;
-        }
-    }
+    episodes_.stepped();
+    if (recorder_) record_first_steps();
+    mark_ends();
+    const bool some_wait = episodes_.num_to_act() < episodes_.num_active();
+    if (actors_->has_nonfinite()) mark_nonfinite();
     actors_->forget_nonfinite(some_wait);
-    if (awaits_first && !others_await_first) recorder_->made_first_steps();
+    return finish_records();
+}
+
+void Replica::record_first_steps() {
+    const int64_t now = monotonic_ns();
+    for_each_marked(episodes_.begun(), episodes_.num_worlds(), [&](int64_t world) {
+        const int64_t length = episodes_.length(world);
+        if (length == 0) return;  // its callers have not chosen yet
+        episodes_.begun()[world] = 0;
+        if (length == 1) recorder_->made_first_step(*episodes_[world].request, now);
+    });
+}
+
+// In the tensors, worlds that have not stepped have the ends of earlier steps.
+void Replica::mark_ends() {
+    const auto mark = [this](int64_t world, ds_episode_reason reason) {
+        if (episodes_.state(world) == SlotState::kToAct) episodes_.mark(world, reason);
+    };
+    const int64_t rows = episodes_.num_rows(), agents = episodes_.num_agents();
+    for_each_marked(tensors_.truncations, rows, [&](int64_t row) { mark(row / agents, DS_EPISODE_TIME); });
+    for (int64_t world = 0; episodes_.num_limited() > 0 && world < episodes_.num_worlds(); ++world) {
+        if (episodes_.length(world) == episodes_[world].most_steps) mark(world, DS_EPISODE_TIME);
+    }
+    for_each_marked(tensors_.terminations, rows, [&](int64_t row) { mark(row / agents, DS_EPISODE_GOAL); });
+}
+
+// Episodes that have made the step with a neutral action that no policy has chosen. On CUDA it is known only now: one
+// graph chooses the actions and steps. On the host it is the same, so that results do not depend on the device.
+void Replica::mark_nonfinite() {
+    const int64_t agents = episodes_.num_agents();
+    // Backwards, so that the cause names the first of several agents.
+    for (int64_t row = episodes_.num_rows() - 1; row >= 0; --row) {
+        const int64_t world = row / agents, agent = row % agents;
+        if (episodes_.state(world) != SlotState::kToAct || !actors_->is_nonfinite(row)) continue;
+        if (recorder_) recorder_->met_nonfinite(1);
+        episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (episodes_.length(world) - 1) + agent));
+    }
+}
+
+ds_status Replica::finish_records() {
+    for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
+        if (episodes_.state(world) != SlotState::kToAct || !episodes_[world].recorded) continue;
+        recordings_.record_after_step(world);
+        if (const ds_status status = outputs_.add_step(world)) return status;
+    }
     outputs_.push();
     return DS_STATUS_OK;
-}
-
-ds_status Replica::finish_step(int64_t world) {
-    episodes_.stepped(world);
-    const bool recorded = episodes_[world].recorded != 0;
-    if (recorded) recordings_.record_after_step(world);
-    const int64_t row = world * episodes_.num_agents();
-    if (tensors_.terminations[row]) episodes_.mark(world, DS_EPISODE_GOAL);
-    else if (tensors_.truncations[row] || episodes_[world].length == episodes_[world].most_steps) {
-        episodes_.mark(world, DS_EPISODE_TIME);
-    }
-    if (actors_->has_nonfinite()) mark_nonfinite(world);
-    return recorded ? outputs_.add_step(world) : DS_STATUS_OK;
-}
-
-// An episode that has made the step with a neutral action that no policy has chosen. On CUDA it is known only now: one
-// graph chooses the actions and steps. On the host it is the same, so that results do not depend on the device.
-void Replica::mark_nonfinite(int64_t world) {
-    const int64_t first = world * episodes_.num_agents();
-    // Backwards, so that the cause names the first of several agents.
-    for (int64_t agent = episodes_.num_agents() - 1; agent >= 0; --agent) {
-        if (!actors_->is_nonfinite(first + agent)) continue;
-        if (recorder_) recorder_->met_nonfinite(1);
-        episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (episodes_[world].length - 1) + agent));
-    }
 }
 
 // ---- Begin ----
@@ -374,7 +385,7 @@ ds_status Replica::record_ends() {
     if (episodes_.num_recorded() == 0) return DS_STATUS_OK;
     const auto for_each_recorded = [this](const auto& function) {
         for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
-            if (episodes_[world].records(kStepRecords) && episodes_[world].length > 0) function(world);
+            if (episodes_[world].records(kStepRecords) && episodes_.length(world) > 0) function(world);
         });
     };
     int32_t recorded = 0;
@@ -382,7 +393,7 @@ ds_status Replica::record_ends() {
     if (!recorded) return DS_STATUS_OK;
     if (const ds_status status = actors_->read_ends(recorded)) return status;
     for_each_recorded([&](int64_t world) {
-        if (episodes_[world].state == SlotState::kToAct) actors_->note_states(world);
+        if (episodes_.state(world) == SlotState::kToAct) actors_->note_states(world);
         if (!recordings_.record_end(world)) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     });
     return DS_STATUS_OK;

@@ -56,8 +56,10 @@ private:
     void record_steps();
     ds_status step_worlds();
     ds_status finish_steps();
-    ds_status finish_step(int64_t world);
-    void mark_nonfinite(int64_t world);
+    void record_first_steps();
+    void mark_ends();
+    void mark_nonfinite();
+    ds_status finish_records();
 
     // ---- Begin
     void mark_over(int64_t now_ns);

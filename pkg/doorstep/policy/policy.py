@@ -7,7 +7,7 @@ import itertools
 import math
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -253,14 +253,15 @@ class Policy:
         actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
         chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
         self._upload.keep_in_capture(chosen, keys)
-        address = self._arrays.address
-        numbers.update({name: address(array) for name, array in outputs.items()})
-        self._handle.act(rows, sampling=address(chosen), keys=address(keys), actions=address(actions), **numbers)
+        numbers["actions"] = self._arrays.address(actions)
+        for name, array in outputs.items():
+            numbers[name] = self._arrays.address(array)
+        self._handle.act(rows, sampling=chosen.address, keys=keys.address, **numbers)
         return actions
 
     def _keys(
         self, sampling: SamplingParams, shape: tuple[int, int], step: Any, seeds: Any, first_world: int
-    ) -> tuple[Any, dict[str, int]]:
+    ) -> tuple[_Uploaded, dict[str, int]]:
         """The keys of all agents, and what is added to their steps."""
         seed = self._seed if sampling.seed is None else sampling.seed
         numbers = {}
@@ -369,6 +370,13 @@ class Policy:
         return rows, shape, (inputs, states)
 
 
+class _Uploaded(NamedTuple):
+    """An array in a policy's memory, and its address there."""
+
+    array: Any
+    address: int
+
+
 class _Uploads:
     """A function: an array of the host in a policy's memory."""
 
@@ -376,17 +384,19 @@ class _Uploads:
         self._arrays = arrays
         self._handle = handle
 
-    def __call__(self, array: NDArray[np.void]) -> Any:
-        return upload_beside_capture(array, self._arrays) if self._arrays.is_capturing() else self._arrays.upload(array)
+    def __call__(self, array: NDArray[np.void]) -> _Uploaded:
+        arrays = self._arrays
+        made = upload_beside_capture(array, arrays) if arrays.is_capturing() else arrays.upload(array)
+        return _Uploaded(made, arrays.address(made))
 
-    def make(self, make: Callable[..., NDArray[np.void]], *arguments: Any) -> Any:
+    def make(self, make: Callable[..., NDArray[np.void]], *arguments: Any) -> _Uploaded:
         """What `make` gives for these arguments."""
         return self(make(*arguments))
 
-    def keep_in_capture(self, *uploads: Any) -> None:
+    def keep_in_capture(self, *uploads: _Uploaded) -> None:
         """A graph reads them whenever it is launched, so what a captured call is given stays as long as the policy."""
         if self._arrays.is_capturing():
-            self._handle.keep(*uploads)
+            self._handle.keep(*(one.array for one in uploads))
 
 
 # ---- Arguments ----

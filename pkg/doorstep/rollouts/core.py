@@ -104,14 +104,15 @@ class Core:
         requests: Sequence[EpisodeRequest] | RequestBatch,
         timeout: float | None,
         futures: Sequence[Promise] = (),
-        continuations: Sequence[int] | None = None,
     ) -> NDArray[np.uint64]:
-        """The ids of the episodes that found room in time, which are the first ones. continuations: see `Episodes`."""
-        if not len(requests):
+        """The ids of the episodes that found room in time, which are the first ones."""
+        return self._submit(Episodes(with_levels(requests, self._levels)), timeout, futures)
+
+    def _submit(self, episodes: Episodes, timeout: float | None, futures: Sequence[Promise]) -> NDArray[np.uint64]:
+        if not len(episodes):
             return np.empty(0, np.uint64)
         self._check_open([])
         self._warn_of_ends()
-        episodes = Episodes(with_levels(requests, self._levels), continuations)
         submission = self._submissions.make(episodes, futures)
         try:
             with self._lock:
@@ -197,9 +198,9 @@ class Core:
         """The futures of the episodes that found room in time, which are the first ones. continuations: see
         `Episodes`."""
         _check_have_no_steps([requests.template] if isinstance(requests, RequestBatch) else requests)
-        count = len(Episodes(requests, continuations))
-        futures = [_EpisodeFuture(self.handle, self.threads, self._readers) for _ in range(count)]
-        ids = self.submit(requests, timeout, futures, continuations).tolist()
+        episodes = Episodes(with_levels(requests, self._levels), continuations)
+        futures = [_EpisodeFuture(self.handle, self.threads, self._readers) for _ in range(len(episodes))]
+        ids = self._submit(episodes, timeout, futures).tolist()
         for future, request_id in zip(futures, ids, strict=False):
             future.request_id = request_id
         return list(futures[: len(ids)])
