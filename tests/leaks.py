@@ -28,7 +28,7 @@ class Process:
 
     def leaks(self) -> list[str]:
         gc.collect()
-        gc.collect()  # what finalisers of the first have let go
+        gc.collect()  # objects that finalisers of the first have released
         self.resident.append((time.monotonic(), resident_bytes()))
         live, threads, files = self._counts()
         found = [f"{live[kind] - count} {kind} live on" for kind, count in self._live.items() if live[kind] > count]

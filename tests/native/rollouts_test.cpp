@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/call.h"
+#include "api/save.h"
 #include "check.h"
 #include "draws.h"
 #include "engines.h"
@@ -402,6 +403,13 @@ void states_are_checked() {
     CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size() - 1, &made), DS_STATUS_INVALID_STATE);
     ++saved.back();
     CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), &made), DS_STATUS_INVALID_STATE);
+    SaveHeader header;
+    memcpy(&header, saved.data(), sizeof header);
+    header.padding = 1;
+    header.checksum = save_checksum(header, saved.data() + sizeof header);
+    memcpy(saved.data(), &header, sizeof header);
+    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), &made), DS_STATUS_INVALID_STATE);
+    CHECK(last_message_has("padding is 1"));
     const PlayingEngine engine, of_levels({.max_levels = 1});
     uint64_t id, accepted;
     ds_episode_request one = {};

@@ -178,6 +178,7 @@ ds_status find_model(const SaveHeader& header, const WorldModel** model) {
     if (const ds_status status = check_range("num_agents", "", header.num_agents, 1, DS_MAX_AGENTS)) return status;
     *model = &prepared_model({header.num_agents, plays_levels});
     SaveHeader expected = header;
+    expected.padding = 0;
     write_sizes(**model, &expected);
     return check_fits(header, expected);
 }
