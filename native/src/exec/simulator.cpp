@@ -15,7 +15,7 @@ namespace {
 
 ds_status fail_table(int64_t count) {
     return fail(DS_STATUS_OUT_OF_MEMORY, "max_levels", "use fewer worlds or levels, or raise the memory limit",
-                "no memory is left to pass on %lld levels and their weights", static_cast<long long>(count));
+                "no memory is left to pass on %ld levels and their weights", count);
 }
 
 }  // namespace

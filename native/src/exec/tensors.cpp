@@ -78,7 +78,7 @@ ds_status for_each_part(const ds_tensor_info& info, const Function& function) {
     char* staging = static_cast<char*>(malloc(static_cast<size_t>(tensor_extent(part))));
     if (!staging) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other simulators, or raise the memory limit",
-                    "no memory is left for %lld bytes of staging", static_cast<long long>(tensor_extent(part)));
+                    "no memory is left for %ld bytes of staging", tensor_extent(part));
     }
     const int64_t packed_row = tensor_bytes(info) / rows;
     ds_status status = DS_STATUS_OK;

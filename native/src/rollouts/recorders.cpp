@@ -177,7 +177,7 @@ ds_status ReplicaRecorder::open_times(int64_t policy, ds_policy_kind kind, Write
     char own[64], all[sizeof ds_series_info::labels];
     const char* name = kPolicyKindNames[kind];
     if (*labels) snprintf(own, sizeof own, "kind=\"%s\"", name);
-    else snprintf(own, sizeof own, "kind=\"%s\",policy=\"%lld\"", name, static_cast<long long>(policy));
+    else snprintf(own, sizeof own, "kind=\"%s\",policy=\"%ld\"", name, policy);
     if (const ds_status status = merge_labels(own, labels, all)) return status;
     Opener opener = {*store_, labels_};
     opener.open(RolloutSeries::policy_seconds, times, all);

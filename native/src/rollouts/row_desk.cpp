@@ -101,7 +101,7 @@ ds_status RowDesk::give_back(uint64_t id, const int32_t* actions, int64_t cause)
         Ref<AskedRows>* link = find([&](const AskedRows& one) { return one.is_taken_ && one.id_ == id; });
         if (!*link) {
             return fail(DS_STATUS_CLOSED, "id", "return rows once, and before the engine has ended",
-                        "rows %llu are not awaited", static_cast<unsigned long long>(id));
+                        "rows %lu are not awaited", id);
         }
         rows = *link;
         *link = std::exchange(rows->next_, {});

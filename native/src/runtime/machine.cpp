@@ -116,8 +116,8 @@ void read_version_2(const Group& group, CgroupLimits* limits) {
     limit_memory(limits, group.read_number("memory.max"), group.read_number("memory.current"),
                  group.read_row("memory.stat", "inactive_file"));
     char text[64];
-    long long quota, period;
-    if (group.read("cpu.max", text, sizeof text) && sscanf(text, "%lld %lld", &quota, &period) == 2) {
+    int64_t quota, period;
+    if (group.read("cpu.max", text, sizeof text) && sscanf(text, "%ld %ld", &quota, &period) == 2) {
         limit_cpus(limits, quota, period);
     }
 }

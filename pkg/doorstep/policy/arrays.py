@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from doorstep import interop
 from doorstep._optional import missing
 from doorstep._streams import CurrentStream
 from doorstep._tensors.checks import ReadRules, refuse_tensor
@@ -88,6 +87,11 @@ class HostArrays:
 
     device = "cpu"
 
+    def __init__(self) -> None:
+        from doorstep.interop import describe  # it loads the library, as `import doorstep` does not
+
+        self._describe = describe  # a builtin, which takes less than a microsecond
+
     def stream(self) -> int:
         return 0
 
@@ -97,7 +101,7 @@ class HostArrays:
     def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
         given = value.to_numpy() if isinstance(value, Tensor) and value.device == self.device else value
         try:
-            found = interop.describe(given)  # a builtin, which takes less than a microsecond
+            found = self._describe(given)
         except ArgumentError:  # it has an array interface, or nothing of the kind
             return _check_floats(name, read_memory(value, ReadRules(name, written=written)), value, self.device)
         is_plain = found.dtype == "float32" and found.device == self.device and found.contiguous
@@ -118,7 +122,7 @@ class HostArrays:
         return array.view(np.uint8)  # of structs there is no description
 
     def address(self, array: NDArray[Any]) -> int:
-        return interop.describe(array).pointer
+        return self._describe(array).pointer
 
 
 class TorchArrays:

@@ -76,8 +76,7 @@ ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
     return fail(DS_STATUS_INVALID_STATE, "worlds",
                 "start from worlds that were created with the same number of agents, with levels as here, and at most this "
                 "episode length, and do not modify them",
-                "worlds[%lld] of %lld is not a valid world", static_cast<long long>(bad),
-                static_cast<long long>(batch.num_worlds));
+                "worlds[%ld] of %ld is not a valid world", bad, batch.num_worlds);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 ds_status check_cpu_stream(uint64_t stream) {
     if (stream == DS_STREAM_OWN) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "leave stream out on the CPU",
-                "stream is 0x%llx; the CPU has no streams", static_cast<unsigned long long>(stream));
+                "stream is 0x%lx; the CPU has no streams", stream);
 }
 
 Ref<Memory> check_allocated(CpuMemory* memory, const char* argument) {

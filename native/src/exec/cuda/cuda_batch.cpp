@@ -24,9 +24,8 @@ constexpr int64_t kTroubleBytes = 256;
 
 ds_status fail_unprepared(const ds_batch& batch) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "batch", "call ds_batch_prepare() before a capture",
-                "batches of %lld agents with %s on device %lld have not been prepared",
-                static_cast<long long>(batch.num_agents), batch.max_levels > 0 ? "levels" : "the reference's levels",
-                static_cast<long long>(batch.device_index));
+                "batches of %ld agents with %s on device %ld have not been prepared",
+                batch.num_agents, batch.max_levels > 0 ? "levels" : "the reference's levels", batch.device_index);
 }
 
 ds_status find_prepared(const ds_batch& batch, Ref<BatchKernels>* found) {
@@ -68,8 +67,7 @@ ds_status divide_into_tiles(const ds_batch& batch, const KernelModule& kernels, 
     const int64_t smallest = kTroubleBytes + workspace_bytes(kernels.shape(), 1);
     if (batch.scratch_bytes < smallest) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "scratch_bytes", "ds_batch_get_info() gives the recommended size",
-                    "scratch_bytes is %lld; it must be at least %lld", static_cast<long long>(batch.scratch_bytes),
-                    static_cast<long long>(smallest));
+                    "scratch_bytes is %ld; it must be at least %ld", batch.scratch_bytes, smallest);
     }
     *division = divide_into_tiles(kernels.shape(), batch.num_worlds, kernels.resident_blocks(),
                                   batch.scratch_bytes - kTroubleBytes);
