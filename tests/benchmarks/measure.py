@@ -24,10 +24,11 @@ FIRST_STEP = (
     "sim.step(); print(time.perf_counter() - begin)"
 )
 LEVELS = (
-    "import sys, doorstep; from doorstep.cli import bench, random_actions;"
+    "import sys, doorstep; from doorstep.cli import bench, random_actions, rooms_start;"
     "worlds, agents, steps = map(int, sys.argv[1:]);"
     "sim = doorstep.Simulator(worlds, num_agents=agents, num_threads=1, max_levels=1, observations='by_name');"
-    "_, seconds, _ = bench.time_steps(sim, random_actions.ActionTable(0), steps, rooms=False, profile=False);"
+    "start = rooms_start.RoomsStart(sim, 'normal');"
+    "_, seconds, _ = bench.time_steps(sim, random_actions.ActionTable(0), steps, start, profile=False);"
     "print(worlds * steps / seconds)"
 )
 
