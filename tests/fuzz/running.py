@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from tests.leaks import resident_bytes
 from tests.live_objects import alive
 
 import doorstep
@@ -180,7 +181,7 @@ class _Watch:
             time.sleep(0.05)
             gc.collect()
         if self._resident == 0:  # the first inputs import modules and fill caches
-            self._others, self._resident = _threads_and_files(), _resident_bytes()
+            self._others, self._resident = _threads_and_files(), resident_bytes()
         if more := self._more():
             raise FoundError(f"these live on: {dict(more)}")
 
@@ -189,7 +190,7 @@ class _Watch:
 
     def end(self) -> None:
         self._compare()
-        grown = _resident_bytes() - self._resident
+        grown = resident_bytes() - self._resident
         if grown > MOST_GROWTH:
             raise FoundError(f"resident memory has grown by {grown >> 20} MiB")
 
@@ -198,11 +199,6 @@ def _threads_and_files() -> Counter[str]:
     # Threads of asyncio wait for more work
     threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
     return Counter({"threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
-
-
-def _resident_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _peak_bytes() -> int:

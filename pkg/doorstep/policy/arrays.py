@@ -102,11 +102,11 @@ class HostArrays:
         given = value.to_numpy() if isinstance(value, Tensor) and value.device == self.device else value
         try:
             found = self._describe(given)
-        except ArgumentError:  # it has an array interface, or nothing of the kind
-            return _check_floats(name, read_memory(value, ReadRules(name, written=written)), value, self.device)
-        is_plain = found.dtype == "float32" and found.device == self.device and found.contiguous
-        if is_plain and not (written and found.readonly):
-            return Floats(found.pointer, found.shape, given)
+            is_plain = found.dtype == "float32" and found.device == self.device and found.contiguous
+            if is_plain and not (written and found.readonly):
+                return Floats(found.pointer, found.shape, given)
+        except ArgumentError:
+            pass  # it has an array interface, or nothing of the kind
         return _check_floats(name, read_memory(value, ReadRules(name, written=written)), value, self.device)
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
