@@ -100,10 +100,7 @@ void it_sees_the_worlds_after_everything_that_changes_them() {
     };
     write_actions(simulator, 3);
     changed(ds_simulator_step(simulator));
-    uint64_t bytes;
-    CHECK_EQUAL(ds_simulator_save_size(simulator, 200, &bytes), DS_STATUS_OK);
-    std::vector<char> saved(bytes);
-    CHECK_EQUAL(ds_simulator_save(simulator, nullptr, 0, saved.data(), bytes), DS_STATUS_OK);
+    const std::vector<char> saved = save_of(simulator);
     ds_event event;
     write_actions(simulator, 4);
     CHECK_EQUAL(ds_simulator_step_async(simulator, &event), DS_STATUS_OK);
@@ -113,7 +110,7 @@ void it_sees_the_worlds_after_everything_that_changes_them() {
     changed(ds_simulator_reset(simulator, some, 2));
     const std::vector<uint8_t> mask(200, 1);
     changed(ds_simulator_reset_mask(simulator, mask.data(), 200));
-    changed(ds_simulator_restore(simulator, saved.data(), bytes, nullptr, 0));
+    changed(ds_simulator_restore(simulator, saved.data(), saved.size(), nullptr, 0));
     ds_tensor_info info;
     info.struct_size = sizeof info;
     CHECK_EQUAL(ds_simulator_get_state(simulator, DS_STATE_body_positions, &info), DS_STATUS_OK);

@@ -41,14 +41,6 @@ ds_simulator make_small(int64_t num_worlds, int64_t max_levels) {
     return make_simulator(config);
 }
 
-Bytes save_of(ds_simulator simulator, int64_t world) {
-    uint64_t size;
-    CHECK_EQUAL(ds_simulator_save_size(simulator, 1, &size), DS_STATUS_OK);
-    Bytes save(size);
-    CHECK_EQUAL(ds_simulator_save(simulator, &world, 1, save.data(), size), DS_STATUS_OK);
-    return save;
-}
-
 void play(ds_simulator simulator, int num_steps) {
     for (int step = 0; step < num_steps; ++step) step_once(simulator, step);
     CHECK_EQUAL(ds_simulator_reset(simulator, nullptr, 0), DS_STATUS_OK);
@@ -60,7 +52,8 @@ void change_words(uint8_t* data, size_t size, unsigned int seed) {
     LLVMFuzzerMutate(data + at, window, window);
 }
 
-size_t begin_with(const Bytes& right, uint8_t* data, size_t most) {
+template <class Byte>
+size_t begin_with(const std::vector<Byte>& right, uint8_t* data, size_t most) {
     const size_t size = std::min(right.size(), most);
     memcpy(data, right.data(), size);
     return size;
@@ -74,7 +67,7 @@ struct saves {
         return all;
     }
     ds_simulator simulators[2] = {make_small(2, 0), make_small(2, 1)};
-    Bytes right[2] = {save_of(simulators[0], 0), save_of(simulators[1], 1)};
+    std::vector<char> right[2] = {save_of(simulators[0], {0}), save_of(simulators[1], {1})};
 
     void run(const uint8_t* data, size_t size) const {
         for (const ds_simulator simulator : simulators) {

@@ -470,6 +470,15 @@ void without_walls_an_agent_slides_as_the_table_of_flights_says() {
 
 // ---- Trigonometry and random numbers
 
+// Of any length: a unit, or not finite. Squares that are denormal would give lengths of a half to two.
+void a_normalised_rotation_is_a_unit_or_not_finite() {
+    for (float size = 1e-30f; size < 1e30f; size *= 1.7f) {
+        const float squares = length2(renormalize(Quat{size, 0.3f * size, -0.2f * size, 0.7f * size}));
+        if (size > 1e-18f && size < 1e19f) CHECK_NEAR(squares, 1.f, 1e-6);
+        else CHECK(may_be_unit(squares) || squares == 0.f);  // not finite, or zero where squares overflowed
+    }
+}
+
 void sine_and_cosine_keep_their_word() {
     constexpr double kError = 2e-8, kUlp = 6e-8;  // of the polynomials, and of a result below 1
     for (int i = -20000; i <= 20000; i++) {
@@ -528,6 +537,7 @@ int main() {
     RUN(friction_on_the_floor_stops_a_slow_cube_straight);
     RUN(a_wall_acts_on_a_sliding_agent_as_in_the_general_solver);
     RUN(without_walls_an_agent_slides_as_the_table_of_flights_says);
+    RUN(a_normalised_rotation_is_a_unit_or_not_finite);
     RUN(sine_and_cosine_keep_their_word);
     RUN(the_arc_tangent_keeps_its_word);
     RUN(threefry_gives_the_known_answers);

@@ -312,14 +312,6 @@ void levels_are_played() {
 
 // ---- Saved states
 
-std::vector<char> save_of(ds_simulator simulator, int64_t world) {
-    uint64_t bytes;
-    CHECK_EQUAL(ds_simulator_save_size(simulator, 1, &bytes), DS_STATUS_OK);
-    std::vector<char> saved(bytes);
-    CHECK_EQUAL(ds_simulator_save(simulator, &world, 1, saved.data(), bytes), DS_STATUS_OK);
-    return saved;
-}
-
 ds_saved_state state_of(const std::vector<char>& saved) {
     ds_saved_state state;
     CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), &state), DS_STATUS_OK);
@@ -342,7 +334,7 @@ std::vector<ds_episode_request> branches_of(ds_saved_state state, int count) {
 void episodes_go_on_from_saved_states() {
     const ds_simulator simulator = make_simulator(3, 1);
     for (int step = 0; step < 20; ++step) step_once(simulator, step);
-    const std::vector<char> saved = save_of(simulator, 1);
+    const std::vector<char> saved = save_of(simulator, {1});
     const ds_saved_state state = state_of(saved);
     const PlayingEngine engine({.num_worlds = 4, .num_threads = 2});
     engine.submit(branches_of(state, 25));
@@ -371,7 +363,7 @@ void episodes_go_on_from_saved_states() {
 void worlds_begin_with_saved_states() {
     const ds_simulator from = make_simulator(2, 1);
     for (int step = 0; step < 7; ++step) step_once(from, step);
-    const ds_saved_state state = state_of(save_of(from, 1));
+    const ds_saved_state state = state_of(save_of(from, {1}));
     ds_simulator_config config = default_config(3);
     config.auto_reset = 0;
     const ds_simulator to = make_simulator(config);
@@ -395,7 +387,7 @@ void worlds_begin_with_saved_states() {
 
 void states_are_checked() {
     const ds_simulator simulator = make_simulator(2, 1);
-    std::vector<char> saved = save_of(simulator, 0);
+    std::vector<char> saved = save_of(simulator, {0});
     const ds_saved_state state = state_of(saved);
     ds_saved_state made;
     CHECK_EQUAL(ds_saved_state_create(nullptr, 1, &made), DS_STATUS_INVALID_ARGUMENT);

@@ -11,16 +11,6 @@ namespace {
 
 using Bytes = std::vector<char>;
 
-Bytes save(ds_simulator simulator, const std::vector<int64_t>& worlds = {}) {
-    uint64_t count = worlds.size(), size;
-    if (worlds.empty()) count = static_cast<uint64_t>(tensor_of(simulator, DS_TENSOR_resets).shape[0]);
-    CHECK_EQUAL(ds_simulator_save_size(simulator, count, &size), DS_STATUS_OK);
-    Bytes bytes(size);
-    CHECK_EQUAL(ds_simulator_save(simulator, worlds.empty() ? nullptr : worlds.data(), count, bytes.data(), size),
-                DS_STATUS_OK);
-    return bytes;
-}
-
 ds_status restore(ds_simulator simulator, const Bytes& bytes, const std::vector<int64_t>& worlds = {}) {
     return ds_simulator_restore(simulator, bytes.data(), bytes.size(), worlds.empty() ? nullptr : worlds.data(),
                                 worlds.size());
@@ -36,7 +26,7 @@ void a_restored_simulator_continues_bit_for_bit() {
     const ds_simulator first = stepped_simulator(default_config(70), 30);
     write_actions(first, 30);  // pending
     static_cast<int32_t*>(tensor_of(first, DS_TENSOR_resets).data)[13] = 1;
-    const Bytes bytes = save(first);
+    const Bytes bytes = save_of(first);
     const ds_simulator second = stepped_simulator(default_config(70), 3);
     CHECK_EQUAL(restore(second, bytes), DS_STATUS_OK);
     CHECK(hash_of(first) == hash_of(second));
@@ -54,7 +44,7 @@ void a_restored_simulator_continues_bit_for_bit() {
 void worlds_move_to_other_slots_with_their_tensors() {
     const ds_simulator first = stepped_simulator(default_config(40), 12);
     const ds_simulator second = stepped_simulator(default_config(90), 5);
-    CHECK_EQUAL(restore(second, save(first, {31, 4}), {2, 77}), DS_STATUS_OK);
+    CHECK_EQUAL(restore(second, save_of(first, {31, 4}), {2, 77}), DS_STATUS_OK);
     uint64_t from[40], to[90];
     CHECK_EQUAL(ds_simulator_world_hashes(first, from, 40), DS_STATUS_OK);
     CHECK_EQUAL(ds_simulator_world_hashes(second, to, 90), DS_STATUS_OK);
@@ -72,7 +62,7 @@ void worlds_move_to_other_slots_with_their_tensors() {
 
 void every_damaged_byte_is_noticed_and_nothing_changes() {
     const ds_simulator simulator = stepped_simulator(default_config(3), 4);
-    const Bytes good = save(simulator);
+    const Bytes good = save_of(simulator);
     step_once(simulator, 4);
     const uint64_t before = hash_of(simulator);
     for (size_t at = 0; at < good.size(); ++at) {
@@ -88,7 +78,7 @@ void every_damaged_byte_is_noticed_and_nothing_changes() {
 
 void every_truncation_and_extension_is_noticed() {
     const ds_simulator simulator = stepped_simulator(default_config(2), 4);
-    const Bytes good = save(simulator);
+    const Bytes good = save_of(simulator);
     const uint64_t before = hash_of(simulator);
     for (size_t size = 0; size < good.size() + 40; ++size) {
         if (size == good.size()) continue;
@@ -115,7 +105,7 @@ Bytes forged(const Bytes& good, const Change& change) {
 
 void saves_of_other_rules_are_refused_by_name() {
     const ds_simulator simulator = stepped_simulator(default_config(2), 1);
-    const Bytes good = save(simulator);
+    const Bytes good = save_of(simulator);
     struct {
         const char* name;
         void (*change)(doorstep::SaveHeader&);
@@ -148,7 +138,7 @@ void saves_of_other_rules_are_refused_by_name() {
 
 void counts_that_overflow_are_damage() {
     const ds_simulator simulator = stepped_simulator(default_config(2), 1);
-    Bytes bytes = save(simulator);
+    Bytes bytes = save_of(simulator);
     doorstep::SaveHeader header;
     for (const uint64_t each : {uint64_t{0}, uint64_t{1} << 63, ~uint64_t{0}}) {
         memcpy(&header, bytes.data(), sizeof header);
@@ -163,7 +153,7 @@ void counts_that_overflow_are_damage() {
 
 void slots_must_match_the_save() {
     const ds_simulator simulator = stepped_simulator(default_config(4), 1);
-    const Bytes bytes = save(simulator, {0, 1});
+    const Bytes bytes = save_of(simulator, {0, 1});
     const uint64_t before = hash_of(simulator);
     CHECK_EQUAL(restore(simulator, bytes, {2}), DS_STATUS_INVALID_ARGUMENT);
     CHECK(last_error_names("worlds"));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <vector>
+
 #include "check.h"
 #include "doorstep.h"
 
@@ -59,6 +61,17 @@ inline void write_actions(ds_simulator simulator, int step) {
 inline void step_once(ds_simulator simulator, int step) {
     write_actions(simulator, step);
     CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+}
+
+// Without a list: of all worlds.
+inline std::vector<char> save_of(ds_simulator simulator, const std::vector<int64_t>& worlds = {}) {
+    uint64_t count = worlds.size(), bytes;
+    if (worlds.empty()) count = static_cast<uint64_t>(tensor_of(simulator, DS_TENSOR_resets).shape[0]);
+    CHECK_EQUAL(ds_simulator_save_size(simulator, count, &bytes), DS_STATUS_OK);
+    std::vector<char> saved(bytes);
+    const int64_t* const list = worlds.empty() ? nullptr : worlds.data();
+    CHECK_EQUAL(ds_simulator_save(simulator, list, count, saved.data(), bytes), DS_STATUS_OK);
+    return saved;
 }
 
 inline int64_t live(ds_live_kind kind) {

@@ -59,14 +59,17 @@ DS_INLINE QuatOf<N> normalize(QuatOf<N> q) { return scaled(q, N(1.f) / square_ro
 
 // The same for a quaternion that is nearly a unit: no division unless it is far off. With e = |q|^2 - 1, the scale
 // (1 + e)^(-1/2) is 1 - e/2 + 3 e^2/8 up to 5 e^3/16, which is below float precision for the e that results from
-// turning by less than a tenth of a radian.
+// turning by less than a tenth of a radian. Not finite for a quaternion so small that its squares are not precise.
 template <class N = float>
 DS_INLINE QuatOf<N> renormalize(QuatOf<N> q) {
-    constexpr float kNearlyUnit = 5e-3f;
-    const N e = length2(q) - N(1.f);
+    constexpr float kNearlyUnit = 5e-3f, kLeastPrecise = 1.17549435e-38f;
+    const N squares = length2(q), e = squares - N(1.f);
     const auto near = absolute(e) < N(kNearlyUnit);
     N scale = N(1.f) - e * (N(0.5f) - N(0.375f) * e);
-    if (!all(near)) scale = select(near, scale, N(1.f) / square_root(length2(q)));
+    if (!all(near)) {
+        const N precise = select(squares < N(kLeastPrecise), N(0.f), squares);
+        scale = select(near, scale, N(1.f) / square_root(precise));
+    }
     return scaled(q, scale);
 }
 

@@ -141,7 +141,8 @@ DS_INLINE void yaw(QuatOf<N>& q, N angle) {
     q = renormalize(QuatOf<N>{q.w - d * q.z, N(0.f), N(0.f), q.z + d * q.w});
 }
 
-// For assertions: a rotation after it was turned, which normalises it; all zero if its squares overflowed.
+// For assertions: a rotation after it was turned, which normalises it; all zero if its squares overflowed, and not finite
+// if they were denormal.
 DS_INLINE bool may_be_rotation(Quat q) {
     const float squares = length2(q);
     return squares == 0.f || may_be_unit(squares);

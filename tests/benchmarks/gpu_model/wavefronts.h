@@ -1,6 +1,7 @@
 // How the load/store unit splits an access of a warp: into wavefronts, each of which takes it a cycle.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <vector>
