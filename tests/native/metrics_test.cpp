@@ -425,6 +425,19 @@ void parts_of_a_store_record_in_it() {
     CHECK_EQUAL(a->read_trace(10, event), 1);
 }
 
+void a_part_of_a_part_has_the_labels_of_both() {
+    const Ref<MetricsStore> whole = make_store(0);
+    const Ref<MetricsStore> part = Ref<MetricsStore>::adopt(new MetricsStore(whole, "engine=\"a\""));
+    const Ref<MetricsStore> nested = Ref<MetricsStore>::adopt(new MetricsStore(part, "task=\"c\""));
+    open(*part, DS_SERIES_COUNTER, "n")->record(1, 0);
+    open(*nested, DS_SERIES_COUNTER, "n")->record(2, 0);
+    open(*nested, DS_SERIES_COUNTER, "n")->record(4, 0);
+    CHECK_EQUAL(whole->num_series(), 2);
+    CHECK_EQUAL(part->num_series(), 2);
+    CHECK_EQUAL(nested->num_series(), 1);
+    CHECK_EQUAL(count_of(*open(*whole, DS_SERIES_COUNTER, "n", "engine=\"a\",task=\"c\"")), 6);
+}
+
 // ---- Traces
 
 ds_trace_event numbered(int64_t i) { return {i, i, static_cast<uint64_t>(i), i, DS_TRACE_STEP, static_cast<int32_t>(i), 0, 7}; }
@@ -668,6 +681,7 @@ int main() {
     RUN(labels_are_left_out_by_name);
     RUN(stores_merge_by_name_and_labels);
     RUN(parts_of_a_store_record_in_it);
+    RUN(a_part_of_a_part_has_the_labels_of_both);
     RUN(traces_keep_the_latest_events);
     RUN(readers_see_whole_events_only);
     RUN(series_end_in_a_time_that_does_not_grow_with_their_number);

@@ -1144,7 +1144,8 @@ void forked_children_have_copies() {
             CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_CLOSED);
             CHECK_EQUAL(ds_engine_close(engine.handle), DS_STATUS_OK);
             CHECK_EQUAL(ds_engine_release(engine.handle), DS_STATUS_OK);
-            if (i % 5 == 0) CHECK_EQUAL(PlayingEngine().play(some_requests(5)).size(), 5);
+            if (kCanStartThreadsInChild && i % 5 == 0)
+                CHECK_EQUAL(PlayingEngine().play(some_requests(5)).size(), 5);
             _exit(0);  // what threads referred to that do not exist here is never freed
         }
         int status;

@@ -97,10 +97,11 @@ ds_status MetricsStore::open_in_whole(ds_series_kind kind, const char* name, con
     if (const ds_status status = merge_labels(labels_, labels, all)) return status;
     Ref<Series> opened;
     if (const ds_status status = whole_->open(kind, name, all, description, &opened)) return status;
-    const uint64_t hash = hash_of(name, all);
+    DS_ASSERT(opened);
+    const ds_series_info& info = opened->info();  // with the labels of the whole, if it is a part itself
+    const uint64_t hash = hash_of(info.name, info.labels);
     MutexGuard guard(mutex_);
-    DS_ASSERT(opened && opened->is(name, all));
-    if (!find(hash, name, all)) {
+    if (!find(hash, info.name, info.labels)) {
         if (const ds_status status = insert(hash, opened)) return status;
     }
     *series = std::move(opened);
