@@ -528,7 +528,10 @@ bool fits(const ds_policy_call& call, const TensorView& observations, const Tens
 // steps). Several threads may use the call at the same time. Raises the exception of a call that fails.
 PyObject* fast_act(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (!check_count("act", count, 5)) return nullptr;
-    ds_policy_call call = *reinterpret_cast<const ds_policy_call*>(to_number(arguments[1]));
+    const ds_policy policy = to_number(arguments[0]);
+    const auto* prepared = reinterpret_cast<const ds_policy_call*>(to_number(arguments[1]));
+    if (python().PyErr_Occurred()) return nullptr;
+    ds_policy_call call = *prepared;
     TensorView observations, actions;
     if (read_tensor(arguments[2], kAnything, &observations) || read_tensor(arguments[3], {.written = true}, &actions) ||
         !fits(call, observations, actions)) {
@@ -539,7 +542,6 @@ PyObject* fast_act(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     call.step = static_cast<uint32_t>(to_number(step.get()));  // modulo 2**32
     call.observations = static_cast<const float*>(observations.data);
     call.actions = static_cast<int32_t*>(actions.data);
-    const ds_policy policy = to_number(arguments[0]);
     const ds_status status = without_gil([&] { return ds_policy_act(policy, &call); });
     return status ? raise_status(status) : python().PyBool_FromLong(1);
 }
