@@ -225,19 +225,18 @@ print([abs(now - then) < 100 for now, then in zip(after, before)], resident() - 
 
 
 ACTING = """
-import doorstep, hashlib, numpy, torch
-torch.manual_seed(0)
-policy = doorstep.load_policy(torch.nn.Linear(94, 19), sampling=doorstep.policy.SamplingParams(seed=1))
-observations = numpy.random.default_rng(0).standard_normal((16, 2, 94), numpy.float32)
+import doorstep, hashlib, numpy
+policy = doorstep.load_policy("trained", sampling=doorstep.policy.SamplingParams(seed=1))
+observations = numpy.random.default_rng(0).standard_normal((16, 2, policy.num_inputs), numpy.float32)
+print(policy.state_size)
 print(hashlib.sha256(b"".join(policy.act(observations).tobytes() for _ in range(20))).hexdigest())
 """
 
 
 def test_policies_act_alike_in_both_ways(run_python: RunPython) -> None:
-    pytest.importorskip("torch")
     fast, plain = (run_python(ACTING, **environment(mode)) for mode in ("1", "0"))
     assert fast == plain
-    assert len(fast) == 65
+    assert fast.startswith("0\n")  # it has no memory: its calls are prepared
 
 
 @pytest.mark.slow
