@@ -28,15 +28,15 @@ from doorstep.errors import (
     SimulationError,
     StateError,
 )
-from doorstep.levels import Level, Rewards
-from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
+    from doorstep.levels import Level, Rewards
     from doorstep.policy import Policy, load_policy
     from doorstep.recording import record
+    from doorstep.render.camera import CameraPose
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine
     from doorstep.training import resume, train
     from doorstep.viewer import view
@@ -94,10 +94,13 @@ __all__ = [
 
 # Simulators do not need these: they are imported when they are first used.
 _LATER = {
+    "CameraPose": "doorstep.render.camera",
     "EpisodeRequest": "doorstep.rollouts",
     "EpisodeResult": "doorstep.rollouts",
     "Evaluation": "doorstep.evaluation",
+    "Level": "doorstep.levels",
     "Policy": "doorstep.policy",
+    "Rewards": "doorstep.levels",
     "RolloutConfig": "doorstep.rollouts",
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
@@ -107,15 +110,19 @@ _LATER = {
     "train": "doorstep.training",
     "view": "doorstep.viewer",
 }
+# `doorstep.levels.curated()` works without an import of `doorstep.levels`.
+_PACKAGES = ("levels", "render")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_PACKAGES})
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        import importlib
+    import importlib
 
+    if name in _LATER:
         return getattr(importlib.import_module(_LATER[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

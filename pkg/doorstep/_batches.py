@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from doorstep._arguments import refuse
+from doorstep._level_table import room_for
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
 from doorstep._native._generated import Level as NativeLevel
 from doorstep._observations import to_native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
 from doorstep.levels import Rewards, reference
-from doorstep.levels.choice import room_for, table_levels
+from doorstep.levels.choice import table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native_array
 from doorstep.levels.rules import check_reward

@@ -8,10 +8,9 @@ is a number, nor `1:30`, nor is `yes` a truth value, as in YAML 1.1. Without ali
 from __future__ import annotations
 
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from doorstep._arguments import check_integer, refuse, shown
@@ -158,7 +157,7 @@ def body_of(name: str, values: object, kind: str, version: int) -> dict[str, Any
 # ---- Files ----
 
 
-def load(path: str | PathLike[str], make: Callable[[Any], Made]) -> Made:
+def load(path: str | os.PathLike[str], make: Callable[[Any], Made]) -> Made:
     """make() of what a file says. Its name ends in .json, .yaml or .yml; errors about its contents begin with its path.
 
     Raises:
@@ -167,20 +166,22 @@ def load(path: str | PathLike[str], make: Callable[[Any], Made]) -> Made:
         OSError: the file cannot be read.
     """
     readers = {".json": from_json, ".yaml": from_yaml, ".yml": from_yaml}
-    file = Path(checked_path(path))
-    if file.suffix.lower() not in readers:
-        refuse("path", f"a file whose name ends in {', '.join(readers)}", file.name)
-    return read(file, lambda text: make(readers[file.suffix.lower()](text)))
+    file = checked_path(path)
+    reader = readers.get(os.path.splitext(file)[1].lower())
+    if reader is None:
+        refuse("path", f"a file whose name ends in {', '.join(readers)}", os.path.basename(file))
+    return read(file, lambda text: make(reader(text)))
 
 
-def read(path: str | PathLike[str], make: Callable[[bytes], Made]) -> Made:
+def read(path: str | os.PathLike[str], make: Callable[[bytes], Made]) -> Made:
     """make() of the bytes of a file. Errors about the contents begin with the path.
 
     Raises:
         ArgumentError: as `make()`.
         OSError: the file cannot be read.
     """
-    text = Path(checked_path(path)).read_bytes()
+    with open(checked_path(path), "rb") as file:
+        text = file.read()
     try:
         return make(text)
     except ArgumentError as error:

@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from doorstep._arguments import refuse
@@ -44,7 +43,7 @@ def check_ending(path: object, endings: Iterable[str]) -> str:
     Raises:
         ArgumentError: it is another one, or the path is none.
     """
-    ending = Path(path).suffix.lower() if isinstance(path, (str, os.PathLike)) else ""
+    ending = os.path.splitext(path)[1].lower() if isinstance(path, (str, os.PathLike)) else ""
     if ending not in endings:
         refuse("path", f"a file that ends in {' or '.join(endings)}", path)
     return ending

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 from doorstep._arguments import nearest, refuse
@@ -24,7 +23,6 @@ _SCALE = Number(above=0, high=MAX_OBSERVATION_SCALE)
 _REQUIREMENT = "a sequence of parts, each a name or (name, scale)"
 
 
-@dataclass(frozen=True)
 class PartsRule(Rule):
     """A tuple of at least one part, each at most once: a name, or (name, scale) if the scale is not 1. As text
     "lidar,door_observations:0.5"."""
@@ -56,7 +54,6 @@ class PartsRule(Rule):
 
 
 @final
-@dataclass(frozen=True)
 class ObservationsRule(PartsRule):
     """Likewise, or "by_name" for no flat observation."""
 

@@ -26,6 +26,7 @@ from doorstep._batches import (
     usable_device,
     with_levels,
 )
+from doorstep._level_table import REFERENCE
 from doorstep._native import (
     MAX_GLOBAL_WORLDS,
     MAX_SEED,
@@ -39,7 +40,7 @@ from doorstep._native._generated import Level as NativeLevel
 from doorstep._optional import missing
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
-from doorstep.levels.choice import REFERENCE, AnyLevels
+from doorstep.levels.choice import AnyLevels
 from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from doorstep._arguments import (
     check_worlds,
     refuse,
 )
+from doorstep._level_table import REFERENCE, is_reference, room_for
 from doorstep._native import (
     STREAM_OWN,
     TENSORS,
@@ -39,17 +40,16 @@ from doorstep.cameras import Cameras, settings_of
 from doorstep.config import SimulatorConfig
 from doorstep.event import StepEvent
 from doorstep.health import Health
-from doorstep.levels import Rewards, reference
-from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
-from doorstep.levels.files import AnyLevel
-from doorstep.levels.native import check_spawns, to_native_array, to_native_rewards
-from doorstep.levels.numbers import MAX_COORDINATE
-from doorstep.levels.rules import check_reward
-from doorstep.render.camera import CameraPose
-from doorstep.render.drawing import Drawing
-from doorstep.render.objects import Snapshot, take_snapshots
 from doorstep.state import StateFields
 from doorstep.tensor import Tensor
+
+# What not every simulator needs is imported where it is used: `import doorstep` does not pay for it.
+if TYPE_CHECKING:
+    from doorstep.levels import Rewards
+    from doorstep.levels.choice import AnyLevels
+    from doorstep.levels.files import AnyLevel
+    from doorstep.render.camera import CameraPose
+    from doorstep.render.objects import Snapshot
 
 
 @final
@@ -150,8 +150,8 @@ class Simulator(TensorProperties, CameraProperties):
         stream: object = None,
         cameras: Cameras | None = None,
     ) -> None:
-        self._reward = check_reward(reward)
-        played = table_levels(levels)
+        self._reward = None if reward is None else _checked_reward(reward)
+        played = [] if is_reference(levels) else _found_levels(levels)
         weights = None
         if level_weights is not None:
             if not played:
@@ -187,9 +187,11 @@ class Simulator(TensorProperties, CameraProperties):
         self._renderer = ""
         # resets and restores so far: a recording refuses those that it was not told of
         self._interventions = 0
-        self._levels: tuple[AnyLevel, ...] = (reference(),)
+        self._levels: tuple[AnyLevel, ...] = ()  # those that were set
         try:
             if self._reward is not None:
+                from doorstep.levels.native import to_native_rewards
+
                 self._session.set_rewards(to_native_rewards(self._reward))
             if played:
                 self.set_levels(played, weights)
@@ -296,7 +298,7 @@ class Simulator(TensorProperties, CameraProperties):
     def _begin_anew(self, seed: int) -> None:
         """All worlds as in a new simulator with this seed."""
         config = self._config.replace(seed=seed)
-        with _twin(config.replace(cameras=None), self._levels, self._weights(), self._reward) as new:
+        with _twin(config.replace(cameras=None), self.levels, self._weights(), self._reward) as new:
             self.restore(new.save())
         self._config = config
 
@@ -340,6 +342,8 @@ class Simulator(TensorProperties, CameraProperties):
             ArgumentError: there are too many levels for `max_levels`, a level has fewer spawns than the simulator has
                 agents, or the weights do not fit. Nothing has changed.
         """
+        from doorstep.levels.native import check_spawns, to_native_array
+
         table = to_native_array(levels)
         check_spawns(levels, self.num_agents)
         self._session.set_levels(table, None if weights is None else check_weights("weights", weights, len(table)))
@@ -388,6 +392,8 @@ class Simulator(TensorProperties, CameraProperties):
             LibraryError: the rendering library is missing or of another version.
             OutOfMemoryError: there is not enough memory.
         """
+        from doorstep.render.drawing import Drawing
+
         slot = check_integer("world", world, 0, self.num_worlds - 1)
         drawing = Drawing(camera, agent, self.num_agents, width=width, height=height, samples=samples, shadows=shadows)
         (snapshot,) = self._snapshots([slot])
@@ -395,13 +401,17 @@ class Simulator(TensorProperties, CameraProperties):
 
     def _snapshots(self, slots: Iterable[int]) -> list[Snapshot]:
         """Copies of single worlds, for pictures and recordings."""
+        from doorstep.render.objects import take_snapshots
+
         return take_snapshots(self._session, slots, self._level_of)
 
     def _level_of(self, world: int) -> tuple[str, tuple[tuple[float, float], tuple[float, float]] | None, float]:
         """Of the level that a world plays, its name, the low and the high (x, y) of its goal, if it is a place, and its
         exit."""
+        from doorstep.levels.numbers import MAX_COORDINATE
+
         index = int(self.level_indices.copy_to_host()[world, 0]) if self._config.max_levels else 0
-        level, goal = self._levels[index], self._levels[index].goal
+        level, goal = self.levels[index], self.levels[index].goal
         if goal is None or max(goal.max_x, goal.max_y) >= MAX_COORDINATE:
             return level.name, None, level.exit
         return level.name, ((goal.min_x, goal.min_y), (goal.max_x, goal.max_y)), level.exit
@@ -531,7 +541,9 @@ class Simulator(TensorProperties, CameraProperties):
         >>> doorstep.Simulator(2, levels="curated").levels[0].name
         'one door'
         """
-        return self._levels
+        from doorstep.levels import reference
+
+        return self._levels or (reference(),)
 
     @property
     def reward(self) -> Rewards | None:
@@ -668,7 +680,7 @@ class Simulator(TensorProperties, CameraProperties):
         tensors = self._tensors.all()
         kept = [row.name for row in TENSORS if row.outlives_step and row.name in tensors]
         values = {name: tensors[name].copy_to_host() for name in kept}
-        return _unpickled, (self._config, self._levels, self._reward, self.save(), values)
+        return _unpickled, (self._config, self.levels, self._reward, self.save(), values)
 
     def _slots(self, worlds: WorldSelection) -> NDArray[np.int64] | None:
         return None if worlds is None else check_slots(worlds, self.num_worlds)
@@ -683,6 +695,18 @@ def _make_step_fast() -> None:
     if calls is not None and Simulator.step is _STEP_IN_PYTHON:
         doc = f"step($self, /)\n--\n\n{Simulator.step.__doc__}"
         Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
+
+
+def _checked_reward(reward: object) -> Rewards | None:
+    from doorstep.levels.rules import check_reward
+
+    return check_reward(reward)
+
+
+def _found_levels(levels: object) -> list[AnyLevel]:
+    from doorstep.levels.choice import table_levels
+
+    return table_levels(levels)
 
 
 def _twin(

@@ -224,6 +224,68 @@ print([abs(now - then) < 100 for now, then in zip(after, before)], resident() - 
     assert run_python(code, **environment("1")) == "[True, True, True, True] True\n"
 
 
+ACTING = """
+import doorstep, hashlib, numpy
+policy = doorstep.load_policy("trained", sampling=doorstep.policy.SamplingParams(seed=1))
+observations = numpy.random.default_rng(0).standard_normal((16, 2, policy.num_inputs), numpy.float32)
+print(policy.state_size)
+print(hashlib.sha256(b"".join(policy.act(observations).tobytes() for _ in range(20))).hexdigest())
+"""
+
+
+def test_policies_act_alike_in_both_ways(run_python: RunPython) -> None:
+    fast, plain = (run_python(ACTING, **environment(mode)) for mode in ("1", "0"))
+    assert fast == plain
+    assert fast.startswith("0\n")  # it has no memory: its calls are prepared
+
+
+@pytest.mark.slow
+def test_a_million_calls_of_a_policy_leave_nothing_behind(run_python: RunPython) -> None:
+    pytest.importorskip("torch")
+    code = """
+import doorstep, numpy, resource, sys, torch
+from doorstep._native import fast_calls
+
+def counts():
+    kept = [observations, tensor, policy, policy._prepared, policy._count_step, fast_calls()["act"], None, True, False]
+    return [sys.getrefcount(thing) for thing in kept]
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+def calls(number):
+    for _ in range(number):
+        policy.act(observations)
+        policy.act(tensor)
+
+def misfits(number):
+    for _ in range(number):
+        policy.act(other)
+        try:
+            policy.act(wrong)
+        except doorstep.ArgumentError:
+            pass
+        policy.act(observations)
+
+policy = doorstep.load_policy(torch.nn.Linear(94, 19))
+observations, tensor, other = numpy.zeros((1, 1, 94), numpy.float32), torch.zeros(1, 1, 94), numpy.zeros((2, 94), "f4")
+wrong = numpy.zeros((1, 1, 94))
+calls(10_000), misfits(1_000)
+before, memory = counts(), resident()
+calls(500_000), misfits(10_000)
+after = counts()
+print([abs(now - then) < 100 for now, then in zip(after, before)], resident() - memory < 1 << 18)
+"""
+    assert run_python(code, **environment("1")) == f"{[True] * 9} True\n"
+
+
+@pytest.mark.parametrize("arguments", [(), (0,), (0, 1, 2, 3)])
+def test_a_wrong_number_of_arguments_of_act_is_refused(arguments: tuple[int, ...]) -> None:
+    with pytest.raises(TypeError, match=rf"act\(\) takes 5 arguments, not {len(arguments)}"):
+        calls()["act"](*arguments)
+
+
 def test_python_functions_that_are_not_visible_are_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
     def bind(*_: object) -> int:
         status: int = load().ds_get_api(0, 1)  # fails with the same status

@@ -10,6 +10,12 @@ import doorstep
 
 PACKAGE = Path(doorstep.__file__).parent
 LAZY = set(doorstep._LATER)  # imported when they are first used
+# The modules and packages of doorstep that a simulator is made of.
+NEEDED = {
+    *("_arguments", "_configs", "_documents", "_files", "_level_table", "_native", "_observations", "_optional"),
+    *("_properties", "_streams", "_tensor_map", "_tensors", "cameras", "config", "errors", "event", "health"),
+    *("simulator", "state", "tensor"),
+}
 
 
 def test_all_is_what_is_visible() -> None:
@@ -26,6 +32,11 @@ def test_what_is_imported_lazily_is_there() -> None:
 
     assert doorstep.Policy is Policy
     assert not hasattr(doorstep, "Polecy")
+
+
+def test_packages_are_there_without_an_import_of_their_own(run_new_python: Callable[..., str]) -> None:
+    code = "import doorstep; print(len(doorstep.levels.curated()) > 5, callable(doorstep.render.encode_png))"
+    assert run_new_python(code) == "True True\n"
 
 
 def test_what_is_imported_lazily_is_listed_so_that_names_can_be_completed() -> None:
@@ -71,6 +82,20 @@ with open("/proc/self/maps") as maps:
     print("libdoorstep" in maps.read())
 """
     assert run_new_python(code) == "['doorstep']\nFalse\n"
+
+
+def test_simulators_import_only_what_they_need(run_new_python: Callable[..., str]) -> None:
+    """Each module costs time in every program. What some programs use alone, as levels, pictures, policies, rollouts,
+    training and viewers, is imported by those."""
+    code = """
+import sys, doorstep
+with doorstep.Simulator(2, num_agents=3, observations=("lidar",)) as sim:
+    sim.step()
+    sim.reset()
+    sim.restore(sim.save())
+print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("doorstep.")}))
+"""
+    assert set(run_new_python(code).split()) == NEEDED
 
 
 def test_stepping_and_rollouts_import_nothing(run_new_python: Callable[..., str]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 from doorstep._arguments import (
@@ -156,7 +156,6 @@ class Range(Rule):
 
 
 @final
-@dataclass(frozen=True)
 class Flag(Rule):
     """True or False."""
 
@@ -192,7 +191,6 @@ class Choice(Text):
 
 
 @final
-@dataclass(frozen=True)
 class Device(Text):
     """The name of a device."""
 
@@ -202,19 +200,20 @@ class Device(Text):
 
 
 @final
-@dataclass(frozen=True)
 class Anything(Rule):
     """What the config itself checks. In JSON a path is {"file": path}, and a tuple a list."""
 
     def to_plain(self, value: Any) -> Any:
-        if isinstance(value, Path):
-            return {"file": str(value)}
+        if isinstance(value, os.PathLike):
+            return {"file": os.fspath(value)}
         return list(value) if isinstance(value, tuple) else value
 
     def from_plain(self, name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
             if list(value) != ["file"] or not isinstance(value["file"], str):
                 refuse(name, 'a value, or {"file": path}', value)
+            from pathlib import Path  # here: `import doorstep` does not pay for it
+
             return Path(value["file"])
         return tuple(value) if isinstance(value, list) else value
 

@@ -12,7 +12,6 @@ import functools
 import os
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from doorstep._native._generated import ABI_VERSION, STRUCTURES, VERSION_STRING, Functions, LayoutEntry
@@ -78,8 +77,10 @@ def check_file(path: str) -> None:
 
 def _refuse_archive(path: str) -> None:
     """Python can import modules from a zip file, where no path below the file itself exists."""
-    archive = next((folder for folder in Path(path).parents if folder.is_file()), None)
-    if archive is not None:
+    archive = os.path.dirname(path)
+    while not os.path.exists(archive):
+        archive = os.path.dirname(archive)
+    if os.path.isfile(archive):
         raise LibraryError(
             f"doorstep is imported from the archive {archive}, but the operating system loads shared libraries only "
             "from files of their own",

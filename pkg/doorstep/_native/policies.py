@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -19,7 +20,7 @@ from doorstep._native._generated import (
     PolicyInfo,
     WeightType,
 )
-from doorstep._native.calls import check, read_struct, sized
+from doorstep._native.calls import check, fast_calls, read_struct, sized
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import PYTHON, load
 
@@ -62,6 +63,21 @@ class PolicyRows(NamedTuple):
             stream=self.stream,
             **outputs,
         )
+
+
+class PreparedAct(NamedTuple):
+    """A call of act() for other rows of the same shape.
+
+    Attributes:
+        run: a function of observations, of actions to write and of a function that counts steps. False, with nothing
+            done, if the observations are not plain float32 of the host of that shape.
+        shape: of the actions.
+        kept: what the call reads.
+    """
+
+    run: Callable[[Any, NDArray[np.int32], Callable[[], int]], bool]
+    shape: tuple[int, ...]
+    kept: tuple[Any, ...]
 
 
 def address_of(array: NDArray[Any]) -> int:
@@ -156,3 +172,13 @@ class PolicyHandle(Handle):
         """arrays: addresses of sampling and keys (of the dtypes SAMPLING and SAMPLING_KEY, a row each) and of actions,
         and the step or the address of its counter."""
         check(load().ds_policy_act(self.value, ctypes.byref(rows.call(**arrays))))
+
+    def prepare_act(
+        self, rows: PolicyRows, shape: tuple[int, ...], owners: tuple[Any, ...], **arrays: int
+    ) -> PreparedAct | None:
+        """act() of other rows on the host. shape: of the actions. owners: of the arrays. None without fast calls."""
+        calls = fast_calls()
+        if calls is None:
+            return None
+        call = rows.call(**arrays)
+        return PreparedAct(functools.partial(calls["act"], self.value, ctypes.addressof(call)), shape, (call, *owners))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
+from doorstep._level_table import REFERENCE
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
 from doorstep._observations import (
     BY_NAME,
@@ -30,7 +31,7 @@ from doorstep.envs._bounds import bounds_of
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
-from doorstep.levels.choice import REFERENCE, table_levels
+from doorstep.levels.choice import table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.render.drawing import Drawing
 from doorstep.simulator import Simulator

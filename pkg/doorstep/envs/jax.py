@@ -13,6 +13,7 @@ import numpy as np
 import doorstep.jax
 from doorstep._arguments import check_choice, refuse
 from doorstep._batches import OUTLIVING, with_levels
+from doorstep._level_table import REFERENCE
 from doorstep._native import ACTIONS
 from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep.config import as_config
@@ -20,7 +21,7 @@ from doorstep.envs._bounds import bounds_of
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
 from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, longest_episode, parts_of_agent, refuse_unknown
 from doorstep.jax import BatchState
-from doorstep.levels.choice import REFERENCE, AnyLevels
+from doorstep.levels.choice import AnyLevels
 from doorstep.levels.rules import Rewards
 
 READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, final
 
 from doorstep._configs import Checked
+from doorstep._level_table import REFERENCE, is_reference
 from doorstep.errors import ArgumentError
 from doorstep.levels import GeneratedLevel, Level
-from doorstep.levels.choice import REFERENCE, find_levels, is_reference
+from doorstep.levels.choice import find_levels
 from doorstep.levels.field import OneLevel
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.rules import check_reward

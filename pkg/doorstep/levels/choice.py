@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from doorstep._arguments import check_text, is_integer, nearest, refuse
+from doorstep._arguments import check_text, nearest, refuse
+from doorstep._level_table import REFERENCE, is_reference
 from doorstep.levels.curated import curated
 from doorstep.levels.files import AnyLevel, load_levels
 from doorstep.levels.generated import ROOM_ENDS, ROOM_TYPES, GeneratedLevel, reference
@@ -17,18 +18,12 @@ _OneOrMore: TypeAlias = "str | os.PathLike[str] | AnyLevel"
 # What may be given as levels, wherever worlds are made.
 AnyLevels: TypeAlias = "_OneOrMore | Sequence[_OneOrMore] | Mapping[str, AnyLevel]"
 
-REFERENCE = "reference"
 NAMES_OF_LEVELS = (REFERENCE, "room_types", "curated")
 _NAMES = ", ".join(map(repr, NAMES_OF_LEVELS))
 _REQUIREMENT = (
     f"{_NAMES}, the name of a curated level, the path of a file, a level, a sequence of these or a mapping of names to "
     "levels"
 )
-
-
-def is_reference(levels: object) -> bool:
-    """Whether these are the reference's levels alone, which need no table of levels."""
-    return isinstance(levels, str) and levels == REFERENCE
 
 
 def table_levels(levels: object) -> list[AnyLevel]:
@@ -38,17 +33,6 @@ def table_levels(levels: object) -> list[AnyLevel]:
         ArgumentError, OSError: as `find_levels()`.
     """
     return [] if is_reference(levels) else [*find_levels(levels).values()]
-
-
-def room_for(levels: Sequence[AnyLevel], max_levels: int) -> int:
-    """The `max_levels` of worlds that play these: as was asked, or as many as there are where that is 0.
-
-    Raises:
-        ArgumentError: they are more than was asked.
-    """
-    if is_integer(max_levels) and 0 < max_levels < len(levels):
-        refuse("max_levels", f"0, or at least the number of `levels`, {len(levels)}", max_levels)
-    return len(levels) if is_integer(max_levels) and max_levels == 0 else max_levels
 
 
 def find_levels(levels: object) -> dict[str, AnyLevel]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import ACTIONS, MAX_SEED
 from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind
-from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows
+from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows, PreparedAct
 from doorstep._observations import Parts
 from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays, upload_beside_capture
 from doorstep.policy.sampling import SamplingParams, check_sampling
@@ -99,11 +99,12 @@ class Policy:
         "__weakref__",
         "_arrays",
         "_cached",
+        "_count_step",
         "_handle",
         "_layers",
+        "_prepared",
         "_sampling",
         "_seed",
-        "_steps",
         "_upload",
         "_weights",
         "has_value",
@@ -133,7 +134,8 @@ class Policy:
         self._layers = tuple(PolicyLayer(handle.layer(index)) for index in range(info.num_layers))
         self._sampling = sampling
         self._seed = secrets.randbits(32)
-        self._steps = itertools.count()
+        self._count_step = itertools.count().__next__
+        self._prepared: PreparedAct | None = None  # act() by default, of rows like those of the call before
         self._weights = weights
         self.num_inputs: int = info.num_inputs
         self.observations = observations
@@ -233,7 +235,32 @@ class Policy:
             ArgumentError: as `forward()`, or a step, a seed or first_world is out of range.
             StateError: as `forward()`.
         """
+        is_default = state is None and sampling is None and step is None and seeds is None
+        if is_default and type(first_world) is int and first_world == 0:
+            return self._act_by_default(observations)
         return self._act(observations, state, sampling, step, seeds, first_world)
+
+    def _act_by_default(self, observations: Any) -> Any:
+        """act() of observations alone. What a call needs beside them is kept for the next one of the same shape."""
+        prepared = self._prepared
+        if prepared is not None:
+            self._check_weights()
+            actions = np.empty(prepared.shape, np.int32)
+            if prepared.run(observations, actions, self._count_step):
+                return actions
+        made = self._act(observations, None, None, None, None, 0)
+        if self._arrays.device == "cpu" and self.state_size == 0:
+            self._prepared = self._prepare(made.shape)
+        return made
+
+    def _prepare(self, shape: tuple[int, ...]) -> PreparedAct | None:
+        """shape: of the actions."""
+        worlds, agents = _worlds_and_agents(shape[:-1])
+        seed = self._seed if self._sampling.seed is None else self._sampling.seed
+        keys = self._cached(_world_keys, seed, worlds, agents, 0)
+        chosen = self._cached(_sampling_rows, self._sampling, worlds * agents)
+        rows = PolicyRows(worlds * agents, 0, self.num_inputs, None, 0)
+        return self._handle.prepare_act(rows, shape, (chosen, keys), sampling=chosen.address, keys=keys.address)
 
     def _act(
         self,
@@ -266,7 +293,7 @@ class Policy:
         seed = self._seed if sampling.seed is None else sampling.seed
         numbers = {}
         if step is None:
-            numbers["step"] = next(self._steps) & MAX_STEP
+            numbers["step"] = self._count_step() & MAX_STEP
         elif self._is_counter(step):
             numbers["step_counter"] = self._arrays.address(step)
         elif isinstance(step, int) or np.ndim(step) == 0:

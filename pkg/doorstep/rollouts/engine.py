@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._level_table import REFERENCE
 from doorstep._native._generated import MAX_REPLICAS
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError
-from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
+from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns
 from doorstep.levels.rules import Rewards

@@ -18,11 +18,12 @@ from doorstep._batches import (
     usable_device,
     with_levels,
 )
+from doorstep._level_table import REFERENCE
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
 from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.levels import Rewards
-from doorstep.levels.choice import REFERENCE, AnyLevels
+from doorstep.levels.choice import AnyLevels
 from doorstep.levels.files import AnyLevel
 from doorstep.torch._batch_operators import STATE_DTYPES, extents_of, step_in_place
 from doorstep.torch._operators import device_stream

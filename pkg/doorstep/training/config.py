@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal, final
 from doorstep._arguments import check_weights, refuse
 from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, registered
 from doorstep._configs.changes import apply_changes, split_changes
+from doorstep._level_table import is_reference
 from doorstep._native import MAX_SEED
 from doorstep._observations import BY_NAME, OBSERVATIONS, Parts, PartsRule, flat_size, part_names
 from doorstep.config import SimulatorConfig
 from doorstep.levels import GeneratedLevel, Level, Rewards
-from doorstep.levels.choice import find_levels, is_reference
+from doorstep.levels.choice import find_levels
 from doorstep.levels.field import PlayedLevels
 from doorstep.levels.reward_terms import RewardTerms
 

@@ -10,8 +10,8 @@ from typing import final
 
 import torch
 
+from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
-from doorstep.levels.choice import is_reference
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, named
 from doorstep.training.config import TrainingConfig

@@ -8,13 +8,13 @@ from typing import final
 import numpy as np
 import torch
 
+from doorstep._level_table import REFERENCE
 from doorstep._native import NEUTRAL_ACTION
 from doorstep._observations import BY_NAME
 from doorstep._reward import AppliedReward, RewardFunction
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.levels import Rewards
-from doorstep.levels.choice import REFERENCE
 from doorstep.levels.files import AnyLevel
 from doorstep.simulator import Simulator
 from doorstep.training.distributed import Ranks

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from doorstep._level_table import REFERENCE
 from doorstep._optional import import_optional
-from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
+from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
 from doorstep.policy.sampling import SamplingParams

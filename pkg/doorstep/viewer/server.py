@@ -14,10 +14,10 @@ from typing import Any
 
 import viser
 
+from doorstep._level_table import REFERENCE
 from doorstep._observations import AnyObservations
 from doorstep.errors import ArgumentError
 from doorstep.levels import Rewards
-from doorstep.levels.choice import REFERENCE
 from doorstep.levels.files import AnyLevel
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.policy.loading import AnyPolicy, observations_for

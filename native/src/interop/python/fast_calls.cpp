@@ -507,6 +507,45 @@ PyObject* fast_call_operator(PyObject*, PyObject* const* arguments, Py_ssize_t c
     return status ? raise_status(status) : python().PyBool_FromLong(1);
 }
 
+// ---- Acting of a policy on rows of the host, by a call that was prepared before ----
+
+bool is_plain(const TensorView& view, ds_dtype dtype) {
+    return view.device_type == kDLCPU && view.contiguous && dtype_bit(view) == 1 << dtype && view.rank > 0;
+}
+
+bool fits(const ds_policy_call& call, const TensorView& observations, const TensorView& actions) {
+    if (!is_plain(observations, DS_DTYPE_FLOAT32) || !is_plain(actions, DS_DTYPE_INT32)) return false;
+    if (observations.rank != actions.rank) return false;
+    const int last = actions.rank - 1;
+    for (int axis = 0; axis < last; ++axis)
+        if (observations.shape[axis] != actions.shape[axis]) return false;
+    return observations.shape[last] == call.observation_stride && actions.shape[last] == DS_ACTION_COMPONENT_COUNT &&
+           actions.count == call.num_rows * DS_ACTION_COMPONENT_COUNT;
+}
+
+// False, with nothing done, if the observations are not plain, or of another shape than the call and the actions; the
+// caller then finds the reason. (ds_policy, address of a ds_policy_call, observations, actions, function that counts
+// steps). Several threads may use the call at the same time. Raises the exception of a call that fails.
+PyObject* fast_act(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("act", count, 5)) return nullptr;
+    const ds_policy policy = to_number(arguments[0]);
+    const auto* prepared = reinterpret_cast<const ds_policy_call*>(to_number(arguments[1]));
+    if (python().PyErr_Occurred()) return nullptr;
+    ds_policy_call call = *prepared;
+    TensorView observations, actions;
+    if (read_tensor(arguments[2], kAnything, &observations) || read_tensor(arguments[3], {.written = true}, &actions) ||
+        !fits(call, observations, actions)) {
+        return python().PyBool_FromLong(0);
+    }
+    const PyOwned step(python().PyObject_CallFunctionObjArgs(arguments[4], nullptr));
+    if (!step) return nullptr;
+    call.step = static_cast<uint32_t>(to_number(step.get()));  // modulo 2**32
+    call.observations = static_cast<const float*>(observations.data);
+    call.actions = static_cast<int32_t*>(actions.data);
+    const ds_status status = without_gil([&] { return ds_policy_act(policy, &call); });
+    return status ? raise_status(status) : python().PyBool_FromLong(1);
+}
+
 // ---- The table ----
 
 // A row: the builtin `name` is the function fast_<name>.
@@ -540,6 +579,8 @@ PyMethodDef table[] = {
     DS_FAST_CALL(tensor_over, METH_FASTCALL, "tensor_over(type, memory, info, /)\n--\n\nCreates a tensor over memory."),
     DS_FAST_CALL(empty_like, METH_O, "empty_like(tensor, /)\n--\n\nCreates a tensor like this one."),
     DS_FAST_CALL(zeros_like, METH_O, "zeros_like(tensor, /)\n--\n\nCreates a tensor of zeros like this one."),
+    DS_FAST_CALL(act, METH_FASTCALL,
+                 "act(policy, call, observations, actions, count_step, /)\n--\n\nds_policy_act() of plain arrays."),
     DS_FAST_CALL(call_operator, METH_FASTCALL, "call_operator(operator, /, *tensors)\n--\n\nCalls an operator."),
 };
 
