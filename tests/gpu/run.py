@@ -5,9 +5,9 @@
     python3 tests/gpu/run.py --command [--wheel dist/doorstep-*.whl] program [arguments]
     python3 tests/gpu/run.py --find [--wheel dist/doorstep-*.whl]
 
-The wheel is unpacked into a temporary folder, not installed, so nothing is downloaded and this Python does not change.
---command runs a program in which this Python can import it; --find only prints which GPUs there are. Without a GPU it
-prints the reason and exits with status 0, with --find 3.
+The wheel is unpacked into a temporary folder, not installed, so nothing is downloaded and this Python does not change;
+--wheel may also name a folder with a wheel's content. --command runs a program in which this Python can import it;
+--find only prints which GPUs there are. Without a GPU it prints the reason and exits with status 0, with --find 3.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -41,7 +43,7 @@ NEEDED = ("numpy", "pytest", "torch")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--wheel", type=Path, help="the wheel to test; by default the newest in dist/")
+    parser.add_argument("--wheel", type=Path, help="the wheel to test, or its content; by default the newest in dist/")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--bench", action="store_true", help="measure instead of testing")
     instead.add_argument("--command", action="store_true", help="run this program instead of the tests")
@@ -49,12 +51,10 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     check_python()
     wheel = options.wheel or newest_wheel()
-    with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder)
+    with unpacked(wheel) as folder:
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([folder, str(PROJECT)]),
+            "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
             "PYTHONDONTWRITEBYTECODE": "1",
             # JAX would take most of the device's memory.
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
@@ -67,12 +67,26 @@ def main() -> int:
         print(f"doorstep: {wheel.name}: {found.stdout.strip()}", flush=True)
         if found.returncode or options.find:
             return found.returncode
-        command = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini"), str(TESTS)]
+        command = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini")]
+        if not any(argument.partition("::")[0].endswith(".py") for argument in arguments):
+            command.append(str(TESTS))
         if options.bench:
             command = [sys.executable, str(BENCHMARK)]
         elif options.command:
             command = []
         return subprocess.run([*command, *arguments], env=environment, cwd=PROJECT, check=False).returncode
+
+
+@contextmanager
+def unpacked(wheel: Path) -> Iterator[Path]:
+    """A folder with the wheel's content, for as long as the block runs; a folder is one already."""
+    if wheel.is_dir():
+        yield wheel
+        return
+    with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+        yield Path(folder)
 
 
 def check_python() -> None:
