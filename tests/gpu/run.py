@@ -3,11 +3,12 @@
     python3 tests/gpu/run.py [--wheel dist/doorstep-*.whl] [pytest arguments]
     python3 tests/gpu/run.py --bench [--wheel dist/doorstep-*.whl] [arguments of tests/benchmarks/measure_gpu.py]
     python3 tests/gpu/run.py --command [--wheel dist/doorstep-*.whl] program [arguments]
-    python3 tests/gpu/run.py --find [--wheel dist/doorstep-*.whl]
+    python3 tests/gpu/run.py --find [--wheel dist/doorstep-*.whl] [--unpack FOLDER]
 
 The wheel is unpacked into a temporary folder, not installed, so nothing is downloaded and this Python does not change;
---wheel may also name a folder with a wheel's content. --command runs a program in which this Python can import it;
---find only prints which GPUs there are. Without a GPU it prints the reason and exits with status 0, with --find 3.
+--wheel may also name a folder with a wheel's content, as --unpack leaves it. --command runs a program in which this
+Python can import it; --find only prints which GPUs there are. Without a GPU it prints the reason and exits with status
+0, with --find 3.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ NEEDED = ("numpy", "pytest", "torch")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--wheel", type=Path, help="the wheel to test, or its content; by default the newest in dist/")
+    parser.add_argument("--unpack", type=Path, metavar="FOLDER", help="an empty folder for the wheel's content")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--bench", action="store_true", help="measure instead of testing")
     instead.add_argument("--command", action="store_true", help="run this program instead of the tests")
@@ -51,7 +53,7 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     check_python()
     wheel = options.wheel or newest_wheel()
-    with unpacked(wheel) as folder:
+    with unpacked(wheel, options.unpack) as folder:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
@@ -78,15 +80,15 @@ def main() -> int:
 
 
 @contextmanager
-def unpacked(wheel: Path) -> Iterator[Path]:
-    """A folder with the wheel's content, for as long as the block runs; a folder is one already."""
+def unpacked(wheel: Path, folder: Path | None) -> Iterator[Path]:
+    """The folder with the wheel's content: the wheel, the given folder, or one for as long as the block runs."""
     if wheel.is_dir():
-        yield wheel
+        yield wheel.resolve()
         return
-    with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder)
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as temporary, zipfile.ZipFile(wheel) as archive:
+        content = folder or Path(temporary)
+        archive.extractall(content)
+        yield content.resolve()
 
 
 def check_python() -> None:

@@ -13,9 +13,10 @@ from tests.pkg.rollouts.playing import assert_equal_results, results_of, walk
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, cuda
 from doorstep.policy import SamplingParams
+from doorstep.rollouts.request import Recorded
 
 WORLDS, EPISODES = sized(256, 6), sized(2000, 24)
-RECORDED = ("observations", "actions", "stream")
+RECORDED: tuple[Recorded, ...] = ("observations", "actions", "stream")
 
 
 def some_requests(networks: tuple[Any, ...], *, levels: bool, records: bool) -> list[EpisodeRequest]:

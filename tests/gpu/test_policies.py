@@ -168,18 +168,3 @@ def test_the_time_of_a_call_beside_a_graph_of_pytorch(rows: int, capsys: pytest.
     }
     with capsys.disabled():
         print(f"\n{rows} rows, 3 x 256:", *(f"{name} {time:.4f} ms" for name, time in times.items()))
-
-
-@pytest.mark.parametrize("policy", ["random", "mlp"])
-def test_the_throughput_of_an_engine(policy: str, capsys: pytest.CaptureFixture[str]) -> None:
-    import time
-
-    chosen: Any = policy if policy == "random" else doorstep.load_policy(mlp().cuda())
-    worlds, episodes = 8192, 40000
-    with RolloutEngine(RolloutConfig(SimulatorConfig(worlds), devices=("cuda",))) as engine:
-        engine.submit_batch(range(episodes), policy=chosen)
-        begin = time.perf_counter()
-        steps = sum(result.length for result in engine)
-        seconds = time.perf_counter() - begin
-    with capsys.disabled():
-        print(f"\nengine, {policy}, {worlds} worlds: {steps / seconds:,.0f} steps of worlds per second")

@@ -9,7 +9,7 @@ from tests.gpu.first_contact import find_tool
 from tests.gpu.sizes import sized
 
 FOUND = 86
-WORKLOADS = ("step", "levels", "policy", "views", "level-views", "training")
+WORKLOADS = ("step", "levels", "policy", "views", "training", "level-views", "agents")
 
 
 def run(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

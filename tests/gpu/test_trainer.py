@@ -29,7 +29,6 @@ def _kernels_stay() -> None:
     Trainer(small(*CHANGES, *WITH_MEMORY)).update()
 
 
-
 def assert_holds_what_happens(rollout: Any, sim: doorstep.Simulator) -> None:
     """sim: on the CPU, where the rollout began; it is stepped with the rollout's actions."""
     rows = sim.num_worlds * sim.num_agents

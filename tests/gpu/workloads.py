@@ -1,7 +1,7 @@
 """Small programs for a GPU that need numpy and PyTorch's modules, and no CUDA of theirs: each kind of kernel does some
 work. Sanitizers watch them and profilers look into them.
 
-    python -m tests.gpu.workloads {step,levels,policy,views,level-views,training} [--worlds 70] [--steps 8]
+    python -m tests.gpu.workloads {step,agents,levels,policy,views,level-views,training} [--worlds 70] [--steps 8]
 """
 
 from __future__ import annotations
@@ -35,15 +35,21 @@ def play(sim: doorstep.Simulator, steps: int) -> None:
     sim.wait()
 
 
-def step(worlds: int, steps: int) -> None:
-    """All numbers of agents, as many at a time; then the other kernels of the simulator. Two agents are the last."""
-    for num_agents in sorted(AGENTS, key=lambda agents: agents == 2):
-        with doorstep.Simulator(worlds, device="cuda", num_agents=num_agents, episode_length=200) as sim:
-            play(sim, steps)
-            sim.reset([0, worlds - 1])
-            sim.refresh()
-            sim.restore(sim.save())
-            sim.wait()
+def step(worlds: int, steps: int, num_agents: int = 2) -> None:
+    """Steps, then the other kernels of the simulator."""
+    with doorstep.Simulator(worlds, device="cuda", num_agents=num_agents, episode_length=200) as sim:
+        play(sim, steps)
+        sim.reset([0, worlds - 1])
+        sim.refresh()
+        sim.restore(sim.save())
+        sim.wait()
+
+
+def agents(worlds: int, steps: int) -> None:
+    """The same with all other numbers of agents."""
+    for num_agents in AGENTS:
+        if num_agents != 2:
+            step(worlds, steps, num_agents)
 
 
 def levels(worlds: int, steps: int, cameras: doorstep.Cameras | None = None) -> None:
@@ -108,6 +114,7 @@ def training(worlds: int, steps: int) -> None:
 
 WORKLOADS: dict[str, Callable[[int, int], None]] = {
     "step": step,
+    "agents": agents,
     "levels": levels,
     "policy": policy,
     "views": views,
