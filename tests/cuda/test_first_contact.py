@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.cuda.on_stand_in import environment_of, require_stand_in
@@ -365,5 +367,9 @@ def test_a_rehearsal_of_all_on_the_stand_in(tmp_path: Path) -> None:
     files = ("bridge", "environments", "policies", "torch", "trainer", "training")
     without_frameworks = {f"tests:{name}" for name in files}
     assert {result["part"] for result in results if result["status"] == "skipped"} <= without_frameworks
+    known = "cannot use the GPU|does not use the GPU|import 'cupy'|no Vulkan loader|nvidia-smi is not there"
+    for report in output.glob("*.xml"):
+        for skipped in ElementTree.parse(report).iter("skipped"):
+            assert re.search(known, skipped.attrib["message"] + (skipped.text or "")), (report.name, skipped.attrib)
     profiled = (tmp_path / "calls").read_text()
     assert all(kernel in profiled for kernel in profiles.KERNELS.values())

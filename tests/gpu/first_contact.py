@@ -278,6 +278,7 @@ def main() -> int:
     parser.add_argument("--parts", metavar="A,B", help="groups and parts; by default all")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help="of each part; by default its own")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("doorstep: ended"))  # with the part that is running
     output = options.output.resolve()
     try:
         parts = chosen_parts(parts_of(output), options.parts, options.limit)

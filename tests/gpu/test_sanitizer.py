@@ -27,7 +27,7 @@ def run(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 @functools.cache
 def reason_not_to_run(tool: str) -> str:
     """Why the tool does not work here; empty if it does."""
-    probe = run(tool, "-c", "import doorstep; doorstep.cuda.Device()")
+    probe = run(tool, "-c", "from doorstep import cuda; cuda.Device()")
     return (probe.stdout + probe.stderr)[-300:] if probe.returncode else ""
 
 
