@@ -8,7 +8,6 @@
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
 #include "policy/kernels.h"
-#include "render/raycast/block_views.h"
 #include "runtime/cuda/context.h"
 
 namespace doorstep {
@@ -42,9 +41,12 @@ struct DescribedKernel {
     bool plays_levels;  // of that kind
 };
 
+// Those of views are named as in render/raycast/block_views.h, which belongs to the library of cameras.
 constexpr DescribedKernel kDescribedKernels[DS_KERNEL_COUNT] = {
-    {kKernelNames[kKernel_step], 0, false},       {kKernelNames[kKernel_step], 0, true},
-    {kDrawViewsName, kViewsModule, false},        {kDrawLevelViewsName, kViewsModule, false},
+    {kKernelNames[kKernel_step], 0, false},
+    {kKernelNames[kKernel_step], 0, true},
+    {"doorstep_draw_views", kViewsModule, false},
+    {"doorstep_draw_level_views", kViewsModule, false},
     {kActKernel, kPoliciesModule, false},
 };
 
