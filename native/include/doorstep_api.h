@@ -225,7 +225,9 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, cuda_get_kernel, (int64_t device_index, int64_t num_agents, int32_t kernel, ds_cuda_kernel_info* \
+      info))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -1,12 +1,16 @@
-"""The GPU's figures of docs/explanation/performance.md, as tables: run it where the wheel, PyTorch and a GPU are.
+"""The GPU's figures of docs/explanation/performance.md, as tables: run it where the package and a GPU are.
 
-    python tests/benchmarks/measure_gpu.py [--rounds 5] [--most-worlds 262144] [--agents 2] [--start rooms]
+    python -m tests.benchmarks.measure_gpu [--rounds 5] [--worlds 1024 8192] [--agents 2] [--start rooms]
 
 Every step has new random actions, drawn beforehand and copied from device memory within the time that is measured, as
-a policy would. 400 steps are two episodes of every world, so that resets are counted in. Times are CUDA events'; every
-figure is the median over the rounds. With `--start rooms` both episodes begin among the cubes, as in `doorstep bench`;
-returning there is not counted. Only the first table depends on it, and only that is measured then.
+a policy would. 400 steps are two episodes of every world, so that resets are counted in. Times are elapsed, until the
+GPU has done all of them; every figure is the median over the rounds. With `--start rooms` both episodes begin among the
+cubes, as in `doorstep bench`; returning there is not counted. With `--levels reference` worlds play the reference's
+rooms as a level, with `drawn` also with friction of their own. Only the first table depends on these, and only that is
+measured then. `--quick`: one round, of three numbers of worlds.
 """
+
+from __future__ import annotations
 
 import argparse
 import statistics
@@ -14,19 +18,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import torch
+from tests.cuda import stand_in_driver as driver
+from tests.cuda.test_in_place import UsersArray
+from tests.gpu.sizes import sized
 
 import doorstep
-from doorstep import cuda
+from doorstep import cuda, levels
 from doorstep.cli.rooms_start import RoomsStart
+from doorstep.levels.files import AnyLevel
 
-STEPS, EPISODE = 400, 200
-DRAWN = 40  # sets of actions, and steps in a recorded graph
-ACTION_LIMITS = doorstep.ACTIONS
-LATENCY_WORLDS = 8192
+STEPS, EPISODE = sized((400, 200), (8, 4))
+DRAWN = sized(40, 4)  # sets of actions, and steps in a recorded graph
+WORLDS = sized((1, 8, 64, 512, 4096, 8192, 16384, 32768, 65536, 131072, 262144), (1, 5))
+QUICK_WORLDS = sized((1024, 8192, 65536), (5,))
+WORLDS_WITH_VIEWS = sized((1024, 4096, 16384), (2,))
+LEVELS: dict[str, AnyLevel] = {
+    "reference": levels.reference(),
+    "drawn": levels.GeneratedLevel(physics=levels.Physics(friction=(0.5, 1.5))),
+}
+LATENCY_WORLDS = sized(8192, 5)
 LATENCY = f"""
 import time, doorstep
 doorstep.cuda.Device()
@@ -40,89 +52,100 @@ print(made - begin, time.perf_counter() - made)
 
 
 class Batch:
-    """Worlds with actions drawn for many steps. rooms: their episodes begin among the cubes."""
+    """Worlds on a stream, with actions drawn for many steps. rooms: their episodes begin among the cubes."""
 
     def __init__(
-        self, num_worlds: int, num_agents: int, cameras: doorstep.Cameras | None = None, *, rooms: bool = False
+        self,
+        num_worlds: int,
+        num_agents: int,
+        stream: int,
+        cameras: doorstep.Cameras | None = None,
+        *,
+        rooms: bool = False,
+        level: AnyLevel | None = None,
     ) -> None:
         before = cuda.Device().free_bytes
+        self._stream = stream
         self.sim = doorstep.Simulator(
-            num_worlds, num_agents=num_agents, device="cuda", cameras=cameras, observations="by_name"
+            num_worlds,
+            num_agents=num_agents,
+            device="cuda",
+            stream=cuda.Stream.from_handle(stream, 0),
+            cameras=cameras,
+            observations="by_name",
+            episode_length=EPISODE,
+            levels="reference" if level is None else [level],
         )
         self.sim.wait()
         self.bytes_per_world = (before - cuda.Device().free_bytes) / num_worlds
-        generator = np.random.default_rng(0)
-        drawn = generator.integers(0, ACTION_LIMITS, size=(DRAWN, num_worlds, num_agents, 4), dtype=np.int32)
-        self.drawn = torch.from_numpy(drawn).cuda()
-        self.actions = self.sim.actions.to_torch()
-        self.graph = self._record()
-        self.start: bytes | None = None
+        drawn = np.random.default_rng(0).integers(
+            0, doorstep.ACTIONS, size=(DRAWN, num_worlds, num_agents, 4), dtype=np.int32
+        )
+        self._drawn = UsersArray(drawn.shape, np.int32, stream)
+        self._drawn.fill(drawn)
+        driver.synchronize(stream)
+        self._graph = driver.RecordedGraph(stream)
+        with self._graph:
+            self.play()
+        self._start: bytes | None = None
         if rooms:
             RoomsStart(self.sim).place(np.arange(num_worlds))
-            self.start = self.sim.save()
-
-    def _record(self) -> Any:
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.play()
-        return graph
+            self._start = self.sim.save()
 
     def play(self) -> None:
         """A step with each of the drawn actions."""
-        for actions in self.drawn:
-            self.actions.copy_(actions)
+        actions = self.sim.actions.__cuda_array_interface__["data"][0]
+        nbytes = self._drawn.nbytes // DRAWN
+        for step in range(DRAWN):
+            driver.copy(self._stream, actions, self._drawn.pointer + step * nbytes, nbytes)
             self.sim.step()
 
     def replay(self) -> None:
         """The same steps, from the recorded graph."""
-        self.graph.replay()
+        self._graph.launch()
 
     def speed(self, action: Callable[[], None]) -> float:
         """World-steps per second of an action that makes DRAWN steps."""
-        parts = 1 if self.start is None else STEPS // EPISODE
-        milliseconds = sum(self._time(action, STEPS // DRAWN // parts) for _ in range(parts))
-        return self.sim.num_worlds * STEPS / (milliseconds * 1e-3)
+        parts = 1 if self._start is None else STEPS // EPISODE
+        seconds = sum(self._time(action, STEPS // DRAWN // parts) for _ in range(parts))
+        return self.sim.num_worlds * STEPS / seconds
 
     def _time(self, action: Callable[[], None], times: int) -> float:
-        """Milliseconds of the GPU."""
-        if self.start is not None:
-            self.sim.restore(self.start)
-        begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call,unused-ignore]
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call,unused-ignore]
-        begin.record()
+        """Seconds."""
+        if self._start is not None:
+            self.sim.restore(self._start)
+        driver.synchronize(self._stream)
+        begin = time.perf_counter()
         for _ in range(times):
             action()
-        end.record()
-        end.synchronize()
-        return float(begin.elapsed_time(end))
+        driver.synchronize(self._stream)
+        return time.perf_counter() - begin
 
     def close(self) -> None:
-        del self.graph, self.actions, self.drawn
+        self._graph.close()
         self.sim.close()
-        torch.cuda.empty_cache()
 
 
-def measure(num_worlds: int, num_agents: int, rounds: int, *, rooms: bool) -> str:
+def measure(num_worlds: int, options: argparse.Namespace, stream: int) -> str:
     """A row: speeds with and without a graph, microseconds of a step, bytes."""
-    batch = Batch(num_worlds, num_agents, rooms=rooms)
+    level = LEVELS.get(options.levels)
+    batch = Batch(num_worlds, options.agents, stream, rooms=options.start == "rooms", level=level)
     batch.speed(batch.replay)
-    plain = statistics.median(batch.speed(batch.play) for _ in range(rounds))
-    replayed = statistics.median(batch.speed(batch.replay) for _ in range(rounds))
-    bytes_per_world = batch.bytes_per_world
+    plain = statistics.median(batch.speed(batch.play) for _ in range(options.rounds))
+    replayed = statistics.median(batch.speed(batch.replay) for _ in range(options.rounds))
     batch.close()
     microseconds = num_worlds / replayed * 1e6
     speeds = f"{plain / 1e6:.2f} M | {replayed / 1e6:.2f} M"
-    return f"| {num_worlds:,} | {speeds} | {microseconds:.1f} | {bytes_per_world:,.0f} |"
+    return f"| {num_worlds:,} | {speeds} | {microseconds:.1f} | {batch.bytes_per_world:,.0f} |"
 
 
-def measure_views(num_worlds: int, num_agents: int, rounds: int) -> str:
+def measure_views(num_worlds: int, options: argparse.Namespace, stream: int) -> str:
     """A row: views of 64 x 64 pixels per second, colours and depth, drawing alone and with the steps."""
     speeds = []
     for cameras in (None, doorstep.Cameras()):
-        batch = Batch(num_worlds, num_agents, cameras)
+        batch = Batch(num_worlds, options.agents, stream, cameras)
         batch.speed(batch.replay)
-        speeds.append(statistics.median(batch.speed(batch.replay) for _ in range(rounds)) * num_agents)
+        speeds.append(statistics.median(batch.speed(batch.replay) for _ in range(options.rounds)) * options.agents)
         batch.close()
     drawing = 1 / (1 / speeds[1] - 1 / speeds[0])
     return f"| {num_worlds:,} | {drawing / 1e6:.2f} M | {speeds[1] / 1e6:.2f} M |"
@@ -142,32 +165,34 @@ def latency(rounds: int) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--most-worlds", type=int, default=262144)
+    parser.add_argument("--worlds", type=int, nargs="+", default=WORLDS)
     parser.add_argument("--agents", type=int, default=2)
     parser.add_argument("--start", choices=("normal", "rooms"), default="normal")
+    parser.add_argument("--levels", choices=("none", *LEVELS), default="none")
+    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.worlds = 1, QUICK_WORLDS
     begin = time.monotonic()
-    device = cuda.Device()
-    print(f"{device.name}, doorstep {doorstep.__version__}, PyTorch {torch.__version__}", end=", ")
-    print(f"{options.agents} agents, {options.start} start\n")
+    print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, {options.agents} agents, ", end="")
+    print(f"{options.start} start, levels: {options.levels}\n")
     print("| worlds | world-steps/s, one by one | world-steps/s, from a graph | a step, µs | bytes per world |")
     print("|---|---|---|---|---|")
-    num_worlds = 1
-    while num_worlds <= options.most_worlds:
-        print(measure(num_worlds, options.agents, options.rounds, rooms=options.start == "rooms"), flush=True)
-        num_worlds *= 8 if num_worlds < 4096 else 2
-    if options.start == "normal":
-        measure_the_rest(options.agents, options.rounds)
+    with driver.users_stream() as stream:
+        for num_worlds in options.worlds:
+            print(measure(num_worlds, options, stream), flush=True)
+        if options.start == "normal" and options.levels == "none":
+            measure_the_rest(options, stream)
     print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
     return 0
 
 
-def measure_the_rest(num_agents: int, rounds: int) -> None:
+def measure_the_rest(options: argparse.Namespace, stream: int) -> None:
     """Prints the tables of views and latencies."""
     print("\n| worlds | views/s | views/s, steps included |\n|---|---|---|")
-    for num_worlds in (1024, 4096, 16384):
-        print(measure_views(num_worlds, num_agents, rounds), flush=True)
-    made, stepped = latency(rounds)
+    for num_worlds in WORLDS_WITH_VIEWS:
+        print(measure_views(num_worlds, options, stream), flush=True)
+    made, stepped = latency(options.rounds)
     print(f"\n| {LATENCY_WORLDS:,} worlds | value |\n|---|---|")
     print(f"| construction | {made * 1e3:.1f} ms |")
     print(f"| first step after it | {stepped * 1e3:.1f} ms |")

@@ -50,14 +50,14 @@ class Report(NamedTuple):
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library of this process, which doorstep finds too."""
-    stand_in = ctypes.CDLL(LIBRARY_NAME)
-    stand_in.stand_in_report.restype = ctypes.c_char_p
-    return stand_in
+    return ctypes.CDLL(LIBRARY_NAME)
 
 
 def report() -> Report:
     """Violations, objects and calls so far."""
-    return read_report(library().stand_in_report())
+    describe = library().stand_in_report
+    describe.restype = ctypes.c_char_p
+    return read_report(describe())
 
 
 def read_report(text: str | bytes) -> Report:
@@ -107,7 +107,7 @@ def peek(tensor: doorstep.Tensor) -> npt.NDArray[Any]:
     return array
 
 
-# ---- A user's own calls
+# ---- A user's own calls, which NVIDIA's driver takes too
 
 
 def call(function: str, *arguments: Any) -> None:

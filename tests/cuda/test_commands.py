@@ -9,6 +9,8 @@ from tests.cuda.on_stand_in import on_stand_in, run
 
 import doorstep
 from doorstep import _golden, cuda
+from doorstep._native import Kernel, cuda_kernel
+from doorstep.cli import doctor
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable, pieces
 
 MAIN = "import sys; from doorstep.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -85,3 +87,52 @@ def test_doctor_reports_every_device_and_takes_the_first_for_auto() -> None:
         "needed": False,
         "remedy": "",
     }
+
+
+THREADS = 2048 * 4  # of the stand-in's device
+
+
+@on_stand_in()
+def test_kernels_say_what_they_reserve_of_the_device() -> None:
+    taken = {kernel: cuda_kernel(0, 2, kernel) for kernel in Kernel}
+    for info in taken.values():
+        assert 0 < info.registers <= 255
+        assert info.threads == THREADS
+        assert info.local_memory == info.local_bytes * THREADS
+    with_stacks = {kernel for kernel, info in taken.items() if info.local_bytes > 0}
+    assert {Kernel.STEP, Kernel.LEVEL_STEP, Kernel.VIEWS, Kernel.LEVEL_VIEWS} <= with_stacks
+    assert taken[Kernel.LEVEL_VIEWS].local_bytes > taken[Kernel.VIEWS].local_bytes
+    assert {kernel for kernel, info in taken.items() if info.scratch_memory} == {Kernel.STEP, Kernel.LEVEL_STEP}
+
+
+@pytest.mark.parametrize(("kernel", "max_levels"), [(Kernel.STEP, 0), (Kernel.LEVEL_STEP, 1)])
+@on_stand_in()
+def test_simulators_of_many_worlds_allocate_the_scratch_memory_that_is_said(kernel: int, max_levels: int) -> None:
+    scratch = cuda_kernel(0, 2, Kernel(kernel)).scratch_memory
+    taken = []
+    for num_worlds in (2000, 4000):  # more than fit the device at once
+        with doorstep.Simulator(num_worlds, device="cuda", max_levels=max_levels) as sim:
+            taken.append(sim.allocated_bytes)
+    of_a_world = (taken[1] - taken[0]) / 2000
+    # Beside the worlds and their scratch memory there are tables, and memory shared with the host.
+    assert scratch < taken[0] - 2000 * of_a_world < scratch + 5 * 2**20
+
+
+@on_stand_in()
+def test_kernels_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(doorstep.ArgumentError, match="kernel is 5; it must be 0 to 4"):
+        cuda_kernel(0, 2, 5)  # type: ignore[arg-type]
+    with pytest.raises(doorstep.ArgumentError, match="num_agents"):
+        cuda_kernel(0, 9, Kernel.STEP)
+    with pytest.raises(doorstep.DeviceError):
+        cuda_kernel(7, 2, Kernel.STEP)
+
+
+@on_stand_in()
+def test_doctor_says_what_kernels_reserve() -> None:
+    findings = {finding.name: finding for finding in doctor.examine()}
+    finding, info = findings["cuda:0 memory"], cuda_kernel(0, 2, Kernel.LEVEL_STEP)
+    assert finding.ok
+    assert finding.found.startswith("kernels reserve, with 2 agents: steps ")
+    stacks, scratch = info.local_memory / 1e6, info.scratch_memory / 1e6
+    assert f"; steps of levels {stacks:.0f} MB of stacks and {scratch:.0f} MB of scratch memory; " in finding.found

@@ -59,17 +59,22 @@ class Twins:
         assert self.gpu.health == self.cpu.health
 
 
-def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any) -> None:
-    """Twins that play all kinds of levels, with weights that change between the steps."""
-    table: list[AnyLevel] = [
+def some_levels(num_agents: int) -> list[AnyLevel]:
+    """All kinds of levels."""
+    return [
         levels.reference(),
         levels.GeneratedLevel(
             room_types=("any", "any", "any"), physics=levels.Physics(friction=(0.5, 1.5)), episode_length=(5, 30)
         ),
         levels.GeneratedLevel(first_room=2, cubes_near_buttons=0.75, episode_length=(5, 30)),
-        *(level for level in levels.curated().values() if len(level.spawns) >= options["num_agents"]),
-        _crowd(options["num_agents"]),
+        *(level for level in levels.curated().values() if len(level.spawns) >= num_agents),
+        _crowd(num_agents),
     ]
+
+
+def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any) -> None:
+    """Twins that play all kinds of levels, with weights that change between the steps."""
+    table = some_levels(options["num_agents"])
     with Twins(num_worlds, num_threads=num_threads, max_levels=len(table), **options) as twins:
         for sim in twins.both():
             sim.set_levels(table)

@@ -23,7 +23,7 @@ def _kernels_are_loaded(_gpu: None) -> None:
     """Those of PyTorch that tests begin behind a long one: the driver loads a kernel's code at its first launch, and
     may wait for all work before that."""
     torch = sys.modules.get("torch")
-    if torch is None:
+    if torch is None or not torch.cuda.is_available():
         return
     torch.cuda._sleep(1)
     for dtype in (torch.float32, torch.int32):

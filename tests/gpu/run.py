@@ -3,11 +3,12 @@
     python3 tests/gpu/run.py [--wheel dist/doorstep-*.whl] [pytest arguments]
     python3 tests/gpu/run.py --bench [--wheel dist/doorstep-*.whl] [arguments of tests/benchmarks/measure_gpu.py]
     python3 tests/gpu/run.py --command [--wheel dist/doorstep-*.whl] program [arguments]
-    python3 tests/gpu/run.py --find [--wheel dist/doorstep-*.whl]
+    python3 tests/gpu/run.py --find [--wheel dist/doorstep-*.whl] [--unpack FOLDER]
 
-The wheel is unpacked into a temporary folder, not installed, so nothing is downloaded and this Python does not change.
---command runs a program in which this Python can import it; --find only prints which GPUs there are. Without a GPU it
-prints the reason and exits with status 0, with --find 3.
+The wheel is unpacked into a temporary folder, not installed, so nothing is downloaded and this Python does not change;
+--wheel may also name a folder with a wheel's content, as --unpack leaves it. --command runs a program in which this
+Python can import it; --find only prints which GPUs there are. Without a GPU it prints the reason and exits with status
+0, with --find 3.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -41,7 +44,8 @@ NEEDED = ("numpy", "pytest", "torch")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--wheel", type=Path, help="the wheel to test; by default the newest in dist/")
+    parser.add_argument("--wheel", type=Path, help="the wheel to test, or its content; by default the newest in dist/")
+    parser.add_argument("--unpack", type=Path, metavar="FOLDER", help="an empty folder for the wheel's content")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--bench", action="store_true", help="measure instead of testing")
     instead.add_argument("--command", action="store_true", help="run this program instead of the tests")
@@ -49,12 +53,10 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     check_python()
     wheel = options.wheel or newest_wheel()
-    with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder)
+    with unpacked(wheel, options.unpack) as folder:
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([folder, str(PROJECT)]),
+            "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
             "PYTHONDONTWRITEBYTECODE": "1",
             # JAX would take most of the device's memory.
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
@@ -67,12 +69,26 @@ def main() -> int:
         print(f"doorstep: {wheel.name}: {found.stdout.strip()}", flush=True)
         if found.returncode or options.find:
             return found.returncode
-        command = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini"), str(TESTS)]
+        command = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini")]
+        if not any(argument.partition("::")[0].endswith(".py") for argument in arguments):
+            command.append(str(TESTS))
         if options.bench:
             command = [sys.executable, str(BENCHMARK)]
         elif options.command:
             command = []
         return subprocess.run([*command, *arguments], env=environment, cwd=PROJECT, check=False).returncode
+
+
+@contextmanager
+def unpacked(wheel: Path, folder: Path | None) -> Iterator[Path]:
+    """The folder with the wheel's content: the wheel, the given folder, or one for as long as the block runs."""
+    if wheel.is_dir():
+        yield wheel.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as temporary, zipfile.ZipFile(wheel) as archive:
+        content = folder or Path(temporary)
+        archive.extractall(content)
+        yield content.resolve()
 
 
 def check_python() -> None:

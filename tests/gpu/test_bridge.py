@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from tests.gpu.pytorch import cuda_torch
 
 import doorstep
 from doorstep import ArgumentError, interop
 
-torch = pytest.importorskip("torch")
+torch = cuda_torch()
 
 LONG = 1_000_000_000  # clock cycles: about half a second
 
@@ -55,9 +56,11 @@ def test_copies_wait_for_the_work_of_their_stream_and_for_no_other() -> None:
     target = torch.zeros_like(source)
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(LONG)
-        source.fill_(7)
-        interop.copy_to_pointer(source, target.data_ptr(), target.nbytes)
+        for cycles, value in ((1, 5), (LONG, 7)):  # the first loads kernels, which may wait for all work
+            stream.synchronize()
+            torch.cuda._sleep(cycles)
+            source.fill_(value)
+            interop.copy_to_pointer(source, target.data_ptr(), target.nbytes)
         assert not stream.query()  # the copy has only begun
     stream.synchronize()
     assert (target == 7).all()

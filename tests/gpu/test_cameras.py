@@ -1,46 +1,56 @@
 """Cameras on a real GPU: the CPU's bits, in the simulator's order, and in CUDA graphs."""
 
 import ctypes
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.cuda.twins import Twins
+from tests.cuda.twins import Twins, play_levels
+from tests.gpu.pytorch import cuda_torch
+from tests.gpu.sizes import sized
 from tests.render.agreement import Views, check_agreement, views_of
 from tests.scenes import random_actions
 
 import doorstep
 
 ALL: dict[str, Any] = {"rgb": True, "depth": True, "segmentation": True, "normals": True}
+PICTURES = doorstep.Cameras(width=sized(64, 12), height=sized(64, 12), **ALL)
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_pixels_are_the_cpus(num_agents: int) -> None:
-    cameras = doorstep.Cameras(width=64, height=64, **ALL)
-    with Twins(100, num_threads=None, num_agents=num_agents, episode_length=60, cameras=cameras) as twins:
+    with Twins(
+        sized(100, 2), num_threads=None, num_agents=num_agents, episode_length=sized(60, 5), cameras=PICTURES
+    ) as twins:
         twins.assert_same()
-        twins.step_randomly(90)
+        twins.step_randomly(sized(90, 8))
         twins.assert_same()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1, 1), (7, 5), (33, 200), (640, 480)])
+@pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
+def test_pixels_of_levels_are_the_cpus(num_agents: int) -> None:
+    play_levels(sized(64, 3), num_agents=num_agents, seed=4, num_threads=None, cameras=PICTURES)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (7, 5), *sized([(33, 200), (640, 480)], [])])
 def test_any_resolution_gives_the_same_pixels(width: int, height: int) -> None:
-    with Twins(9, num_threads=None, cameras=doorstep.Cameras(width=width, height=height, **ALL)) as twins:
-        twins.step_randomly(70)
+    with Twins(sized(9, 2), num_threads=None, cameras=doorstep.Cameras(width=width, height=height, **ALL)) as twins:
+        twins.step_randomly(sized(70, 3))
         twins.assert_same()
 
 
 def test_any_angle_gives_the_same_pixels() -> None:
     for fov in (1.0, 60.0, 170.0):
-        with Twins(20, num_threads=None, cameras=doorstep.Cameras(fov=fov, **ALL)) as twins:
-            twins.step_randomly(30)
+        with Twins(sized(20, 2), num_threads=None, cameras=dataclasses.replace(PICTURES, fov=fov)) as twins:
+            twins.step_randomly(sized(30, 2))
             twins.assert_same()
 
 
 def test_edited_worlds_give_the_same_pixels() -> None:
-    with Twins(200, num_threads=None, cameras=doorstep.Cameras(**ALL)) as twins:
+    with Twins(sized(200, 2), num_threads=None, cameras=PICTURES) as twins:
         generator = np.random.default_rng(0)
-        for _ in range(5):
+        for _ in range(sized(5, 1)):
             edited = twins.cpu.state.body_positions.to_numpy().copy()
             edited[..., :2] = generator.uniform((-9.5, 0.0), (9.5, 45.0), edited[..., :2].shape)
             twins.cpu.state.body_positions.to_numpy()[:] = edited
@@ -51,7 +61,7 @@ def test_edited_worlds_give_the_same_pixels() -> None:
 
 
 def test_replays_of_a_graph_draw() -> None:
-    torch = pytest.importorskip("torch")
+    torch = cuda_torch()
     stream = torch.cuda.Stream()
     with (
         doorstep.Simulator(64, cameras=doorstep.Cameras()) as cpu,

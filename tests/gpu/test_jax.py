@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cuda.device_batch import DeviceBatch
+from tests.cuda.twins import some_levels
+from tests.gpu.sizes import sized
 from tests.scenes import random_actions
 
 import doorstep
@@ -12,22 +14,44 @@ from doorstep import cuda
 from doorstep._native import check
 
 
-def test_a_batch_is_a_simulator() -> None:
-    stream = cuda.Stream()
-    batch = DeviceBatch(1000, stream, episode_length=5)
+@pytest.mark.parametrize("plays_levels", [False, True])
+def test_a_batch_is_a_simulator(plays_levels: bool) -> None:
+    stream, worlds, table = cuda.Stream(), sized(1000, 9), some_levels(2) if plays_levels else []
+    batch = DeviceBatch(worlds, stream, episode_length=5, levels=table)
     check(batch.call("ds_batch_prepare"))
     check(batch.call("ds_batch_create", 9, 3))
-    with doorstep.Simulator(1000, seed=9, world_offset=3, episode_length=5) as sim:
-        for actions in random_actions(1, 12, 1000):
+    with doorstep.Simulator(worlds, seed=9, world_offset=3, episode_length=5, max_levels=len(table)) as sim:
+        if table:
+            sim.set_levels(table)
+        for step, actions in enumerate(random_actions(1, 12, worlds)):
             sim.actions.to_numpy()[:] = actions
+            sim.resets.to_numpy()[:] = step == 0  # a simulator's first levels were there before the table
             sim.step()
             batch.write("actions", actions)
+            batch.write("resets", np.full_like(batch.read("resets"), step == 0))
             check(batch.call("ds_batch_step"))
             stream.synchronize()
-            for name in ("observations", "rewards", "dones", "actions"):
+            for name in ("observations", "rewards", "dones", "actions") if step > 0 or not table else ():
                 assert batch.read(name).tobytes() == sim.tensors[name].to_numpy().tobytes(), name
     check(batch.call("ds_batch_release"))
     batch.close()
+
+
+def test_levels_are_played_as_on_the_cpu(rooms: Any) -> None:
+    import jax
+
+    import doorstep.jax
+
+    def play(device: str) -> dict[str, Any]:
+        made = doorstep.jax.make(200, device=device, episode_length=6, levels=some_levels(2), outputs=("observations",))
+        with jax.default_device(jax.devices(device)[0]):
+            state = made.init(4)
+            for actions in random_actions(3, 20, 200):
+                state = made.step(state, jax.numpy.asarray(actions))
+            return {name: np.asarray(tensor) for name, tensor in state.tensors.items()}
+
+    found, expected = play("cuda"), play("cpu")
+    assert all(found[name].tobytes() == expected[name].tobytes() for name in expected)
 
 
 @pytest.fixture(scope="module")

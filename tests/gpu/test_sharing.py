@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.gpu.pytorch import cuda_torch
 
 import doorstep
 from doorstep import cuda
@@ -57,7 +58,7 @@ def test_memory_is_whole_granules_and_tensors_go_in_and_out() -> None:
 
 
 def test_rows_with_gaps_are_copied() -> None:
-    torch = pytest.importorskip("torch")
+    torch = cuda_torch()
     image = torch.arange(4 * 6, dtype=torch.int16, device="cuda").reshape(4, 6)
     buffer = cuda.InteropBuffer(32)
     buffer.copy_in(image[:, 1:5])

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.gpu.pytorch import cuda_torch
 from tests.scenes import random_actions
 
 import doorstep
 
-torch = pytest.importorskip("torch")
+torch = cuda_torch()
 
 LONG = 1_000_000_000  # clock cycles: about half a second
 WORLDS = 1024
@@ -44,7 +45,15 @@ def test_steps_come_after_a_long_kernel_on_the_current_stream() -> None:
     actions = drawn_actions(5)
     with doorstep.Simulator(WORLDS, device="cuda") as sim, torch.cuda.stream(torch.cuda.Stream()):
         shared, rewards = sim.actions.to_torch(), []
+        begin = sim.save()
         torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+        for step_actions in actions:  # loads kernels and takes memory, which may wait for all work
+            shared.copy_(step_actions)
+            sim.step()
+            rewards.append(sim.rewards.to_torch().clone())
+        sim.restore(begin)
+        rewards.clear()
+        torch.cuda.current_stream().synchronize()
         torch.cuda._sleep(LONG)
         for step_actions in actions:
             shared.copy_(step_actions)
@@ -96,6 +105,7 @@ def test_consumer_on_another_stream_waits_for_the_step() -> None:
 
 def test_event_of_a_step_happens_after_it() -> None:
     with doorstep.Simulator(WORLDS, device="cuda") as sim:
+        assert sim.step_async().wait(10.0)  # kernels are loaded
         torch.cuda._sleep(LONG)
         event = sim.step_async()
         assert not event.done

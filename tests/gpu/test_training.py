@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
+from tests.cuda.twins import some_levels
+from tests.gpu.pytorch import cuda_torch
 from tests.scenes import random_actions
 
 import doorstep
 
-torch = pytest.importorskip("torch")
+torch = cuda_torch()
 
 import doorstep.torch as doorstep_torch  # noqa: E402
+from doorstep.levels.choice import REFERENCE  # noqa: E402
 
 SIZES = doorstep.ACTIONS
 LONG = 1_000_000_000  # clock cycles: about half a second
@@ -67,19 +70,27 @@ def test_an_action_out_of_range_gives_nan() -> None:
 def test_work_goes_to_the_current_stream() -> None:
     inputs = [tensor.cuda() for tensor in steps(torch.float32)]
     expected, _ = doorstep_torch.generalized_advantages(*inputs)
-    with torch.cuda.stream(torch.cuda.Stream()) as _:
+
+    def shifted_there_and_back() -> Any:
+        return doorstep_torch.generalized_advantages((inputs[0] + 1) - 1, *inputs[1:])[0]
+
+    with torch.cuda.stream(torch.cuda.Stream()):
         torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+        shifted_there_and_back()  # loads kernels and takes memory, which may wait for all work
         torch.cuda._sleep(LONG)
-        shifted = inputs[0] + 1
-        found, _ = doorstep_torch.generalized_advantages(shifted - 1, *inputs[1:])
+        found = shifted_there_and_back()
         assert not torch.cuda.current_stream().query(), "the long kernel was to be running still"
         torch.cuda.current_stream().synchronize()
     torch.testing.assert_close(found, expected)
 
 
-def test_worlds_in_tensors_are_the_cpus_also_in_a_graph() -> None:
+@pytest.mark.parametrize("plays_levels", [False, True])
+def test_worlds_in_tensors_are_the_cpus_also_in_a_graph(plays_levels: bool) -> None:
     actions = torch.from_numpy(random_actions(5, 20, 100))
-    rooms, cpu = (doorstep_torch.make(100, device=device, episode_length=9) for device in ("cuda", "cpu"))
+    levels: Any = some_levels(2) if plays_levels else REFERENCE
+    rooms, cpu = (
+        doorstep_torch.make(100, device=device, episode_length=9, levels=levels) for device in ("cuda", "cpu")
+    )
     state, expected = rooms.init(3), cpu.init(3)
     chosen = actions[0].cuda()
     rooms.step(rooms.init(0), chosen)  # libraries initialise themselves outside the capture

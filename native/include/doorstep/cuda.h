@@ -34,6 +34,27 @@ typedef struct ds_cuda_device_info {
     uint8_t uuid[16];           /* the same in every API: VkPhysicalDeviceIDProperties.deviceUUID */
 } ds_cuda_device_info;
 
+/* The kernels for which the driver or a simulator reserves much of a device's memory. */
+typedef enum ds_kernel {
+    DS_KERNEL_STEP = 0,        /* of worlds that play the reference's levels */
+    DS_KERNEL_LEVEL_STEP = 1,  /* of worlds that play any levels */
+    DS_KERNEL_VIEWS = 2,       /* draws views of the former */
+    DS_KERNEL_LEVEL_VIEWS = 3, /* draws views of the latter */
+    DS_KERNEL_ACT = 4,         /* evaluates networks of policies */
+    DS_KERNEL_COUNT,
+} ds_kernel;
+
+/* What a kernel takes of a device, beside the memory of what it works on. */
+typedef struct ds_cuda_kernel_info {
+    uint32_t struct_size;
+    int32_t registers;        /* of a thread */
+    int32_t local_bytes;      /* of a thread: its stack, and registers for which there is no room */
+    int32_t threads;          /* that the device holds at once, of any kernels */
+    int64_t local_memory;     /* local_bytes of all these threads: the driver reserves that much for the largest kernel
+                                 of the process when it is first launched */
+    int64_t scratch_memory;   /* the most that each simulator of many worlds allocates for this kernel; 0: none */
+} ds_cuda_kernel_info;
+
 /* Result of compiling the kernels for an architecture. */
 typedef struct ds_cuda_compile_info {
     uint32_t struct_size;
@@ -48,6 +69,10 @@ DS_API ds_status ds_cuda_get_driver(ds_cuda_driver_info* info);
 
 /* Describes a device. Creates its context (see ds_context_create), to query the free memory. */
 DS_API ds_status ds_cuda_get_device(int64_t device_index, ds_cuda_device_info* info);
+
+/* Describes a kernel (ds_kernel) for num_agents agents on a device, and loads it for that. */
+DS_API ds_status ds_cuda_get_kernel(int64_t device_index, int64_t num_agents, int32_t kernel,
+                                    ds_cuda_kernel_info* info);
 
 /* Compiles the embedded PTX of the kernels for num_agents agents to machine code of an architecture ("sm_103"), as for
    a device without an embedded image. Needs no GPU and no driver. INVALID_ARGUMENT if the compiler does not support

@@ -252,9 +252,8 @@ PlayedRow Actors::played_row(const PlayedEpisode& episode, int16_t policy) const
 }
 
 PlayedRows Actors::played_rows() const {
-    static constexpr uint32_t kNoSteps = 0;  // the steps of the keys are the lengths
-    return {episodes_.num_rows(), played_.data(),    episodes_.keys(),  &kNoSteps,        states_.data(),
-            tensors_.observations, num_inputs_,      time_left_.place, time_left_.scale, tensors_.actions};
+    return {episodes_.num_rows(),   played_.data(), episodes_.keys(),  episodes_.steps(), states_.data(),
+            tensors_.observations, num_inputs_,    time_left_.place, time_left_.scale,  tensors_.actions};
 }
 
 void Actors::prepare_rows(int64_t first, int64_t count) {
@@ -320,6 +319,7 @@ ActCall Actors::native_call(const PolicySlot& slot, int64_t first, int64_t rows)
     call.state_stride = slot.native->state_size();
     call.sampling = episodes_.sampling();
     call.keys = episodes_.keys();
+    call.step_counter = episodes_.steps();
     call.actions = tensors_.actions;
     call.nonfinite = nonfinite_.data();
     if (recorded_ & DS_RECORD_LOG_PROBS) call.log_probs = acted_.log_probs.data();

@@ -64,10 +64,11 @@ void CallerRows::ask_for(AskedRows& asked, int64_t place, int64_t row) {
     DS_ASSERT(place < asked.num_rows && waits_[row] == Wait::kAsking);
     const PlayedEpisode& episode = episodes_.of_row(row);
     const ds_sampling_key& key = episodes_.keys()[row];
-    const RandomKey own = split({key.key[0], key.key[1]}, key.step, key.agent);
+    const uint32_t step = key.step + *episodes_.steps();
+    const RandomKey own = split({key.key[0], key.key[1]}, step, key.agent);
     waits_[row] = Wait::kCaller;
     asked.rows[place] = static_cast<int32_t>(row);
-    asked.steps[place] = key.step;
+    asked.steps[place] = step;
     asked.keys[2 * place] = own.a;
     asked.keys[2 * place + 1] = own.b;
     asked.tags[place] = episode.request->asked.tag;

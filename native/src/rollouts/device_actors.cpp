@@ -84,7 +84,8 @@ ds_status DeviceActors::act() {
 }
 
 ds_status DeviceActors::upload() {
-    return device_->upload(played_.data(), order_.data(), episodes_.sampling(), episodes_.keys(), first_row_.data());
+    return device_->upload(played_.data(), order_.data(), episodes_.sampling(), episodes_.keys(), *episodes_.steps(),
+                           first_row_.data());
 }
 
 bool DeviceActors::some_act_on_host() const {

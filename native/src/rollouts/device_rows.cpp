@@ -136,14 +136,14 @@ ds_status DeviceRows::open_branch(Slot* slot) const {
 
 // The staging memory is free: the host has waited for what the last step ended.
 ds_status DeviceRows::upload(const PlayedRow* rows, const int32_t* order, const ds_sampling* sampling,
-                             const ds_sampling_key* keys, const int64_t* first_rows) {
+                             const ds_sampling_key* keys, uint32_t steps, const int64_t* first_rows) {
     DS_ASSERT(first_rows[0] == 0 && first_rows[num_policies_] <= num_rows_);
     std::copy_n(rows, num_rows_, staged_.rows);
     std::copy_n(order, first_rows[num_policies_], staged_.order);
     memcpy(staged_.sampling, sampling, static_cast<size_t>(num_rows_) * sizeof *sampling);
     for (int64_t row = 0; row < num_rows_; ++row) {
         staged_.keys[row] = keys[row];
-        staged_.keys[row].step -= steps_;
+        staged_.keys[row].step += steps - steps_;
     }
     for (int64_t i = 0; i < num_policies_; ++i) {
         DS_ASSERT(first_rows[i] <= first_rows[i + 1]);

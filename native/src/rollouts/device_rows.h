@@ -25,10 +25,10 @@ public:
     ds_status set_policy(int64_t index, const Ref<Policy>& policy);
     bool has_policy(int64_t index) const { return static_cast<bool>(slots_[index].policy); }
 
-    // By row; keys have the lengths of their episodes as steps. order: of the rows, by policy; first_rows: its place
-    // there, then the end.
+    // By row; the steps of keys and `steps` add up to the lengths of their episodes. order: of the rows, by policy;
+    // first_rows: its place there, then the end.
     ds_status upload(const PlayedRow* rows, const int32_t* order, const ds_sampling* sampling,
-                     const ds_sampling_key* keys, const int64_t* first_rows);
+                     const ds_sampling_key* keys, uint32_t steps, const int64_t* first_rows);
 
     // A step: networks act on all rows of theirs, random and idle rows act, the worlds step.
     ds_status play();

@@ -44,7 +44,7 @@ void Episodes::set_keys(int64_t world) {
     for (int64_t agent = 0; agent < num_agents_; ++agent) {
         const int64_t row = world * num_agents_ + agent;
         sampling_[row] = request.asked.sampling;
-        keys_[row] = {{key.a, key.b}, 0, static_cast<uint32_t>(agent)};
+        keys_[row] = {{key.a, key.b}, 0 - steps_, static_cast<uint32_t>(agent)};
     }
 }
 
@@ -53,7 +53,7 @@ void Episodes::resume(int64_t world, int32_t length, int64_t started_ns) {
     DS_ASSERT(states_[world] == SlotState::kToAct && this->length(world) == 0 && length >= 0);
     episode.started_ns = started_ns;
     for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
-        keys_[row].step = static_cast<uint32_t>(length);
+        keys_[row].step = static_cast<uint32_t>(length) - steps_;
     }
 }
 
@@ -76,10 +76,17 @@ void Episodes::acted() { change_all(SlotState::kToAct, SlotState::kReady); }
 
 void Episodes::stepped() {
     DS_ASSERT(num_ended_ == 0 && num_to_act() == 0);
-    for (int64_t world = 0; world < num_worlds_; ++world) {
-        for (int64_t agent = 0; agent < num_agents_; ++agent) keys_[world * num_agents_ + agent].step += ready_[world];
-    }
+    ++steps_;
+    if (num_ready() < num_active()) hold_back_waiting();
     change_all(SlotState::kReady, SlotState::kToAct);
+}
+
+// Episodes that wait have not made the step.
+void Episodes::hold_back_waiting() {
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (states_[world] != SlotState::kAwaitsCallers) continue;
+        for (int64_t agent = 0; agent < num_agents_; ++agent) --keys_[world * num_agents_ + agent].step;
+    }
 }
 
 // As change(), of all worlds in a state: a pass over bytes.

@@ -73,7 +73,7 @@ public:
 
     // ---- By world: the state, and how many steps the episode has made; masks for the simulator
     SlotState state(int64_t world) const { return states_[world]; }
-    int32_t length(int64_t world) const { return static_cast<int32_t>(keys_[world * num_agents_].step); }
+    int32_t length(int64_t world) const { return static_cast<int32_t>(keys_[world * num_agents_].step + steps_); }
     const uint8_t* ready() const { return ready_.data(); }
     const uint8_t* ended() const { return ended_.data(); }  // 1 + ds_episode_reason
     bool has_ended(int64_t world) const { return ended_[world] != 0; }
@@ -82,9 +82,11 @@ public:
         return static_cast<ds_episode_reason>(ended_[world] - 1);
     }
 
-    // ---- By row: how networks sample, and keys of random numbers, whose step is the episode's length
+    // ---- By row: how networks sample, and keys of random numbers, to whose step steps() adds: the sum is the episode's
+    // length. So a step that all make changes no key.
     const ds_sampling* sampling() const { return sampling_.data(); }
     const ds_sampling_key* keys() const { return keys_.data(); }
+    const uint32_t* steps() const { return &steps_; }
 
     // ---- Transitions
     // Returns the world, a free one.
@@ -109,6 +111,7 @@ public:
 
 private:
     void set_keys(int64_t world);
+    void hold_back_waiting();
     void change_all(SlotState before, SlotState after);
     void change(int64_t world, SlotState before, SlotState after) {
         DS_ASSERT(states_[world] == before && before != after);
@@ -133,6 +136,7 @@ private:
     Array<uint8_t> ready_, ended_, changed_, begun_;
     Array<ds_sampling> sampling_;
     Array<ds_sampling_key> keys_;
+    uint32_t steps_ = 0;  // of the replica so far
 };
 
 }  // namespace doorstep

@@ -305,6 +305,16 @@ class KernelSource(IntEnum):
     DRIVER = 2
 
 
+class Kernel(IntEnum):
+    """The kernels for which the driver or a simulator reserves much of a device's memory."""
+
+    STEP = 0
+    LEVEL_STEP = 1
+    VIEWS = 2
+    LEVEL_VIEWS = 3
+    ACT = 4
+
+
 class ResourceKind(IntEnum):
     """Kinds of CUDA resources."""
 
@@ -1935,6 +1945,26 @@ class CudaDeviceInfo(ctypes.Structure):
     )
 
 
+class CudaKernelInfo(ctypes.Structure):
+    """ds_cuda_kernel_info"""
+
+    struct_size: int
+    registers: int
+    local_bytes: int
+    threads: int
+    local_memory: int
+    scratch_memory: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("registers", ctypes.c_int32),
+        ("local_bytes", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("local_memory", ctypes.c_int64),
+        ("scratch_memory", ctypes.c_int64),
+    )
+
+
 class CudaCompileInfo(ctypes.Structure):
     """ds_cuda_compile_info"""
 
@@ -2155,6 +2185,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_replica_info", ReplicaInfo),
     ("ds_cuda_driver_info", CudaDriverInfo),
     ("ds_cuda_device_info", CudaDeviceInfo),
+    ("ds_cuda_kernel_info", CudaKernelInfo),
     ("ds_cuda_compile_info", CudaCompileInfo),
     ("ds_resource_info", ResourceInfo),
     ("ds_row_copy", RowCopy),
@@ -2364,6 +2395,11 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_engine_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_cuda_get_driver", ctypes.c_int, (ctypes.POINTER(CudaDriverInfo),)),
     ("ds_cuda_get_device", ctypes.c_int, (ctypes.c_int64, ctypes.POINTER(CudaDeviceInfo))),
+    (
+        "ds_cuda_get_kernel",
+        ctypes.c_int,
+        (ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.POINTER(CudaKernelInfo)),
+    ),
     ("ds_cuda_compile", ctypes.c_int, (ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(CudaCompileInfo))),
     ("ds_cuda_architectures", ctypes.c_char_p, ()),
     ("ds_resource_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ResourceInfo))),
@@ -2588,6 +2624,7 @@ class Functions:
     ds_engine_release: Any
     ds_cuda_get_driver: Any
     ds_cuda_get_device: Any
+    ds_cuda_get_kernel: Any
     ds_cuda_compile: Any
     ds_cuda_architectures: Any
     ds_resource_get_info: Any

@@ -18,6 +18,8 @@ from doorstep._native._generated import (  # noqa: E402
     CudaCompileInfo,
     CudaDeviceInfo,
     CudaDriverInfo,
+    CudaKernelInfo,
+    Kernel,
     LiveKind,
 )
 from doorstep._native.calls import read_struct, read_value  # noqa: E402
@@ -93,6 +95,11 @@ def cuda_driver() -> CudaDriverInfo:
 def cuda_device(index: int) -> CudaDeviceInfo:
     """Describes a GPU. The first call opens the driver."""
     return read_struct(load().ds_cuda_get_device, CudaDeviceInfo, index)
+
+
+def cuda_kernel(index: int, num_agents: int, kernel: Kernel) -> CudaKernelInfo:
+    """Describes a kernel on a GPU. Loads it for that."""
+    return read_struct(load().ds_cuda_get_kernel, CudaKernelInfo, index, num_agents, kernel)
 
 
 def cuda_compile(architecture: str, num_agents: int) -> CudaCompileInfo:

@@ -25,11 +25,13 @@ from doorstep._arguments import count
 from doorstep._native import (
     LIBRARY_PATH,
     MAX_AGENTS,
+    Kernel,
     Renderer,
     cpu_features,
     cuda_architectures,
     cuda_compile,
     cuda_driver,
+    cuda_kernel,
     default_thread_count,
     describe_renderer,
     load,
@@ -260,13 +262,16 @@ def _look_for_cuda_driver(name: str) -> Finding:
 
 
 def _look_for_devices() -> Iterator[Finding]:
-    """A finding per GPU; no finding without a driver, whose own finding has the reason."""
+    """Findings of each GPU; none without a driver, whose own finding has the reason."""
     try:
         count = cuda.Device.count()
     except doorstep.DoorstepError:
         return
     for index in range(count):
-        yield _look(f"cuda:{index}", _look_for_device)
+        found = _look(f"cuda:{index}", _look_for_device)
+        yield found
+        if found.ok:
+            yield _look(f"cuda:{index} memory", _look_for_kernel_memory)
 
 
 def _look_for_device(name: str) -> Finding:
@@ -280,6 +285,30 @@ def _look_for_device(name: str) -> Finding:
     found = f"{device.name}, compute capability {major}.{minor}, {memory}; {kernels}; UUID {device.uuid}"
     return Finding(name, found, ok=True)
 
+
+def _look_for_kernel_memory(name: str) -> Finding:
+    """What kernels reserve beside the memory of worlds: stacks, and scratch memory of simulators."""
+    index = int(name.removeprefix("cuda:").removesuffix(" memory"))
+    try:
+        infos = {kernel: cuda_kernel(index, _AGENTS, kernel) for kernel in Kernel}
+    except doorstep.DoorstepError as error:
+        return _not_usable(name, error)
+    taken = []
+    for kernel, info in infos.items():
+        scratch = f" and {info.scratch_memory / 1e6:.0f} MB of scratch memory" if info.scratch_memory else ""
+        taken.append(f"{_KERNELS[kernel]} {info.local_memory / 1e6:.0f} MB of stacks{scratch}")
+    return Finding(name, f"kernels reserve, with {_AGENTS} agents: {'; '.join(taken)}", ok=True)
+
+
+_AGENTS = 2
+
+_KERNELS = {
+    Kernel.STEP: "steps",
+    Kernel.LEVEL_STEP: "steps of levels",
+    Kernel.VIEWS: "views",
+    Kernel.LEVEL_VIEWS: "views of levels",
+    Kernel.ACT: "policies",
+}
 
 _KERNEL_SOURCES = {
     "embedded": "its kernels are in the library",

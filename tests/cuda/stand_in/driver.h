@@ -59,6 +59,7 @@ struct Pool {
 struct KernelCode {
     int registers = 0;        // of a thread; 0: unknown, as in PTX
     int parameter_bytes = 0;  // of all parameters; 0: unknown
+    int stack_bytes = 0;      // of a thread, with the functions that it calls; 0 for PTX
 };
 
 struct Module {

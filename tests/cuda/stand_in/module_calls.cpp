@@ -76,6 +76,7 @@ void read_symbols(const char* data, Image* image) {
 constexpr char kCommonAttributes[] = ".nv.info", kAttributesOfKernel[] = ".nv.info.";
 constexpr uint8_t kFormatSized = 4;
 constexpr uint8_t kRegisterCount = 0x2f;   // symbol, number
+constexpr uint8_t kStackBytes = 0x12;      // symbol, number
 constexpr uint8_t kParameterBytes = 0x19;  // value: bytes
 
 template <class Visit>
@@ -101,10 +102,12 @@ void read_attributes(const char* data, Image* image) {
             const Elf64_Shdr table = section(attributes.sh_link);
             const char* const symbols = data + section(table.sh_link).sh_offset;
             visit_attributes(data, attributes, [&](uint8_t number, uint16_t, uint64_t at) {
-                if (number != kRegisterCount) return;
+                if (number != kRegisterCount && number != kStackBytes) return;
                 const uint64_t symbol = table.sh_offset + read<uint32_t>(data, at) * table.sh_entsize;
                 const auto kernel = image->kernels.find(symbols + read<Elf64_Sym>(data, symbol).st_name);
-                if (kernel != image->kernels.end()) kernel->second.registers = read<int32_t>(data, at + 4);
+                if (kernel == image->kernels.end()) return;
+                KernelCode& code = kernel->second;
+                (number == kStackBytes ? code.stack_bytes : code.registers) = read<int32_t>(data, at + 4);
             });
         } else if (name.starts_with(kAttributesOfKernel)) {
             const auto kernel = image->kernels.find(name.substr(strlen(kAttributesOfKernel)));
@@ -269,7 +272,8 @@ int cuFuncGetAttribute(int* value, int attribute, uint64_t function) {
         if (attribute == kFunctionMaxThreads) *value = 1024;
         else if (attribute == kFunctionNumRegisters) *value = registers_of(*kernel);
         else if (attribute == kFunctionMaxDynamicShared) *value = static_cast<int>(kernel->shared_bytes_allowed);
-        else if (attribute == kFunctionStaticShared || attribute == kFunctionLocal) *value = 0;
+        else if (attribute == kFunctionStaticShared) *value = 0;
+        else if (attribute == kFunctionLocal) *value = kernel->code.stack_bytes;
         else return refuse(kInvalidValue, text("cuFuncGetAttribute: attribute %d is unknown", attribute));
         return kSuccess;
     });

@@ -41,6 +41,8 @@ public:
     const KernelShape& shape() const { return find_kernel_shape(kind_); }
     // Number of blocks that the whole device runs at once.
     int resident_blocks() const { return resident_blocks_; }
+    // Scratch memory of all these blocks, when each takes as many worlds as it can.
+    int64_t most_scratch_bytes() const { return resident_blocks_ * workspace_bytes(shape(), shape().tile_worlds); }
 
 private:
     KernelModule(const Ref<Context>& context, WorldKind kind) : context_(context), kind_(kind) {}

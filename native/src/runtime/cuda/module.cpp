@@ -123,6 +123,12 @@ ds_status Kernel::prefer_shared_memory() const {
     });
 }
 
+ds_status Kernel::attribute(CUfunction_attribute attribute, int* value) const {
+    return context()->call("cuFuncGetAttribute", "", [&](const Driver& driver) {
+        return driver.cuFuncGetAttribute(value, attribute, handle());
+    });
+}
+
 ds_status Kernel::resident_blocks(uint32_t threads, uint32_t shared_bytes, int* blocks) const {
     return context()->call("cuOccupancyMaxActiveBlocksPerMultiprocessor", "threads", [&](const Driver& driver) {
         return driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, handle(), static_cast<int>(threads),

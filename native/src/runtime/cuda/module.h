@@ -61,6 +61,7 @@ public:
     ds_status allow_shared_bytes(uint32_t bytes);
     // Prefers shared memory to the cache of a multiprocessor, for as many blocks as that allows.
     ds_status prefer_shared_memory() const;
+    ds_status attribute(CUfunction_attribute attribute, int* value) const;
     // Number of blocks of that shape that one multiprocessor runs at once.
     ds_status resident_blocks(uint32_t threads, uint32_t shared_bytes, int* blocks) const;
 

@@ -1,0 +1,190 @@
+"""What programs make of the GPU's worlds: engines, training, worlds in tensors of PyTorch and JAX, as tables.
+
+    python -m tests.benchmarks.gpu_programs [--rounds 3] [--worlds 8192 65536] [--quick | --large]
+
+Times are elapsed, until the GPU has done all work; figures are medians over the rounds. What needs a PyTorch or a JAX
+that can use the GPU is left out where they cannot, which is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tests.cuda import stand_in_driver as driver
+from tests.cuda.twins import some_levels
+from tests.gpu.sizes import sized
+from tests.gpu.workloads import NETWORK, policy_on
+from tests.pkg.policy.networks import mlp
+from tests.scenes import random_actions
+
+import doorstep
+from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig, cuda
+from doorstep.levels.files import AnyLevel
+
+WORLDS = sized((8192, 65536), (5,))
+QUICK_WORLDS = sized((8192, 32768), (5,))
+LARGE_WORLDS = sized((32768, 131072, 262144), (6,))
+STEPS = sized(200, 4)  # of an episode, and of a round
+UPDATES = sized(10, 1)
+UPDATE_STEPS = 32
+
+
+def median_speed(rounds: int, work: Callable[[], int]) -> float:
+    """Of what `work` counts, per second, once it has been done once."""
+    work()
+    speeds = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        count = work()
+        speeds.append(count / (time.perf_counter() - begin))
+    return statistics.median(speeds)
+
+
+def row(program: str, worlds: int, speed: float) -> None:
+    print(f"| {program} | {worlds:,} | {speed / 1e6:.2f} M |", flush=True)
+
+
+# ---- Engines
+
+
+def measure_engines(worlds: int, rounds: int) -> None:
+    with driver.users_stream() as stream, policy_on(stream, mlp(*NETWORK)) as (network, _):
+        for plays_levels in (False, True):
+            config = SimulatorConfig(worlds, max_levels=int(plays_levels))
+            table = some_levels(2) if plays_levels else [None]
+            for name, policy in {"random": "random", "3 x 256": network}.items():
+                program = f"engine, {name}{', levels' if plays_levels else ''}"
+                with RolloutEngine(RolloutConfig(config, devices=("cuda",))) as engine:
+                    work = functools.partial(play, engine, policy, worlds, table)
+                    row(program, worlds, median_speed(rounds, work))
+                    del work
+        del network, policy
+
+
+def play(engine: RolloutEngine, policy: Any, worlds: int, table: Sequence[AnyLevel | None]) -> int:
+    """Plays two episodes in every world; their steps."""
+    share = 2 * worlds // len(table) + 1
+    for number, level in enumerate(table):
+        seeds = range(number * share, (number + 1) * share)
+        engine.submit_batch(seeds, policy=policy, level=level, max_steps=STEPS)
+    return sum(result.length for result in engine)
+
+
+# ---- Training
+
+
+def measure_training(worlds: int, rounds: int) -> None:
+    from doorstep.training import Trainer, preset
+
+    for graph in (True, False):
+        changes = [
+            f"simulator.num_worlds={worlds}",
+            "simulator.device=cuda",
+            f"experience.num_steps={UPDATE_STEPS}",
+            f"experience.cuda_graph={str(graph).lower()}",
+        ]
+        trainer = Trainer(preset("default").changed(*changes))
+
+        def update(trainer: Trainer = trainer) -> int:
+            for _ in range(UPDATES):
+                trainer.update()
+            return UPDATES * UPDATE_STEPS * worlds
+
+        row(f"training{'' if graph else ', no graph'}", worlds, median_speed(rounds, update))
+
+
+# ---- Worlds in tensors
+
+
+def measure_torch(worlds: int, rounds: int) -> None:
+    import torch
+
+    import doorstep.torch as doorstep_torch
+
+    rooms = doorstep_torch.make(worlds, device="cuda")
+    actions = torch.from_numpy(random_actions(0, 1, worlds)[0]).cuda()
+    state = rooms.init(0)
+
+    def steps() -> int:
+        for _ in range(STEPS):
+            rooms.step(state, actions)
+        torch.cuda.synchronize()
+        return STEPS * worlds
+
+    row("steps of PyTorch", worlds, median_speed(rounds, steps))
+
+
+def measure_jax(worlds: int, rounds: int) -> None:
+    import jax
+
+    import doorstep.jax
+
+    rooms = doorstep.jax.make(worlds, device="cuda", outputs=("observations", "rewards"))
+    actions = jax.numpy.asarray(random_actions(0, 1, worlds)[0])
+
+    def scan(state: Any) -> Any:
+        return jax.lax.scan(lambda state, _: (rooms.step(state, actions), None), state, length=STEPS)[0]
+
+    compiled, state = jax.jit(scan), rooms.init(0)
+
+    def steps() -> int:
+        compiled(state).worlds.block_until_ready()
+        return STEPS * worlds
+
+    row("steps of JAX", worlds, median_speed(rounds, steps))
+
+
+def why_not_torch() -> str:
+    """Why PyTorch cannot use the GPU; empty if it can."""
+    try:
+        import torch
+    except ImportError as error:
+        return str(error)
+    return "" if torch.cuda.is_available() else f"PyTorch {torch.__version__} cannot use the GPU"
+
+
+def why_not_jax() -> str:
+    """Why JAX cannot use the GPU; empty if it can."""
+    try:
+        import jax
+    except ImportError as error:
+        return str(error)
+    return "" if jax.default_backend() == "gpu" else f"JAX {jax.__version__} cannot use the GPU"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--worlds", type=int, nargs="+", default=WORLDS)
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="one round, of few worlds")
+    sizes.add_argument("--large", action="store_true", help="more worlds")
+    options = parser.parse_args()
+    rounds = 1 if options.quick else options.rounds
+    worlds = QUICK_WORLDS if options.quick else LARGE_WORLDS if options.large else options.worlds
+    print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, NumPy {np.__version__}\n")
+    print("| program | worlds | world-steps/s |\n|---|---|---|")
+    programs = [
+        (measure_engines, ""),
+        (measure_training, why_not_torch()),
+        (measure_torch, why_not_torch()),
+        (measure_jax, why_not_jax()),
+    ]
+    for count in worlds:
+        for measure, absent in programs:
+            if not absent:
+                measure(count, rounds)
+    for reason in dict.fromkeys(absent for _, absent in programs if absent):
+        print(f"left out: {reason}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
