@@ -26,19 +26,24 @@ LIMITED_MEMORY = (
     "tests/pkg/test_processes.py::test_memory_that_cannot_be_had_is_an_error_and_leaves_nothing",
     "tests/render/test_embree_memory.py",
 )
-MEASURED_MEMORY = "tests/interop/test_fast_calls.py::test_a_million_steps_leave_nothing_behind"
+MEASURED_MEMORY = (
+    "tests/interop/test_fast_calls.py::test_a_million_steps_leave_nothing_behind",
+    "tests/pkg/rollouts/test_soak.py",
+)
 THREADS_OF_A_FORK = "tests/pkg/test_cameras.py::test_a_forked_child_sees_on"
 # The address sanitizer needs the address space that some tests limit, and delays frees; under the thread sanitizer only
 # tests with threads are useful, and it aborts a forked child that starts threads.
 PYTHON_TESTS = {
     "address,undefined": [
         *("tests/pkg", "tests/interop", "tests/render", "tests/sim", "tests/cuda"),
-        *(f"--deselect={test}" for test in (*LIMITED_MEMORY, MEASURED_MEMORY)),
+        *("-m", "not slow and not builds", "--numprocesses", "2"),
+        *(f"--deselect={test}" for test in (*LIMITED_MEMORY, *MEASURED_MEMORY)),
     ],
     "thread": [
         *("tests/pkg/test_cameras.py", "tests/pkg/test_event.py", "tests/pkg/test_threads.py"),
         *(f"tests/pkg/rollouts/test_{name}.py" for name in ("asynchronous", "ends", "futures")),
         *("tests/interop", "tests/cuda"),
+        *("-m", "not slow and not builds", "--numprocesses", "2"),
         f"--deselect={THREADS_OF_A_FORK}",
     ],
 }

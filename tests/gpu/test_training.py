@@ -12,7 +12,7 @@ import doorstep
 torch = cuda_torch()
 
 import doorstep.torch as doorstep_torch  # noqa: E402
-from doorstep.levels.choice import REFERENCE  # noqa: E402
+from doorstep._level_table import REFERENCE  # noqa: E402
 
 SIZES = doorstep.ACTIONS
 LONG = 1_000_000_000  # clock cycles: about half a second
