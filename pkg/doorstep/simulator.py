@@ -187,7 +187,7 @@ class Simulator(TensorProperties, CameraProperties):
         self._renderer = ""
         # resets and restores so far: a recording refuses those that it was not told of
         self._interventions = 0
-        self._levels: tuple[AnyLevel, ...] = ()  # those that were set
+        self._levels: tuple[AnyLevel, ...] = ()  # see levels()
         try:
             if self._reward is not None:
                 from doorstep.levels.native import to_native_rewards
@@ -541,9 +541,11 @@ class Simulator(TensorProperties, CameraProperties):
         >>> doorstep.Simulator(2, levels="curated").levels[0].name
         'one door'
         """
-        from doorstep.levels import reference
+        if not self._levels:
+            from doorstep.levels import reference
 
-        return self._levels or (reference(),)
+            self._levels = (reference(),)
+        return self._levels
 
     @property
     def reward(self) -> Rewards | None:

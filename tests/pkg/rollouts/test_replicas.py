@@ -33,7 +33,11 @@ def test_replicas_come_and_go_while_others_play(controller: Any) -> None:
         for request_id, same in zip(ids, expected, strict=True):
             assert results[request_id].state_hash == same.state_hash
             assert (results[request_id].returns == same.returns).all()
-        assert {result.replica for result in results_of(engine, some_requests(100))} == {1, 2}
+        players: set[int] = set()
+        while players != {1, 2}:  # one may take all requests before the other wakes up
+            played = {result.replica for result in results_of(engine, some_requests(100))}
+            assert played <= {1, 2}
+            players |= played
 
 
 def test_any_thread_adds_and_removes() -> None:
