@@ -100,7 +100,12 @@ def run_python_tests(compiler: str, sanitizer: str, folder: Path, python: str, a
     for library in native_build.LIBRARY_NAMES:
         shutil.copy2(folder / library, package / "_native")
     runtimes = [_runtime(compiler, RUNTIMES[sanitizer])]
-    options = {**OPTIONS, "ASAN_OPTIONS": f"{OPTIONS['ASAN_OPTIONS']}:detect_leaks=0"}
+    options = {
+        **OPTIONS,
+        "ASAN_OPTIONS": f"{OPTIONS['ASAN_OPTIONS']}:detect_leaks=0",
+        # Interpreters that exit end no engines.
+        "TSAN_OPTIONS": f"{OPTIONS['TSAN_OPTIONS']}:report_thread_leaks=0",
+    }
     environment = {
         **os.environ,
         **options,
