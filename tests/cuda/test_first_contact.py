@@ -344,6 +344,7 @@ os.execv(sys.argv[begin], sys.argv[begin:])
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_a_rehearsal_of_all_on_the_stand_in(tmp_path: Path) -> None:
     require_stand_in()
     for name, code in {"ncu": NCU, "compute-sanitizer": SANITIZER}.items():
