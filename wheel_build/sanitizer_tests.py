@@ -31,19 +31,18 @@ MEASURED_MEMORY = (
     "tests/pkg/rollouts/test_soak.py",
 )
 THREADS_OF_A_FORK = "tests/pkg/test_cameras.py::test_a_forked_child_sees_on"
+FAST_TESTS = ("-m", "not slow and not builds", "--numprocesses", "2")
 # The address sanitizer needs the address space that some tests limit, and delays frees; under the thread sanitizer only
 # tests with threads are useful, and it aborts a forked child that starts threads.
 PYTHON_TESTS = {
     "address,undefined": [
         *("tests/pkg", "tests/interop", "tests/render", "tests/sim", "tests/cuda"),
-        *("-m", "not slow and not builds", "--numprocesses", "2"),
         *(f"--deselect={test}" for test in (*LIMITED_MEMORY, *MEASURED_MEMORY)),
     ],
     "thread": [
         *("tests/pkg/test_cameras.py", "tests/pkg/test_event.py", "tests/pkg/test_threads.py"),
         *(f"tests/pkg/rollouts/test_{name}.py" for name in ("asynchronous", "ends", "futures")),
         *("tests/interop", "tests/cuda"),
-        *("-m", "not slow and not builds", "--numprocesses", "2"),
         f"--deselect={THREADS_OF_A_FORK}",
     ],
 }
@@ -113,7 +112,7 @@ def run_python_tests(compiler: str, sanitizer: str, folder: Path, python: str, a
         "PYTHONMALLOC": "malloc",
         "DOORSTEP_CUDA_STAND_IN": str(folder / "tests" / "cuda" / "stand_in"),
     }
-    pytest = [python, "-m", "pytest", *(arguments or PYTHON_TESTS[sanitizer])]
+    pytest = [python, "-m", "pytest", *(arguments or [*FAST_TESTS, *PYTHON_TESTS[sanitizer]])]
     subprocess.run(pytest, env=environment, check=True)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.twins import some_levels
+from tests.gpu.frameworks import why_not_jax, why_not_torch
 from tests.gpu.sizes import sized
 from tests.gpu.workloads import NETWORK, policy_on
 from tests.pkg.policy.networks import mlp
@@ -139,24 +140,6 @@ def measure_jax(worlds: int, rounds: int) -> None:
         return STEPS * worlds
 
     row("steps of JAX", worlds, median_speed(rounds, steps))
-
-
-def why_not_torch() -> str:
-    """Why PyTorch cannot use the GPU; empty if it can."""
-    try:
-        import torch
-    except ImportError as error:
-        return str(error)
-    return "" if torch.cuda.is_available() else f"PyTorch {torch.__version__} cannot use the GPU"
-
-
-def why_not_jax() -> str:
-    """Why JAX cannot use the GPU; empty if it can."""
-    try:
-        import jax
-    except ImportError as error:
-        return str(error)
-    return "" if jax.default_backend() == "gpu" else f"JAX {jax.__version__} cannot use the GPU"
 
 
 def main() -> int:

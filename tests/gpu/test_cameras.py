@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cuda.twins import Twins, play_levels
-from tests.gpu.pytorch import cuda_torch
+from tests.gpu.frameworks import cuda_torch
 from tests.gpu.sizes import sized
 from tests.render.agreement import Views, check_agreement, views_of
 from tests.scenes import random_actions

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.gpu.pytorch import cuda_torch
+from tests.gpu.frameworks import cuda_torch
 from tests.scenes import random_actions
 
 import doorstep

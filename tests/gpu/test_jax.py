@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.cuda.device_batch import DeviceBatch
 from tests.cuda.twins import some_levels
+from tests.gpu.frameworks import cuda_jax
 from tests.gpu.sizes import sized
 from tests.scenes import random_actions
 
@@ -57,9 +58,7 @@ def test_levels_are_played_as_on_the_cpu(rooms: Any) -> None:
 @pytest.fixture(scope="module")
 def rooms() -> Any:
     """Functions for 500 worlds. The kernels that XLA's programs use stay loaded until the process ends."""
-    jax = pytest.importorskip("jax")
-    if jax.default_backend() != "gpu":
-        pytest.skip("this JAX does not use the GPU")
+    jax = cuda_jax()
     import doorstep.jax
 
     with doorstep.Simulator(500, device="cuda", episode_length=6) as sim:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.gpu.frameworks import cuda_jax
 
 import doorstep
 from doorstep import cuda
@@ -42,9 +43,7 @@ def test_cupy_reads_buffers() -> None:
 
 
 def test_jax_reads_in_place() -> None:
-    jax = pytest.importorskip("jax")
-    if jax.default_backend() != "gpu":
-        pytest.skip("this JAX does not use the GPU")
+    cuda_jax()
     with doorstep.Simulator(100, device="cuda") as sim:
         sim.step()
         array = sim.lidar.to_jax()

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from tests.gpu.pytorch import cuda_torch
+from tests.gpu.frameworks import cuda_torch
 
 import doorstep
 from doorstep import cuda

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.gpu.pytorch import cuda_torch
+from tests.gpu.frameworks import cuda_torch
 
 import doorstep
 

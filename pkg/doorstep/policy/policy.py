@@ -255,11 +255,9 @@ class Policy:
 
     def _prepare(self, shape: tuple[int, ...]) -> PreparedAct | None:
         """shape: of the actions."""
-        worlds, agents = _worlds_and_agents(shape[:-1])
-        seed = self._seed if self._sampling.seed is None else self._sampling.seed
-        keys = self._cached(_world_keys, seed, worlds, agents, 0)
-        chosen = self._cached(_sampling_rows, self._sampling, worlds * agents)
-        rows = PolicyRows(worlds * agents, 0, self.num_inputs, None, 0)
+        rows = PolicyRows(math.prod(shape[:-1]), 0, self.num_inputs, None, 0)
+        keys, _ = self._keys(self._sampling, _worlds_and_agents(shape[:-1]), 0, None, 0)
+        chosen = self._cached(_sampling_rows, self._sampling, rows.num_rows)
         return self._handle.prepare_act(rows, shape, (chosen, keys), sampling=chosen.address, keys=keys.address)
 
     def _act(
