@@ -5,17 +5,14 @@ import sys
 from collections.abc import Generator
 
 import pytest
+from tests.gpu.frameworks import need_gpu
 
 import doorstep
-from doorstep import cuda
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _gpu() -> None:
-    try:
-        cuda.Device()
-    except doorstep.DeviceError as reason:
-        pytest.skip(f"no GPU: {reason}")
+    need_gpu()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,10 +1,21 @@
-"""PyTorch and JAX for tests and measurements that need them on the GPU."""
+"""The GPU, and PyTorch and JAX on it, for tests and measurements that need them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+
+import doorstep
+from doorstep import cuda
+
+
+def need_gpu() -> None:
+    """Skips the test, or the whole file, on a machine without a GPU."""
+    try:
+        cuda.Device()
+    except doorstep.DeviceError as reason:
+        pytest.skip(f"no GPU: {reason}", allow_module_level=True)
 
 
 def why_not_torch() -> str:
@@ -26,7 +37,8 @@ def why_not_jax() -> str:
 
 
 def cuda_torch() -> Any:
-    """The module; skips the test, or the whole file, where PyTorch is missing or was built without CUDA."""
+    """The module; skips the test, or the whole file, without a GPU or a PyTorch that uses it."""
+    need_gpu()
     torch = pytest.importorskip("torch")
     if reason := why_not_torch():
         pytest.skip(reason, allow_module_level=True)
@@ -34,7 +46,8 @@ def cuda_torch() -> Any:
 
 
 def cuda_jax() -> Any:
-    """The module; skips the test where JAX is missing or does not use the GPU."""
+    """The module; skips the test without a GPU or a JAX that uses it."""
+    need_gpu()
     jax = pytest.importorskip("jax")
     if reason := why_not_jax():
         pytest.skip(reason)
