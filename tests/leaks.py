@@ -6,10 +6,10 @@ import gc
 import os
 import threading
 import time
+from collections import Counter
 
 import numpy as np
-
-import doorstep
+from tests.live_objects import alive
 
 
 class Process:
@@ -19,24 +19,16 @@ class Process:
     """
 
     def __init__(self) -> None:
-        self._live, self._threads, self._files = self._counts()
+        self._before = living()
         self.resident: list[tuple[float, int]] = []  # seconds, bytes
-
-    @staticmethod
-    def _counts() -> tuple[dict[str, int], int, int]:
-        return doorstep.live_counts(), threading.active_count(), len(os.listdir("/proc/self/fd"))
 
     def leaks(self) -> list[str]:
         gc.collect()
         gc.collect()  # objects that finalisers of the first have released
         self.resident.append((time.monotonic(), resident_bytes()))
-        live, threads, files = self._counts()
-        found = [f"{live[kind] - count} {kind} live on" for kind, count in self._live.items() if live[kind] > count]
-        if threads > self._threads:
-            found.append(f"threads live on: {[thread.name for thread in threading.enumerate()]}")
-        if files > self._files:
-            found.append(f"{files - self._files} files are still open")
-        return found
+        more = living() - self._before
+        names = f": {[thread.name for thread in threading.enumerate()]}" if more["threads"] else ""
+        return [f"{count} {kind} live on" + names for kind, count in more.items()]
 
     def growth(self) -> float:
         """Bytes, over the last two thirds of the rounds."""
@@ -45,6 +37,17 @@ class Process:
             return 0.0
         slope = np.polyfit(seconds - seconds[0], resident, 1)[0]
         return float(slope * (seconds[-1] - seconds[0]))
+
+
+def living() -> Counter[str]:
+    """Native objects by kind, threads and open files."""
+    return Counter(alive()) + threads_and_files()
+
+
+def threads_and_files() -> Counter[str]:
+    # Threads of asyncio wait for more work.
+    threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
+    return Counter({"threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
 
 
 def resident_bytes() -> int:

@@ -10,19 +10,16 @@ import contextlib
 import faulthandler
 import gc
 import mmap
-import os
 import random
 import re
 import resource
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from tests.leaks import resident_bytes
-from tests.live_objects import alive
+from tests.leaks import living, resident_bytes, threads_and_files
 
 import doorstep
 
@@ -168,7 +165,7 @@ class _Watch:
 
     def __init__(self) -> None:
         gc.collect()
-        self._native, self._others, self._resident = Counter(alive()), _threads_and_files(), 0
+        self._before, self._resident = living(), 0
 
     def look(self, runs: int) -> None:
         if runs % CHECK_EVERY == 0:
@@ -181,24 +178,19 @@ class _Watch:
             time.sleep(0.05)
             gc.collect()
         if self._resident == 0:  # the first inputs import modules and fill caches
-            self._others, self._resident = _threads_and_files(), resident_bytes()
+            self._before |= threads_and_files()
+            self._resident = resident_bytes()
         if more := self._more():
             raise FoundError(f"these live on: {dict(more)}")
 
     def _more(self) -> Counter[str]:
-        return Counter(alive()) - self._native + (_threads_and_files() - self._others)
+        return living() - self._before
 
     def end(self) -> None:
         self._compare()
         grown = resident_bytes() - self._resident
         if grown > MOST_GROWTH:
             raise FoundError(f"resident memory has grown by {grown >> 20} MiB")
-
-
-def _threads_and_files() -> Counter[str]:
-    # Threads of asyncio wait for more work
-    threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
-    return Counter({"threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
 
 
 def _peak_bytes() -> int:
