@@ -42,6 +42,10 @@ template <class Mask, class N>
 DS_INLINE QuatOf<N> select(Mask mask, QuatOf<N> yes, QuatOf<N> no) {
     return {select(mask, yes.w, no.w), select(mask, yes.x, no.x), select(mask, yes.y, no.y), select(mask, yes.z, no.z)};
 }
+template <class Mask, class N>
+DS_INLINE Vec3Of<N> zero_unless(Mask mask, Vec3Of<N> v) {
+    return {zero_unless(mask, v.x), zero_unless(mask, v.y), zero_unless(mask, v.z)};
+}
 
 template <class N>
 DS_INLINE QuatOf<N> conjugate(QuatOf<N> q) { return {q.w, -q.x, -q.y, -q.z}; }

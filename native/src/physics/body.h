@@ -164,14 +164,14 @@ DS_INLINE void apply_position_impulse(Body& body, typename Body::Vector r, typen
     turn(body, spin_change(body, cross(r, impulse)));
 }
 
-// The same in the lanes of a mask.
+// The same in the lanes of a mask. In the others r and the impulse may be anything, also not a number.
 template <class Body>
 DS_INLINE void apply_position_impulse(Body& body, typename Body::Mask mask, typename Body::Vector r,
                                       typename Body::Vector impulse) {
     const auto position = body.position;
     const auto rotation = body.rotation;
-    apply_position_impulse(body, r, impulse);
-    body.position = select(mask, body.position, position);
+    body.position = select(mask, position + impulse * inverse_mass(body), position);
+    turn(body, zero_unless(mask, spin_change(body, cross(r, impulse))));
     body.rotation = select(mask, body.rotation, rotation);
 }
 

@@ -15,7 +15,7 @@ from doorstep.policy import SamplingParams
 from doorstep.ray import RayRolloutEngine
 
 SIMULATOR = SimulatorConfig(8, num_threads=1, max_levels=1)
-WAIT = 120.0  # seconds after which a test has hung
+WAIT = 240.0  # seconds after which a test has hung
 
 
 def network() -> torch.nn.Module:
