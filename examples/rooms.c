@@ -48,7 +48,7 @@ static ds_policy linear_policy(const float* weights) {
     ds_layer layer;
     ds_policy policy;
     check(ds_layer_create(&config, &layer));
-    check(ds_policy_create(&layer, 1, 0, &policy));
+    check(ds_policy_create(&layer, 1, 0, DS_PRECISION_FLOAT32, &policy));
     check(ds_layer_release(layer)); /* the policy keeps it */
     return policy;
 }

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from build_steps import BuildError, exclusive, say
 from cuda_packages import CudaPackages
-from kernel_image_file import LEVELS, POLICIES, PTX, TRAINING, VIEWS, ImageName, pack
+from kernel_image_file import BF16_POLICIES, LEVELS, POLICIES, PTX, TRAINING, VIEWS, ImageName, pack
 from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
@@ -38,7 +38,6 @@ REPORT = "report.json"
 
 # The same bits as on the CPU: no contraction, no approximate division or square root, denormals kept.
 NVRTC_OPTIONS = (
-    "--gpu-architecture=compute_75",
     "-std=c++20",
     "-default-device",
     "--relocatable-device-code=false",
@@ -60,6 +59,12 @@ class KernelModule:
     name: str
     source: Path
     options: tuple[str, ...] = ()
+    architecture: int = min(ARCHITECTURES)  # the oldest that it is for, which its PTX is compiled for
+
+    @property
+    def architectures(self) -> tuple[int, ...]:
+        """Those that get machine code in a release."""
+        return tuple(one for one in ARCHITECTURES if one >= self.architecture)
 
 
 NUM_AGENTS = range(1, 9)
@@ -76,9 +81,11 @@ MODULES = (
     KernelModule(TRAINING, "training", Path("native/src/training/kernels.cu")),
     KernelModule(VIEWS, "views", Path("native/src/render/raycast/kernels.cu")),
     KernelModule(POLICIES, "policies", Path("native/src/policy/kernels.cu")),
+    KernelModule(BF16_POLICIES, "bf16_policies", Path("native/src/policy/bf16_kernels.cu"), architecture=80),
     *(worlds_module(agents, agents, f"{agents}_agents", "ReferenceCapacity") for agents in NUM_AGENTS),
     *(worlds_module(LEVELS + agents, agents, f"{agents}_agents_levels", "LevelCapacity") for agents in NUM_AGENTS),
 )
+MODULE_OF_NUMBER = {module.number: module for module in MODULES}
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -159,7 +166,8 @@ def ptx_compilations(root: Path, packages: CudaPackages, folder: Path) -> list[C
     compilations = []
     for module in MODULES:
         sources = [part for path in source_files(root, module) for part in (str(path), (root / path).read_bytes())]
-        options = (*NVRTC_OPTIONS, *module.options)
+        target = f"--gpu-architecture=compute_{module.architecture}"
+        options = (target, *NVRTC_OPTIONS, *module.options)
         digest = _digest([packages.identity, *options, *sources])
         output = folder / f"{module.name}.{digest}.ptx"
         compilations.append(
@@ -169,10 +177,10 @@ def ptx_compilations(root: Path, packages: CudaPackages, folder: Path) -> list[C
 
 
 def cubin_compilations(packages: CudaPackages, folder: Path, ptx: Compilation) -> list[Compilation]:
-    """Compile the PTX files to machine code, for every architecture."""
+    """Compile a module's PTX to machine code, for every architecture that the module is for."""
     source = ptx.output.read_bytes()
     compilations = []
-    for architecture in ARCHITECTURES:
+    for architecture in MODULE_OF_NUMBER[ptx.name.module].architectures:
         options = (f"-arch=sm_{architecture}", *PTXAS_OPTIONS)
         digest = _digest([packages.identity, *options, source])
         module_name = ptx.output.name.partition(".")[0]

@@ -112,8 +112,12 @@ def check_versions(wheel: Wheel) -> Iterator[str]:
 def check_kernels(wheel: Wheel) -> Iterator[str]:
     """The library has PTX of every module, and machine code for the chosen architectures."""
     images = unpack(wheel.files[LIBRARY])
-    architectures = (PTX, *kernel_images.chosen_architectures())
-    expected = {ImageName(module.number, one) for module in kernel_images.MODULES for one in architectures}
+    chosen = {PTX, *kernel_images.chosen_architectures()}
+    expected = {
+        ImageName(module.number, one)
+        for module in kernel_images.MODULES
+        for one in chosen.intersection((PTX, *module.architectures))
+    }
     for name in sorted(expected - images.keys()):
         yield f"the library has no kernels for {_describe(name)}"
     for name in sorted(images.keys() - expected):
@@ -144,5 +148,4 @@ def _search_path(library: SharedLibrary) -> list[str]:
 
 def _describe(name: ImageName) -> str:
     target = f"sm_{name.architecture}" if name.architecture else "PTX"
-    (module,) = (module.name for module in kernel_images.MODULES if module.number == name.module)
-    return f"{module} as {target}"
+    return f"{kernel_images.MODULE_OF_NUMBER[name.module].name} as {target}"

@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 11, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 12, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -105,7 +105,8 @@
     X(ds_status, layer_create, (const ds_layer_config* config, ds_layer* layer)) \
     X(ds_status, layer_release, (ds_layer layer)) \
     X(ds_status, layer_get_config, (ds_layer layer, ds_layer_config* config)) \
-    X(ds_status, policy_create, (const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy)) \
+    X(ds_status, policy_create, (const ds_layer* layers, uint64_t count, uint64_t num_heads, int32_t precision, \
+      ds_policy* policy)) \
     X(ds_status, policy_release, (ds_policy policy)) \
     X(ds_status, policy_get_info, (ds_policy policy, ds_policy_info* info)) \
     X(ds_status, policy_get_layer, (ds_policy policy, uint64_t index, ds_layer* layer)) \
@@ -168,6 +169,8 @@
     X(ds_status, engine_release, (ds_engine engine)) \
     X(ds_status, cuda_get_driver, (ds_cuda_driver_info* info)) \
     X(ds_status, cuda_get_device, (int64_t device_index, ds_cuda_device_info* info)) \
+    X(ds_status, cuda_get_kernel, (int64_t device_index, int64_t num_agents, int32_t kernel, ds_cuda_kernel_info* \
+      info)) \
     X(ds_status, cuda_compile, (const char* architecture, int64_t num_agents, ds_cuda_compile_info* info)) \
     X(const char*, cuda_architectures, (void)) \
     X(ds_status, resource_get_info, (ds_resource resource, ds_resource_info* info)) \
@@ -225,9 +228,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, cuda_get_kernel, (int64_t device_index, int64_t num_agents, int32_t kernel, ds_cuda_kernel_info* \
-      info))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -13,9 +13,10 @@ from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
 from tests.cuda.test_in_place import WAITING, UsersArray
 from tests.pkg.policy.networks import NUM_INPUTS, observe
+from tests.pkg.rollouts.playing import results_of
 
 import doorstep
-from doorstep import Policy, cuda, load_policy
+from doorstep import EpisodeRequest, Policy, RolloutConfig, RolloutEngine, SimulatorConfig, cuda, load_policy
 from doorstep._native._generated import DeviceKind, LayerKind, WeightType
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle
 from doorstep._tensors.checks import ReadRules
@@ -364,6 +365,81 @@ def test_players_play_policies_of_both_devices_and_give_functions_what_is_on_the
             Player(walk_by_tensors, sim).act()
             assert given[0].device == given[-1].device == "cuda:0"
         del on_gpu, here
+
+
+# ---- The precision bf16: other bits
+
+
+def _distance(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
+    """As a part of the expected numbers' length."""
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@on_stand_in()
+def test_bf16_gives_logits_and_states_near_the_exact_ones(network: str) -> None:
+    torch.manual_seed(1)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        exact = DeviceModule(NETWORKS[network](torch.float32), arrays, GREEDY).policy
+        policy = load_policy(exact, precision="bf16")
+        assert (exact.precision, policy.precision) == ("float32", "bf16")
+        observations = arrays.upload(observe(20, 2).numpy())
+        states: list[Any] = [one.initial_state(20, 2) if one.state_size else None for one in (policy, exact)]
+        logits, expected = policy.forward(observations, states[0]), exact.forward(observations, states[1])
+        assert 0 < _distance(logits.read(), expected.read()) < 0.05
+        if policy.state_size:
+            assert 0 < _distance(states[0].read(), states[1].read()) < 0.05
+        for same in (policy.freeze(), policy.seeded(3), load_policy(policy), load_policy(policy, sampling=GREEDY)):
+            assert same.precision == "bf16"
+            assert same.forward(observations).read().tobytes() == logits.read().tobytes()
+        back = load_policy(policy, precision="float32")
+        assert back.forward(observations).read().tobytes() == expected.read().tobytes()
+        driver.synchronize(stream)
+        del exact, policy, same, back
+
+
+@on_stand_in()
+def test_bf16_rounds_what_it_multiplies_and_adds_in_single_precision() -> None:
+    torch.manual_seed(2)
+    module, given = torch.nn.Linear(NUM_INPUTS, 19), observe(30, 2)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(module, arrays).policy.with_precision("bf16")
+        found = policy.forward(arrays.upload(given.numpy())).read()
+        del policy
+    values, weights = given.bfloat16().double(), module.weight.detach().bfloat16().double()
+    bias = module.bias.detach().double()
+    error = np.abs(found - (values @ weights.T + bias).numpy())
+    assert (error <= NUM_INPUTS * 2**-22 * (values.abs() @ weights.abs().T + bias.abs()).numpy()).all()
+
+
+@on_stand_in()
+def test_engines_play_policies_of_bf16() -> None:
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(recurrent(torch.float32), arrays, GREEDY).policy.with_precision("bf16")
+        driver.synchronize(stream)
+        driver.clear()
+        config = RolloutConfig(SimulatorConfig(4), devices=("cuda",))
+        with RolloutEngine(config) as engine:
+            request = EpisodeRequest(seed=5, policy=policy, max_steps=9, record=("observations",))
+            (result,) = results_of(engine, [request])
+        assert driver.report().calls.count("cuModuleLoadDataEx") == 2  # of worlds, of rows; that of bf16 is loaded
+        state = policy.initial_state(1, 2)
+        for observations, actions in zip(result.observations, result.actions, strict=True):
+            assert (policy.act(arrays.upload(observations[None]), state).read()[0] == actions).all()
+        del policy, state, request, result, engine
+
+
+@on_stand_in(compute_capability=75)
+def test_an_older_gpu_refuses_bf16() -> None:
+    with driver.users_stream() as stream:
+        exact = DeviceModule(wide(torch.float32), UsersArrays(stream)).policy
+        with pytest.raises(doorstep.ArgumentError, match=r"float32 on a GPU of compute capability 7\.5") as found:
+            exact.with_precision("bf16")
+        assert found.value.argument == "precision"
+        del exact
 
 
 @on_stand_in(devices=2)

@@ -125,6 +125,41 @@ def test_an_engine_gives_the_cpus_results() -> None:
     assert results(on_gpu, RolloutConfig(SimulatorConfig(256), devices=("cuda",))) == expected
 
 
+# ---- The precision bf16: other bits
+
+
+def has_bf16() -> bool:
+    return bool(torch.cuda.get_device_capability() >= (8, 0))
+
+
+def test_bf16_rounds_what_it_multiplies_and_adds_in_single_precision() -> None:
+    torch.manual_seed(1)
+    module, given = torch.nn.Linear(NUM_INPUTS, 19).cuda(), torch.randn(3000, 2, NUM_INPUTS, device="cuda")
+    if not has_bf16():
+        with pytest.raises(doorstep.ArgumentError, match=r"precision is bf16; it must be float32 on a GPU of"):
+            doorstep.load_policy(module, precision="bf16")
+        return
+    found = doorstep.load_policy(module, precision="bf16").forward(given)
+    with torch.no_grad():
+        values, weights, bias = given.bfloat16().double(), module.weight.bfloat16().double(), module.bias.double()
+        error = (found - (values @ weights.T + bias)).abs()
+        assert (error <= NUM_INPUTS * 2**-22 * (values.abs() @ weights.abs().T + bias.abs())).all()
+
+
+@pytest.mark.parametrize("make", [mlp, every_layer, lambda: mlp(1500)], ids=["mlp", "every-layer", "wide"])
+def test_bf16_is_near_the_exact_results(make: Callable[[], Any]) -> None:
+    if not has_bf16():
+        pytest.skip("the tensor cores of this GPU do not multiply bfloat16")
+    torch.manual_seed(0)
+    exact = doorstep.load_policy(make().cuda())
+    policy = doorstep.load_policy(exact, precision="bf16")
+    for num_worlds in (1, 17, 3000):
+        observations = torch.randn(num_worlds, 2, NUM_INPUTS, device="cuda")
+        found, expected = policy.forward(observations), exact.forward(observations)
+        assert 0 < (found - expected).norm() / expected.norm() < 0.05
+        assert torch.equal(policy.forward(observations), found)
+
+
 # ---- Speed: printed, and nothing is asserted of it
 
 
@@ -166,5 +201,9 @@ def test_the_time_of_a_call_beside_a_graph_of_pytorch(rows: int, capsys: pytest.
         "our graph": milliseconds(graph_of_ours.replay),
         "our call": milliseconds(lambda: policy.act(observations, step=0)),
     }
+    if has_bf16():
+        rounded = doorstep.load_policy(policy, precision="bf16")
+        rounded.act(observations, step=0)
+        times["our call in bf16"] = milliseconds(lambda: rounded.act(observations, step=0))
     with capsys.disabled():
         print(f"\n{rows} rows, 3 x 256:", *(f"{name} {time:.4f} ms" for name, time in times.items()))

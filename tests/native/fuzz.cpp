@@ -241,7 +241,8 @@ struct policies {
             if (config.num_outputs) width = config.num_outputs;
         }
         ds_policy policy;
-        if (succeeded(ds_policy_create(made.data(), made.size(), static_cast<uint64_t>(reader.below(4)), &policy)))
+        const uint64_t num_heads = static_cast<uint64_t>(reader.below(4));
+        if (succeeded(ds_policy_create(made.data(), made.size(), num_heads, DS_PRECISION_FLOAT32, &policy)))
             call(reader, policy);
         for (const ds_layer layer : made) CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
     }

@@ -1,21 +1,26 @@
-// Interpreting the embedded PTX of the policies' kernel on the host gives the bytes of the CPU.
+// Interpreting the embedded PTX of the policies' kernel on the host gives the bytes of the CPU; that of DS_PRECISION_BF16
+// gives what it should of rounded numbers.
 #include <algorithm>
 #include <numeric>
 
 #include "embedded.h"
 #include "machine.h"
 #include "policy_calls.h"
+#include "rounded_products.h"
 
 namespace {
 
 using namespace doorstep;
 
 void run_act_interpreted(const ActArguments& arguments, uint32_t grid, uint32_t shared_bytes, const char* way) {
-    static const ptx::Program program = ptx::read_embedded(kPoliciesModule);
+    static const ptx::Program exact = ptx::read_embedded(kPoliciesModule);
+    static const ptx::Program bf16 = ptx::read_embedded(kBf16PoliciesModule);
+    const bool rounds = arguments.network.precision == DS_PRECISION_BF16;
+    const ptx::Program& program = rounds ? bf16 : exact;
     std::vector<uint32_t> order(kActThreads);
     std::iota(order.begin(), order.end(), 0u);
     if (way[0] == 'b') std::reverse(order.begin(), order.end());
-    ptx::launch(program, program.kernel(kActKernel), {grid, kActThreads, shared_bytes, &arguments}, order);
+    ptx::launch(program, program.kernel(rounds ? kActBf16Kernel : kActKernel), {grid, kActThreads, shared_bytes, &arguments}, order);
 }
 
 void the_ptx_of_the_policies_gives_the_bytes_of_the_cpu() {
@@ -23,6 +28,14 @@ void the_ptx_of_the_policies_gives_the_bytes_of_the_cpu() {
     check_acting(run_act_interpreted, 1, "backwards", 50, true);
 }
 
+void products_of_bf16_are_those_of_rounded_numbers() { check_products_are_rounded(run_act_interpreted, 5); }
+
+void networks_of_bf16_are_near_the_exact_ones() { check_rounded_networks(run_act_interpreted, 1, "backwards", 25); }
+
 }  // namespace
 
-int main() { RUN(the_ptx_of_the_policies_gives_the_bytes_of_the_cpu); }
+int main() {
+    RUN(the_ptx_of_the_policies_gives_the_bytes_of_the_cpu);
+    RUN(products_of_bf16_are_those_of_rounded_numbers);
+    RUN(networks_of_bf16_are_near_the_exact_ones);
+}

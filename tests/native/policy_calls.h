@@ -27,6 +27,10 @@ struct TestLayer {
     std::vector<std::vector<float>> floats;
     std::vector<std::vector<uint16_t>> halves;
 
+    float weight(size_t index) const {
+        return config.weight_type == DS_WEIGHT_BFLOAT16 ? as_float(halves[0][index]) : floats[0][index];
+    }
+
     const void* weights(int64_t count, Random& random) {
         floats.emplace_back();
         halves.emplace_back();
@@ -72,7 +76,7 @@ struct TestNetwork {
     Ref<Policy> policy() const {
         std::vector<Ref<Layer>> made;
         for (const TestLayer& layer : layers) made.push_back(Layer::create(layer.config));
-        return Policy::create(made.data(), static_cast<int64_t>(made.size()), num_heads);
+        return Policy::create(made.data(), static_cast<int64_t>(made.size()), num_heads, DS_PRECISION_FLOAT32);
     }
 };
 
@@ -218,6 +222,20 @@ struct Rows {
 // Runs the kernel; `way` is the caller's.
 using RunAct = void (*)(const ActArguments& arguments, uint32_t grid, uint32_t shared_bytes, const char* way);
 
+// Evaluates rows, with scratch memory in shared memory or elsewhere; returns how many had no choice.
+inline int64_t run_rows(RunAct run, const Network& network, Rows& rows, uint32_t grid, const char* way, bool in_shared) {
+    unsigned long long nonfinite = 0;
+    const int64_t floats = act_scratch_floats(network);
+    std::vector<float> scratch(static_cast<size_t>(in_shared ? 0 : floats * grid) + 4, not_a_number<float>());
+    float* const aligned = scratch.data() + (16 - reinterpret_cast<uintptr_t>(scratch.data()) % 16) % 16 / 4;
+    const RowRange range = {0, rows.call.num_rows};
+    const ActArguments arguments = {network, rows.call, in_shared ? nullptr : aligned, floats,
+                                    in_shared ? nullptr : &range, &nonfinite};
+    const int64_t shared = (kStagedFloats + (in_shared ? floats : 0)) * 4;
+    run(arguments, grid, static_cast<uint32_t>(shared), way);
+    return static_cast<int64_t>(nonfinite);
+}
+
 // The kernel gives the bytes of the CPU, with its scratch memory in shared memory and elsewhere. shuffled: rows in
 // another order, of which some are left out.
 inline void check_acting(RunAct run, uint32_t grid, const char* way, int64_t count, bool shuffled) {
@@ -237,17 +255,8 @@ inline void check_acting(RunAct run, uint32_t grid, const char* way, int64_t cou
         for (const bool in_shared : {true, false}) {
             Rows found = given;
             found.point_to_own();
-            unsigned long long found_nonfinite = 0;
-            const int64_t floats = act_scratch_floats(policy->network());
-            std::vector<float> scratch(static_cast<size_t>(in_shared ? 0 : floats * grid) + 4, not_a_number<float>());
-            float* const aligned = scratch.data() + (16 - reinterpret_cast<uintptr_t>(scratch.data()) % 16) % 16 / 4;
-            const RowRange range = {0, found.call.num_rows};
-            const ActArguments arguments = {policy->network(), found.call, in_shared ? nullptr : aligned, floats,
-                                            in_shared ? nullptr : &range, &found_nonfinite};
-            const int64_t shared = (kStagedFloats + (in_shared ? floats : 0)) * 4;
-            run(arguments, grid, static_cast<uint32_t>(shared), way);
+            CHECK_EQUAL(run_rows(run, policy->network(), found, grid, way, in_shared), nonfinite);
             CHECK(found.same_results(expected));
-            CHECK_EQUAL(static_cast<int64_t>(found_nonfinite), nonfinite);
         }
     }
 }

@@ -483,6 +483,10 @@ void a_function_of_the_callers_is_a_layer() {
     }
 }
 
+ds_status create_policy(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy) {
+    return ds_policy_create(layers, count, num_heads, DS_PRECISION_FLOAT32, policy);
+}
+
 ds_layer create_layer(const ds_layer_config& config, ds_release_owner release = nullptr) {
     ds_layer_config owned = config;
     owned.owner = &released;
@@ -515,7 +519,7 @@ void layers_live_as_long_as_something_needs_them() {
     ds_layer layers[3];
     for (size_t i = 0; i < 3; i++) layers[i] = create_layer(network.layers[i].config, count_release);
     ds_policy policy;
-    CHECK_EQUAL(ds_policy_create(layers, 3, 1, &policy), DS_STATUS_OK);
+    CHECK_EQUAL(create_policy(layers, 3, 1, &policy), DS_STATUS_OK);
     for (const ds_layer layer : layers) CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
     CHECK_EQUAL(released, 0);
     CHECK_EQUAL(live(DS_LIVE_LAYER), layers_before + 3);
@@ -544,7 +548,7 @@ void a_frozen_policy_shares_functions_and_what_they_need() {
     released = 0;
     ds_layer layer = create_layer(mirroring_network(factor).layers[0].config, count_release);
     ds_policy policy, frozen;
-    CHECK_EQUAL(ds_policy_create(&layer, 1, 0, &policy), DS_STATUS_OK);
+    CHECK_EQUAL(create_policy(&layer, 1, 0, &policy), DS_STATUS_OK);
     CHECK_EQUAL(ds_policy_freeze(policy, 0, &frozen), DS_STATUS_OK);
     CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
     CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
@@ -691,7 +695,7 @@ void what_is_kept_is_used_once() {
         std::vector<ds_layer> layers;
         for (const TestLayer& layer : one.layers) layers.push_back(create_layer(layer.config));
         ds_policy policy = 0;
-        CHECK(refused(ds_policy_create(layers.data(), layers.size(), 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+        CHECK(refused(create_policy(layers.data(), layers.size(), 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
         ds_error error = {};
         error.struct_size = sizeof error;
         CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
@@ -705,24 +709,26 @@ void bad_policies_are_refused() {
     ds_layer layers[3];
     for (size_t i = 0; i < 3; i++) layers[i] = create_layer(network.layers[i].config);
     ds_policy policy = 0;
-    CHECK(refused(ds_policy_create(nullptr, 3, 1, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
-    CHECK(refused(ds_policy_create(layers, 0, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "count"));
-    CHECK(refused(ds_policy_create(layers, 257, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "count"));
-    CHECK(refused(ds_policy_create(layers, 3, 4, &policy), DS_STATUS_INVALID_ARGUMENT, "num_heads"));
-    CHECK(refused(ds_policy_create(layers, 3, 2, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));  // a head is a GRU
-    CHECK(refused(ds_policy_create(layers, 2, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));  // 6 logits
+    CHECK(refused(create_policy(nullptr, 3, 1, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+    CHECK(refused(create_policy(layers, 0, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "count"));
+    CHECK(refused(create_policy(layers, 257, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "count"));
+    CHECK(refused(create_policy(layers, 3, 4, &policy), DS_STATUS_INVALID_ARGUMENT, "num_heads"));
+    CHECK(refused(create_policy(layers, 3, 2, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));  // a head is a GRU
+    CHECK(refused(create_policy(layers, 2, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));  // 6 logits
     const ds_layer disordered[] = {layers[0], layers[2]}, stale[] = {layers[0], 0, layers[2]};
-    CHECK(refused(ds_policy_create(disordered, 2, 1, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
-    CHECK(refused(ds_policy_create(disordered, 2, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
-    CHECK(refused(ds_policy_create(stale, 3, 1, &policy), DS_STATUS_CLOSED, "layers"));
-    CHECK(refused(ds_policy_create(layers, 3, 1, nullptr), DS_STATUS_INVALID_ARGUMENT, "policy"));
+    CHECK(refused(create_policy(disordered, 2, 1, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+    CHECK(refused(create_policy(disordered, 2, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+    CHECK(refused(create_policy(stale, 3, 1, &policy), DS_STATUS_CLOSED, "layers"));
+    CHECK(refused(create_policy(layers, 3, 1, nullptr), DS_STATUS_INVALID_ARGUMENT, "policy"));
+    for (const int32_t precision : {-1, int32_t{DS_PRECISION_BF16}, 2})  // the second one is not of the CPU
+        CHECK(refused(ds_policy_create(layers, 3, 1, precision, &policy), DS_STATUS_INVALID_ARGUMENT, "precision"));
     Random random;
     const TestLayer logits = make_layer(random, DS_LAYER_LINEAR, 8, 18), two = make_layer(random, DS_LAYER_LINEAR, 8, 2);
     const ds_layer of_20[] = {layers[0], create_layer(logits.config), create_layer(two.config)};  // no head of one output
-    CHECK(refused(ds_policy_create(of_20, 3, 2, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
+    CHECK(refused(create_policy(of_20, 3, 2, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
     for (const ds_layer one : {of_20[1], of_20[2]}) CHECK_EQUAL(ds_layer_release(one), DS_STATUS_OK);
     CHECK_EQUAL(policy, 0);
-    CHECK_EQUAL(ds_policy_create(layers, 3, 1, &policy), DS_STATUS_OK);
+    CHECK_EQUAL(create_policy(layers, 3, 1, &policy), DS_STATUS_OK);
     ds_layer layer;
     CHECK(refused(ds_policy_get_layer(policy, 3, &layer), DS_STATUS_INVALID_ARGUMENT, "index"));
     CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
@@ -744,11 +750,12 @@ void bad_calls_are_refused() {
     ds_layer layers[3];
     for (size_t i = 0; i < 3; i++) layers[i] = create_layer(network.layers[i].config);
     ds_policy policy;
-    CHECK_EQUAL(ds_policy_create(layers, 3, 1, &policy), DS_STATUS_OK);
+    CHECK_EQUAL(create_policy(layers, 3, 1, &policy), DS_STATUS_OK);
     ds_policy_info info = {};
     info.struct_size = sizeof info;
     CHECK_EQUAL(ds_policy_get_info(policy, &info), DS_STATUS_OK);
     CHECK(info.num_layers == 3 && info.num_heads == 1 && info.num_inputs == kInputs && info.state_size == 6);
+    CHECK_EQUAL(info.precision, DS_PRECISION_FLOAT32);
     Rows rows(*network.policy(), 4);
     CHECK_EQUAL(ds_policy_act(policy, &rows.call), DS_STATUS_OK);
     CHECK(call_is_refused(policy, rows, "call", [](ds_policy_call& call) { call.struct_size = 8; }));

@@ -454,7 +454,7 @@ ds_policy make_policy(std::vector<float>* weights) {
     ds_layer layer;
     ds_policy policy;
     CHECK_EQUAL(ds_layer_create(&config, &layer), DS_STATUS_OK);
-    CHECK_EQUAL(ds_policy_create(&layer, 1, 1, &policy), DS_STATUS_OK);
+    CHECK_EQUAL(ds_policy_create(&layer, 1, 1, DS_PRECISION_FLOAT32, &policy), DS_STATUS_OK);
     CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
     return policy;
 }

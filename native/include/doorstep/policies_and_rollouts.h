@@ -85,14 +85,14 @@ DS_API ds_status ds_multi_discrete_backward(const ds_multi_discrete* call);
 
 /* A policy is a network that reads flat observations (the tensor "observations") and chooses actions: layers one after
    another, the last of which give a logit per value of each component of DS_ACTION_TABLE, DS_NUM_LOGITS in all. It is
-   evaluated where its weights are: on the CPU or on a CUDA device, in single precision.
+   evaluated where its weights are: on the CPU or on a CUDA device, in single precision unless it asks for another one.
 
    Weights are read where the caller keeps them, in every call: who changes them in place changes the policy. The caller
    lets no call run meanwhile.
 
-   A row's results have the same bits whatever the other rows of the call, its place among them, the thread, the
-   processor and the device. Calls on one policy may run at the same time. On the CPU a call allocates memory only if
-   more run at once than ever before.
+   In DS_PRECISION_FLOAT32 a row's results have the same bits whatever the other rows of the call, its place among them,
+   the thread, the processor and the device. Calls on one policy may run at the same time. On the CPU a call allocates
+   memory only if more run at once than ever before.
 
    On CUDA a call begins one launch on a stream of the caller's, which may be captured, and returns. All arrays are on
    the policy's device and not checked, except for null pointers. Launches for one policy are executed in the order of
@@ -231,6 +231,14 @@ DS_API ds_status ds_layer_release(ds_layer layer);
 /* The layer as it was created, without its owner. */
 DS_API ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config);
 
+/* How a network multiplies values with weights. All other arithmetic, that of norms included, is in single precision. */
+typedef enum ds_precision {
+    DS_PRECISION_FLOAT32 = 0, /* in single precision, with one rounding for each weight */
+    DS_PRECISION_BF16 = 1,    /* CUDA, compute capability 8.0 or newer: tensor cores multiply values and weights that are
+                                 rounded to the nearest bfloat16, and add in single precision, in an order of their own:
+                                 results are near those of DS_PRECISION_FLOAT32 */
+} ds_precision;
+
 typedef struct ds_policy_info {
     uint32_t struct_size;
     int32_t num_layers;
@@ -243,14 +251,17 @@ typedef struct ds_policy_info {
     int64_t device_index;
     int32_t device_kind;       /* ds_device_kind */
     int32_t has_value;         /* its last head is the value */
+    int32_t precision;         /* ds_precision */
+    int32_t padding;
 } ds_policy_info;
 
 /* Composes a policy of `count` layers: each takes the outputs of the one before. The last num_heads of them, LINEAR,
    take the same inputs instead; their outputs side by side are the logits. One more head with one output, the last one,
    is the value of the observations. 0 heads: the logits are the outputs of the last layer. INVALID_ARGUMENT if the
-   numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, or the layers are on several devices. CUDA:
-   loads the kernel; DEVICE, OUT_OF_MEMORY. */
-DS_API ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy);
+   numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, the layers are on several devices, or these lack
+   the precision, a ds_precision. CUDA: loads the kernel; DEVICE, OUT_OF_MEMORY. */
+DS_API ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, int32_t precision,
+                                  ds_policy* policy);
 DS_API ds_status ds_policy_release(ds_policy policy);
 
 DS_API ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info);
@@ -258,8 +269,8 @@ DS_API ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info);
 /* A new handle to one of its layers, 0 to num_layers - 1; release it with ds_layer_release. */
 DS_API ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer);
 
-/* A new policy with copies of all weights as they are now. CUDA: after the work begun on `stream`, a CUstream; waits for
-   the copies. On the CPU the stream is ignored. */
+/* A new policy of the same precision with copies of all weights as they are now. CUDA: after the work begun on `stream`,
+   a CUstream; waits for the copies. On the CPU the stream is ignored. */
 DS_API ds_status ds_policy_freeze(ds_policy policy, uint64_t stream, ds_policy* frozen);
 
 /* What an agent's random numbers depend on, and nothing else: different for every action of a run. */

@@ -260,6 +260,17 @@ ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
     return DS_STATUS_OK;
 }
 
+// layer: of the policy.
+ds_status check_precision(int32_t precision, const ds_layer_config& layer) {
+    if (const ds_status status = check_range("precision", "pass a ds_precision", precision, DS_PRECISION_FLOAT32,
+                                             DS_PRECISION_BF16)) {
+        return status;
+    }
+    if (precision == DS_PRECISION_FLOAT32 || layer.device_kind == DS_DEVICE_CUDA) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "precision", "keep the weights on a GPU, or use the precision float32",
+                "precision is bf16; it must be float32 on the CPU, where the weights are");
+}
+
 ds_status find_layers(const ds_layer* handles, uint64_t count, LayerList* found) {
     for (uint64_t i = 0; i < count; ++i) {
         found->layers[i] = layers.find(handles[i], "layers");
@@ -343,7 +354,8 @@ ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config) {
 
 // ---- Policies
 
-ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy) {
+ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, int32_t precision,
+                           ds_policy* policy) {
     if (!layers) return fail_null("layers");
     if (!policy) return fail_null("policy");
     if (count < 1 || count > DS_MAX_POLICY_LAYERS) {
@@ -358,8 +370,9 @@ ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_
     if (const ds_status status = find_layers(layers, count, &found)) return status;
     if (const ds_status status = check_layers(found.layers, count, num_heads)) return status;
     if (const ds_status status = check_devices(found.layers, count)) return status;
+    if (const ds_status status = check_precision(precision, found.layers[0]->config())) return status;
     const Ref<Policy> made =
-        Policy::create(found.layers, static_cast<int64_t>(count), static_cast<int64_t>(num_heads));
+        Policy::create(found.layers, static_cast<int64_t>(count), static_cast<int64_t>(num_heads), precision);
     return made ? give(policies, made, "a policy", policy) : last_status();
 }
 
@@ -381,6 +394,7 @@ ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
     results->device_kind = found->device_kind();
     results->device_index = found->device_index();
     results->has_value = found->has_value();
+    results->precision = found->precision();
     return results.give();
 }
 

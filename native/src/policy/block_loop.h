@@ -4,7 +4,7 @@
 //
 // The formulas are those of the CPU; only products are divided otherwise: a thread keeps the sums of a few outputs and
 // rows, for which the block brings weights into shared memory, piece by piece. A sum is the same chain of multiply-adds
-// over the inputs, so it has the same bits. Tensor cores would add in another order.
+// over the inputs, so it has the same bits. Tensor cores add in another order: policy/tensor_cores.h.
 #pragma once
 
 #include "policy/act_loop.h"
@@ -12,7 +12,10 @@
 
 namespace doorstep {
 
+struct MultiplyAdds;
+
 struct BlockShape {
+    using Products = MultiplyAdds;  // how products are computed
     using Float = NarrowFloat;
     static constexpr int kVectors = 1;
     static constexpr int kLanes = 1;
@@ -31,18 +34,10 @@ DS_INLINE FourFloats load_four(const float* from) {
 
 // ---- Products
 
-// Of four outputs with four rows, per thread.
+// Of a thread: each of an output for four rows, which a SumsPlace tells.
 struct Sums {
     FourFloats of[4];
 };
-
-// Where a thread's outputs and rows begin. Threads of a warp share rows and weights.
-struct SumsPlace {
-    int row, output;
-    DS_METHOD explicit SumsPlace(Part part)
-        : row(part.first % (kActRows / 4) * 4), output(part.first / (kActRows / 4) * 4) {}
-};
-static_assert(kActThreads / (kActRows / 4) * 4 == kStagedOutputs);
 
 // A piece of the weights: some outputs, from `output` on, of some inputs, from `input` on.
 struct Piece {
@@ -50,16 +45,29 @@ struct Piece {
     int outputs, inputs;
 };
 
+// SumsPlace tells of sums.of[k] the output, by its place in the piece, and the first row.
+template <class SumsPlace>
 DS_INLINE void begin_sums(const Product& product, const Piece& piece, Part part, Sums& sums) {
     const SumsPlace place(part);
-    for (int o = 0; o < 4; o++) {
-        if (place.output + o >= piece.outputs) continue;
-        const int64_t output = piece.output + place.output + o;
+    for (int k = 0; k < 4; k++) {
+        if (place.output(k) >= piece.outputs) continue;
+        const int64_t output = piece.output + place.output(k);
         const float bias = product.biases.or_else(output, 0.f);
-        for (int r = 0; r < 4; r++) sums.of[o].values[r] = bias;
+        for (int r = 0; r < 4; r++) sums.of[k].values[r] = bias;
         if (product.begin != Begin::kBiasesAndOutputs) continue;
-        const FourFloats before = load_four(product.outputs + output * product.step * kActRows + place.row);
-        for (int r = 0; r < 4; r++) sums.of[o].values[r] = bias + before.values[r];
+        const FourFloats before = load_four(product.outputs + output * product.step * kActRows + place.row(k));
+        for (int r = 0; r < 4; r++) sums.of[k].values[r] = bias + before.values[r];
+    }
+}
+
+template <class SumsPlace>
+DS_INLINE void end_sums(const Product& product, const Piece& piece, Part part, const Sums& sums) {
+    const SumsPlace place(part);
+    for (int k = 0; k < 4; k++) {
+        if (place.output(k) >= piece.outputs) continue;
+        const int64_t output = piece.output + place.output(k);
+        float* const rows = product.outputs + output * product.step * kActRows + place.row(k);
+        *reinterpret_cast<FourFloats*>(rows) = sums.of[k];
     }
 }
 
@@ -98,35 +106,6 @@ DS_INLINE void fetch_weights(const Product& product, const Piece& piece, Part pa
     else fetch_weights(static_cast<const float*>(weights.data), product.num_inputs, piece, part, fetched);
 }
 
-DS_INLINE void stage_weights(const Product& product, Part part, const FetchedWeights& fetched) {
-    DS_UNROLLED for (int k = 0; k < FetchedWeights::kCount; k++) {
-        const StagedPlace place(part, k);
-        product.widened[place.input * kStagedPitch + place.output] = fetched.of[k];
-    }
-}
-
-DS_INLINE void add_products(const Product& product, const Piece& piece, Part part, Sums& sums) {
-    const SumsPlace place(part);
-    if (place.output >= piece.outputs) return;
-    const float* values = product.inputs + piece.input * kActRows + place.row;
-    const float* weights = product.widened + place.output;
-    DS_UNROLLED for (int i = 0; i < piece.inputs; i++) {
-        const FourFloats value = load_four(values + i * kActRows), weight = load_four(weights + i * kStagedPitch);
-        for (int o = 0; o < 4; o++)
-            for (int r = 0; r < 4; r++)
-                sums.of[o].values[r] = multiply_add(weight.values[o], value.values[r], sums.of[o].values[r]);
-    }
-}
-
-DS_INLINE void end_sums(const Product& product, const Piece& piece, Part part, const Sums& sums) {
-    const SumsPlace place(part);
-    for (int o = 0; o < 4; o++) {
-        if (place.output + o >= piece.outputs) continue;
-        const int64_t output = piece.output + place.output + o;
-        *reinterpret_cast<FourFloats*>(product.outputs + output * product.step * kActRows + place.row) = sums.of[o];
-    }
-}
-
 DS_INLINE int at_most(int64_t left, int most) { return left < most ? static_cast<int>(left) : most; }
 
 DS_INLINE Piece piece_at(const Product& product, int64_t output, int64_t input) {
@@ -143,8 +122,10 @@ DS_INLINE Piece piece_after(const Product& product, const Piece& piece) {
 
 // The next piece is fetched while one is multiplied with.
 template <class Shape, class Crew>
-    requires SameAs<Shape, BlockShape>
+    requires requires { typename Shape::Products; }
 DS_NOINLINE void multiply(const Crew& crew, const Product& given) {
+    using Products = typename Shape::Products;
+    using SumsPlace = typename Products::SumsPlace;
     Product product = given;  // the copy is in registers, where stores do not change it
     product.widened = crew.shared();  // the same, but known to be in shared memory
     DS_ASSERT(product.num_inputs > 0);
@@ -154,21 +135,57 @@ DS_NOINLINE void multiply(const Crew& crew, const Product& given) {
     crew.each([&](Part part) { fetch_weights(product, piece, part, fetched[part]); });
     while (piece.outputs > 0) {
         const Piece next = piece_after(product, piece);
-        crew.each([&](Part part) { stage_weights(product, part, fetched[part]); });
+        crew.each([&](Part part) { Products::stage(crew, product, piece, part, fetched[part]); });
         crew.each([&](Part part) {
             fetch_weights(product, next, part, fetched[part]);
-            if (piece.input == 0) begin_sums(product, piece, part, sums[part]);
-            add_products(product, piece, part, sums[part]);
-            if (next.output != piece.output) end_sums(product, piece, part, sums[part]);
+            if (piece.input == 0) begin_sums<SumsPlace>(product, piece, part, sums[part]);
+            Products::add(crew, product, piece, part, sums[part]);
+            if (next.output != piece.output) end_sums<SumsPlace>(product, piece, part, sums[part]);
         });
         piece = next;
     }
 }
 
+// As on the CPU.
+struct MultiplyAdds {
+    // Four outputs for four rows. Threads of a warp share rows and weights.
+    struct SumsPlace {
+        int first_row, first_output;
+        DS_METHOD explicit SumsPlace(Part part)
+            : first_row(part.first % (kActRows / 4) * 4), first_output(part.first / (kActRows / 4) * 4) {}
+        DS_METHOD int output(int k) const { return first_output + k; }
+        DS_METHOD int row(int) const { return first_row; }
+    };
+    static_assert(kActThreads / (kActRows / 4) * 4 == kStagedOutputs);
+
+    template <class Crew>
+    static DS_METHOD void stage(const Crew&, const Product& product, const Piece&, Part part,
+                                const FetchedWeights& fetched) {
+        DS_UNROLLED for (int k = 0; k < FetchedWeights::kCount; k++) {
+            const StagedPlace place(part, k);
+            product.widened[place.input * kStagedPitch + place.output] = fetched.of[k];
+        }
+    }
+
+    template <class Crew>
+    static DS_METHOD void add(const Crew&, const Product& product, const Piece& piece, Part part, Sums& sums) {
+        const SumsPlace place(part);
+        if (place.first_output >= piece.outputs) return;
+        const float* values = product.inputs + piece.input * kActRows + place.first_row;
+        const float* weights = product.widened + place.first_output;
+        DS_UNROLLED for (int i = 0; i < piece.inputs; i++) {
+            const FourFloats value = load_four(values + i * kActRows), weight = load_four(weights + i * kStagedPitch);
+            for (int o = 0; o < 4; o++)
+                for (int r = 0; r < 4; r++)
+                    sums.of[o].values[r] = multiply_add(weight.values[o], value.values[r], sums.of[o].values[r]);
+        }
+    }
+};
+
 // ---- The kernel
 
 // In shared memory: kStagedFloats, then the tile's scratch memory if it is not elsewhere; aligned to 16 bytes.
-template <class Crew>
+template <class Shape, class Crew>
 DS_METHOD void act_with_block(const Crew& crew, const ActArguments& arguments) {
     float* const shared = crew.shared();
     float* const scratch =
@@ -179,7 +196,7 @@ DS_METHOD void act_with_block(const Crew& crew, const ActArguments& arguments) {
     const int64_t end = range.first + range.count, stride = int64_t{kActRows} * crew.count();
     for (int64_t first = range.first + int64_t{kActRows} * crew.index(); first < end; first += stride) {
         const TileRows rows = {call, first, at_most(end - first, kActRows)};
-        act_on_tile<BlockShape>(crew, arguments.network, rows, scratch, shared, [&](int64_t nonfinite) {
+        act_on_tile<Shape>(crew, arguments.network, rows, scratch, shared, [&](int64_t nonfinite) {
             if (nonfinite) crew.add(arguments.nonfinite_rows, static_cast<unsigned long long>(nonfinite));
         });
     }

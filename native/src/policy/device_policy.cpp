@@ -14,12 +14,20 @@ namespace {
 // Of all blocks together; wide networks that do not fit shared memory get fewer blocks instead of more.
 constexpr int64_t kMostScratchBytes = int64_t{128} << 20;
 
+// The oldest compute capability whose tensor cores multiply bfloat16 (80 is 8.0).
+constexpr int kOldestWithBf16 = 80;
+
+ds_status fail_precision(int compute_capability) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "precision", "use a newer GPU, or the precision float32",
+                "precision is bf16; it must be float32 on a GPU of compute capability %d.%d: bf16 needs %d.%d or newer",
+                compute_capability / 10, compute_capability % 10, kOldestWithBf16 / 10, kOldestWithBf16 % 10);
+}
+
 }  // namespace
 
 Ref<DevicePolicy> DevicePolicy::create(int64_t device_index, const Network& network) {
     const Ref<DevicePolicy> made = check_allocated(new (std::nothrow) DevicePolicy);
-    if (!made || made->load(device_index) || made->take_memory(network) || made->upload(network)) return {};
-    return made;
+    return made && !made->prepare(device_index, network) ? made : Ref<DevicePolicy>();
 }
 
 Ref<DevicePolicy> DevicePolicy::clone(const Network& network) const {
@@ -27,19 +35,26 @@ Ref<DevicePolicy> DevicePolicy::clone(const Network& network) const {
     if (!made) return {};
     made->pinned_ = pinned_;
     const int64_t device_index = order_->context()->device_index();
-    if (made->load(device_index) || made->take_memory(network) || made->upload(network)) return {};
-    return made;
+    return made->prepare(device_index, network) ? Ref<DevicePolicy>() : made;
 }
 
-ds_status DevicePolicy::load(int64_t device_index) {
+ds_status DevicePolicy::prepare(int64_t device_index, const Network& network) {
+    if (const ds_status status = load(device_index, network.precision)) return status;
+    if (const ds_status status = take_memory(network)) return status;
+    return upload(network);
+}
+
+ds_status DevicePolicy::load(int64_t device_index, int32_t precision) {
     if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
     const Ref<Context> context = Context::of_device(device_index);
     if (!context) return last_status();
+    const bool rounds = precision == DS_PRECISION_BF16;
+    if (rounds && context->compute_capability() < kOldestWithBf16) return fail_precision(context->compute_capability());
     order_ = WorkOrder::create(context, DS_STREAM_OWN);
     if (!order_) return last_status();
-    const Ref<Module> module = load_module(context, kPoliciesModule);
+    const Ref<Module> module = load_module(context, rounds ? kBf16PoliciesModule : kPoliciesModule);
     if (!module) return last_status();
-    kernel_ = Kernel::get(module, kActKernel);
+    kernel_ = Kernel::get(module, rounds ? kActBf16Kernel : kActKernel);
     return kernel_ ? DS_STATUS_OK : last_status();
 }
 

@@ -33,7 +33,8 @@ public:
 
 private:
     DevicePolicy() = default;
-    ds_status load(int64_t device_index);
+    ds_status prepare(int64_t device_index, const Network& network);
+    ds_status load(int64_t device_index, int32_t precision);
     ds_status take_memory(const Network& network);
     ds_status upload(const Network& network);
 

@@ -1,35 +1,9 @@
 // The policies' module.
-#include "policy/block_loop.h"
-
-namespace doorstep {
-
-alignas(16) extern __shared__ float shared_memory[];
-
-struct CudaCrew {
-    static constexpr bool kCallsHost = false;
-    template <class Value>
-    struct PerThread {
-        DS_METHOD explicit PerThread(const CudaCrew&) {}
-        DS_METHOD Value& operator[](Part) { return value; }
-        Value value;
-    };
-
-    DS_METHOD int64_t index() const { return blockIdx.x; }
-    DS_METHOD int64_t count() const { return gridDim.x; }
-    DS_METHOD float* shared() const { return shared_memory; }
-    template <class Stage>
-    DS_METHOD void each(const Stage& stage) const {
-        stage(Part{static_cast<int>(threadIdx.x), kActThreads});
-        __syncthreads();
-    }
-    DS_METHOD void add(unsigned long long* sum, unsigned long long more) const { atomicAdd(sum, more); }
-};
-
-}  // namespace doorstep
+#include "policy/cuda_crew.h"
 
 extern "C" __global__ void __launch_bounds__(doorstep::kActThreads)
     doorstep_act(const __grid_constant__ doorstep::ActArguments arguments) {
-    doorstep::act_with_block(doorstep::CudaCrew{}, arguments);
+    doorstep::act_with_block<doorstep::BlockShape>(doorstep::CudaCrew{}, arguments);
 }
 
 extern "C" __global__ void __launch_bounds__(doorstep::kPrepareThreads)

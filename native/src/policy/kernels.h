@@ -7,6 +7,7 @@
 namespace doorstep {
 
 constexpr const char* kActKernel = "doorstep_act";                   // evaluates a network: ActArguments
+constexpr const char* kActBf16Kernel = "doorstep_act_bf16";          // the same by tensor cores; in another module
 constexpr const char* kPrepareRowsKernel = "doorstep_prepare_rows";  // before networks act: PlayedRows
 constexpr const char* kCountStepKernel = "doorstep_count_step";      // adds 1 to a step counter, its parameter
 

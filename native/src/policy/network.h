@@ -23,6 +23,7 @@ struct Network {
     int64_t num_layers;
     int64_t num_heads;  // the last layers, which take the same inputs
     bool has_value;     // the last head gives no logits, but the value
+    int32_t precision;  // ds_precision, of products
     int64_t num_inputs;
     int64_t state_size;
     // Sizes of scratch memory, in floats

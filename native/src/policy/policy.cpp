@@ -19,7 +19,7 @@ int64_t rows_in_wide_tiles(int64_t count) {
 
 }  // namespace
 
-Ref<Policy> Policy::create(const Ref<Layer>* layers, int64_t count, int64_t num_heads) {
+Ref<Policy> Policy::create(const Ref<Layer>* layers, int64_t count, int64_t num_heads, int32_t precision) {
     DS_ASSERT(count >= 1 && num_heads >= 0 && num_heads <= count);
     std::unique_ptr<Ref<Layer>[]> own(new (std::nothrow) Ref<Layer>[static_cast<size_t>(count)]);
     std::unique_ptr<ds_layer_config[]> configs(new (std::nothrow) ds_layer_config[static_cast<size_t>(count)]);
@@ -39,8 +39,10 @@ Ref<Policy> Policy::create(const Ref<Layer>* layers, int64_t count, int64_t num_
     made->network_.layers = made->configs_.get();
     made->network_.num_layers = count;
     made->network_.num_heads = num_heads;
+    made->network_.precision = precision;
     made->describe();
     const ds_layer_config& first = made->configs_[0];
+    DS_ASSERT(precision == DS_PRECISION_FLOAT32 || first.device_kind == DS_DEVICE_CUDA);
     if (first.device_kind == DS_DEVICE_CPU) return made;
     made->device_ = DevicePolicy::create(first.device_index, made->network_);
     return made->device_ ? made : Ref<Policy>();
@@ -131,7 +133,7 @@ Ref<Policy> Policy::freeze(uint64_t stream) const {
         copies[i] = layers_[i]->copy(stream);
         if (!copies[i]) return {};
     }
-    return create(copies.get(), num_layers(), num_heads());
+    return create(copies.get(), num_layers(), num_heads(), precision());
 }
 
 // ---- Calls of several policies

@@ -27,8 +27,9 @@ public:
     static constexpr int64_t kTileRows = doorstep::kTileRows;
     static constexpr int64_t kScratchAlignment = doorstep::kScratchAlignment;
 
-    // layers: count of them, which fit each other and are on one device. Null, with the thread's error set, on failure.
-    static Ref<Policy> create(const Ref<Layer>* layers, int64_t count, int64_t num_heads);
+    // layers: count of them, which fit each other and are on one device. precision: DS_PRECISION_FLOAT32 on the CPU. Null,
+    // with the thread's error set, on failure.
+    static Ref<Policy> create(const Ref<Layer>* layers, int64_t count, int64_t num_heads, int32_t precision);
     ~Policy();
 
     int64_t num_layers() const { return network_.num_layers; }
@@ -40,6 +41,8 @@ public:
 
     // Whether its last head gives the value.
     bool has_value() const { return network_.has_value; }
+
+    int32_t precision() const { return network_.precision; }
 
     // Floats of an observation, and of a recurrent state: 0 without one.
     int64_t num_inputs() const { return network_.num_inputs; }

@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 11
+ABI_VERSION = 12
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -194,6 +194,14 @@ class WeightType(IntEnum):
 
     FLOAT32 = 0
     BFLOAT16 = 1
+
+
+class Precision(IntEnum):
+    """How a network multiplies values with weights. All other arithmetic, that of norms included, is in single
+    precision."""
+
+    FLOAT32 = 0
+    BF16 = 1
 
 
 class SeriesKind(IntEnum):
@@ -1490,6 +1498,8 @@ class PolicyInfo(ctypes.Structure):
     device_index: int
     device_kind: int
     has_value: int
+    precision: int
+    padding: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1502,6 +1512,8 @@ class PolicyInfo(ctypes.Structure):
         ("device_index", ctypes.c_int64),
         ("device_kind", ctypes.c_int32),
         ("has_value", ctypes.c_int32),
+        ("precision", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
     )
 
 
@@ -2291,7 +2303,11 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_layer_create", ctypes.c_int, (ctypes.POINTER(LayerConfig), ctypes.c_void_p)),
     ("ds_layer_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_layer_get_config", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LayerConfig))),
-    ("ds_policy_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)),
+    (
+        "ds_policy_create",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int32, ctypes.c_void_p),
+    ),
     ("ds_policy_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_policy_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyInfo))),
     ("ds_policy_get_layer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),

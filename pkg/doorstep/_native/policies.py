@@ -18,6 +18,7 @@ from doorstep._native._generated import (
     LayerShape,
     PolicyCall,
     PolicyInfo,
+    Precision,
     WeightType,
 )
 from doorstep._native.calls import check, fast_calls, read_struct, sized
@@ -151,9 +152,11 @@ class PolicyHandle(Handle):
         self._kept.update((id(one), one) for one in objects)
 
     @classmethod
-    def create(cls, layers: Sequence[LayerHandle], num_heads: int) -> PolicyHandle:
+    def create(
+        cls, layers: Sequence[LayerHandle], num_heads: int, precision: Precision = Precision.FLOAT32
+    ) -> PolicyHandle:
         handles = (ctypes.c_uint64 * len(layers))(*(layer.value for layer in layers))
-        return cls(new_handle(load().ds_policy_create, handles, len(layers), num_heads))
+        return cls(new_handle(load().ds_policy_create, handles, len(layers), num_heads, precision))
 
     def info(self) -> PolicyInfo:
         return read_struct(load().ds_policy_get_info, PolicyInfo, self.value)

@@ -14,7 +14,7 @@ from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 from doorstep.policy.files import CHECKPOINT, read_policy
 from doorstep.policy.imported import import_member
-from doorstep.policy.policy import Policy
+from doorstep.policy.policy import Policy, check_precision
 from doorstep.policy.sampling import SamplingParams, check_sampling
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ _FORMS = (
 )
 
 
-def load_policy(policy: AnyPolicy, *, sampling: SamplingParams | None = None) -> Any:
+def load_policy(
+    policy: AnyPolicy, *, sampling: SamplingParams | None = None, precision: str | None = None
+) -> Any:
     """A policy of anything that can choose actions. What plays worlds (commands, `evaluate()`, `EpisodeRequest`,
     `view()`) takes what this function takes.
 
@@ -86,20 +88,37 @@ def load_policy(policy: AnyPolicy, *, sampling: SamplingParams | None = None) ->
             - a `doorstep.Policy`, or any other callable.
         sampling: how a network chooses by its logits. None: as a file says, otherwise `SamplingParams()`. Of the other
             policies "random" takes its seed, and the rest choose by themselves.
+        precision: how a network multiplies values with weights. "float32": in single precision, with the same bits on
+            every device. "bf16": on the tensor cores of a GPU of compute capability 8.0 or newer, which multiply
+            both rounded to bfloat16 and add in single precision: results are near the others. None: "float32", and of a
+            `doorstep.Policy` its own.
 
     Returns:
         A `doorstep.Policy` for networks, which the library evaluates; a callable as it is.
 
     Raises:
         ArgumentError: it is nothing of these; a module or file cannot be imported or has no such name; or a network has
-            modules, sizes, hooks or a `forward()` that a policy cannot evaluate; the message names what.
+            modules, sizes, hooks or a `forward()` that a policy cannot evaluate; the message names what. Or it has no
+            such precision where its weights are.
         StateError: the file holds no policy, is damaged, or has a network that sees pixels.
         OSError: the file cannot be read.
     """
     check_sampling(sampling)
+    if precision is not None:
+        check_precision(precision)
     if isinstance(policy, (str, os.PathLike)):
-        return _named(os.fspath(policy), sampling)
-    return _made_of(policy, sampling, _FORMS)
+        loaded = _named(os.fspath(policy), sampling)
+    else:
+        loaded = _made_of(policy, sampling, _FORMS)
+    return loaded if precision is None else _in_precision(loaded, precision)
+
+
+def _in_precision(policy: Any, precision: str) -> Any:
+    if isinstance(policy, Policy):
+        return policy if policy.precision == precision else policy.with_precision(precision)
+    if precision != "float32":
+        refuse("precision", "'float32' of what is no network", precision)
+    return policy
 
 
 def _named(text: str, sampling: SamplingParams | None) -> Any:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_choice, check_integer, refuse
 from doorstep._native import ACTIONS, MAX_SEED
-from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind
+from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind, Precision
 from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows, PreparedAct
 from doorstep._observations import Parts
 from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays, upload_beside_capture
@@ -69,8 +69,8 @@ class Policy:
     thread may change or move weights while a call runs, as for calls of PyTorch. Module and policy may be dropped in
     any order.
 
-    An agent's logits have the same bits in batches of any size, on every thread, processor and device. All arithmetic
-    is in single precision. Calls from several threads run at the same time.
+    An agent's logits have the same bits in batches of any size, on every thread, processor and device, unless their
+    `precision` is "bf16". All arithmetic is in single precision. Calls from several threads run at the same time.
 
     On a GPU a call is one kernel on PyTorch's current stream, which does not wait for the host; arguments and results
     are on that GPU, results are tensors of PyTorch. It may be captured into a CUDA graph, which may be launched as long
@@ -87,6 +87,7 @@ class Policy:
     (16, 2, 19)
 
     Attributes:
+        precision: how values are multiplied with weights: "float32" or "bf16", as in `load_policy()`.
         num_inputs: numbers of an agent's observation.
         observations: the parts of the simulator that it was trained with, as `SimulatorConfig.observations`; None: it
             was not told, as for a module of PyTorch.
@@ -110,6 +111,7 @@ class Policy:
         "has_value",
         "num_inputs",
         "observations",
+        "precision",
         "state_size",
     )
 
@@ -137,6 +139,7 @@ class Policy:
         self._count_step = itertools.count().__next__
         self._prepared: PreparedAct | None = None  # act() by default, of rows like those of the call before
         self._weights = weights
+        self.precision = Precision(info.precision).name.lower()
         self.num_inputs: int = info.num_inputs
         self.observations = observations
         self.state_size: int = info.state_size
@@ -160,6 +163,20 @@ class Policy:
     def with_sampling(self, sampling: SamplingParams) -> Policy:
         """The policy of the same weights that chooses in another way, from the first step on."""
         return Policy(self._handle, sampling, self._arrays, self._weights, self.observations)
+
+    def with_precision(self, precision: str) -> Policy:
+        """The policy of the same weights that multiplies in another precision.
+
+        Args:
+            precision: as in `load_policy()`.
+
+        Raises:
+            ArgumentError: the policy's device does not have the precision.
+        """
+        layers = [layer._handle for layer in self._layers]
+        chosen = Precision[check_precision(precision).upper()]
+        handle = PolicyHandle.create(layers, self._handle.info().num_heads, chosen)
+        return Policy(handle, self._sampling, self._arrays, self._weights, self.observations)
 
     def seeded(self, seed: int) -> Policy:
         """A policy of the same weights whose random numbers follow from a seed, unless `sampling.seed` is given.
@@ -425,6 +442,11 @@ class _Uploads:
 
 
 # ---- Arguments ----
+
+
+def check_precision(precision: object) -> str:
+    """Refuses what is no precision."""
+    return check_choice("precision", precision, tuple(one.name.lower() for one in Precision))
 
 
 def _worlds_and_agents(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 #include "device_memory.h"
 #include "embedded.h"
 #include "policy_calls.h"
+#include "rounded_products.h"
 
 namespace gpu_model {
 namespace {
@@ -22,7 +23,8 @@ public:
     }
 
     Ref<Policy> policy() const {
-        return Policy::create(layers_.data(), static_cast<int64_t>(layers_.size()), kActionComponents);
+        return Policy::create(layers_.data(), static_cast<int64_t>(layers_.size()), kActionComponents,
+                              DS_PRECISION_FLOAT32);
     }
 
 private:
@@ -60,24 +62,28 @@ Cost sum_of(const TileCost& intervals) {
 
 }  // namespace
 
-Measured measure_act(int64_t num_rows) {
+Measured measure_act(int64_t num_rows, ds_precision precision) {
+    const bool rounds = precision == DS_PRECISION_BF16;
+    const int module = rounds ? kBf16PoliciesModule : kPoliciesModule;
+    const char* const kernel = rounds ? kActBf16Kernel : kActKernel;
     const Perceptron perceptron;
     const Ref<Policy> policy = perceptron.policy();
-    const int64_t floats = act_scratch_floats(policy->network());
+    const Network network = rounds ? with_bf16(*policy) : policy->network();
+    const int64_t floats = act_scratch_floats(network);
     const BlockNeeds needs{kActThreads, static_cast<uint32_t>((kStagedFloats + floats) * 4),
-                           registers_of(kPoliciesModule, kActKernel)};
-    const ptx::Program program = ptx::read_embedded(kPoliciesModule);
+                           registers_of(module, kernel)};
+    const ptx::Program program = ptx::read_embedded(module);
     Rows expected(*policy, num_rows), interpreted = expected;
     interpreted.point_to_own();
     CHECK_EQUAL(policy->act_on_all(expected.call), DS_STATUS_OK);
     unsigned long long nonfinite = 0;
-    alignas(kDeviceAlignment) const ActArguments arguments = {policy->network(), interpreted.call, nullptr, floats, nullptr, &nonfinite};
+    alignas(kDeviceAlignment) const ActArguments arguments = {network, interpreted.call, nullptr, floats, nullptr, &nonfinite};
     TileCosts costs(cache_lines(needs));
-    ptx::launch_in_warps(program, program.kernel(kActKernel),
+    ptx::launch_in_warps(program, program.kernel(kernel),
                          {static_cast<uint32_t>((num_rows + kActRows - 1) / kActRows), kActThreads, needs.shared_bytes,
                           &arguments},
                          costs);
-    CHECK(interpreted.same_results(expected));
+    CHECK(rounds ? relative_distance(interpreted.logits, expected.logits) < 0.05 : interpreted.same_results(expected));
     std::vector<TileCost> tiles;
     for (const TileCost& intervals : costs.tiles) tiles.push_back({sum_of(intervals)});
     return {"", "row", kActRows, {"act"}, tiles, needs, {4096, 65536}};

@@ -30,7 +30,7 @@ const Operand& address_operand(const Instruction& instruction) {
 
 // The registers that an instruction reads and writes, by their place among the warp's.
 struct Places {
-    size_t sources[9], results[4];
+    size_t sources[11], results[4];
     int source_count = 0, result_count = 0;
 
     Places(const Instruction& instruction, size_t first) {

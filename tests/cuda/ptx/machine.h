@@ -40,6 +40,13 @@ struct Thread {
 
     uint64_t* register_at(uint32_t slot) { return &registers[frames.back().registers + slot]; }
 
+    const Instruction& next_instruction() const { return frames.back().function->instructions[frames.back().next]; }
+
+    // Whether its next instruction is executed by all lanes of its warp together.
+    bool awaits_warp() const {
+        return !at_barrier && !frames.empty() && next_instruction().kind == Instruction::kOfWarp;
+    }
+
     // Whether its predicate lets the instruction have an effect.
     bool takes(const Instruction& instruction) {
         if (instruction.predicate < 0) return true;
@@ -49,10 +56,13 @@ struct Thread {
 
 // Executes the thread's next instruction.
 inline void execute_next(Thread& thread) {
-    Frame& frame = thread.frames.back();
-    const Instruction& instruction = frame.function->instructions[frame.next++];
+    const Instruction& instruction = thread.next_instruction();
+    ++thread.frames.back().next;
     if (thread.takes(instruction)) instruction.operation(thread, instruction);
 }
+
+// Executes the next instruction of a warp, which awaits_warp(). Aborts if its lanes are not all at it.
+void execute_together(Thread* lane);
 
 struct Launch {
     uint32_t grid, threads, shared_bytes;

@@ -217,6 +217,49 @@ u32 permuted(u32 a, u32 b, u32 choices) {
     return result;
 }
 
+// The nearest number of bfloat16, the even one of two that are as near: the upper half of a float.
+u32 bfloat16_of(f32 value) {
+    u32 bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (isnan(value)) return 0x7FFF;
+    const u32 kept = bits >> 16, rest = bits & 0xFFFF;
+    return rest > 0x8000 || (rest == 0x8000 && kept % 2 == 1) ? kept + 1 : kept;  // after the largest comes infinity
+}
+
+f32 of_bfloat16(u32 bits) {
+    const u32 widened = bits << 16;
+    f32 value;
+    memcpy(&value, &widened, sizeof value);
+    return value;
+}
+
+// mma.m16n8k16, d = a * b + c: element i of a lane's fragment is the lower or upper half of register i / 2, and is at
+// the place that the PTX ISA says. This sum is rounded once; the ISA leaves the order and the roundings open.
+void multiply_matrices(Thread& first, const Instruction& i) {
+    f64 a[16][16], b[16][8];
+    Thread* const lanes = &first;
+    const auto half = [](Thread& lane, const Operand& pair, u32 index) {
+        return of_bfloat16(get<u32>(lane, pair) >> 16 * index & 0xFFFF);
+    };
+    for (u32 lane = 0; lane < kWarp; ++lane) {
+        const u32 group = lane >> 2, in_group = lane % 4;
+        for (u32 k = 0; k < 8; ++k) {
+            const u32 row = k < 2 || (k >= 4 && k < 6) ? group : group + 8;
+            const u32 column = in_group * 2 + (k & 1) + (k >= 4 ? 8 : 0);
+            a[row][column] = half(lanes[lane], i.from[k / 2], k & 1);
+        }
+        for (u32 k = 0; k < 4; ++k)
+            b[in_group * 2 + (k & 1) + (k >= 2 ? 8 : 0)][group] = half(lanes[lane], i.from[4 + k / 2], k & 1);
+    }
+    for (u32 lane = 0; lane < kWarp; ++lane)
+        for (u32 k = 0; k < 4; ++k) {
+            const u32 row = k < 2 ? lane >> 2 : (lane >> 2) + 8, column = lane % 4 * 2 + (k & 1);
+            f64 sum = get<f32>(lanes[lane], i.from[6 + k]);
+            for (u32 inner = 0; inner < 16; ++inner) sum += a[row][inner] * b[inner][column];
+            set(lanes[lane], i.to[k], static_cast<f32>(sum));
+        }
+}
+
 #define DS_SHIFTS(name, unsigned_name, signed_name, U, S)                                                     \
     {"shl." name, [](Thread& t, const Instruction& i) {                                                       \
          set(t, i.to[0], shift_left(get<U>(t, i.from[0]), get<u32>(t, i.from[1])));                           \
@@ -233,6 +276,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         {"bra", branch}, {"bra.uni", branch}, {"bar.sync", barrier}, {"ret", leave}, {"call.uni", call}, {"call", call},
 
         {"atom.global.add.u64", add_atomically},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply_matrices},
 
         DS_UNARY("mov.u16", u16, a), DS_UNARY("mov.u32", u32, a), DS_UNARY("mov.u64", u64, a),
         DS_UNARY("mov.b32", u32, a), DS_UNARY("mov.b64", u64, a), DS_UNARY("mov.f32", u32, a), DS_UNARY("mov.f64", u64, a),
@@ -311,6 +355,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_UNARY("cvt.rn.f32.s64", s64, static_cast<f32>(a)),
         DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
         DS_UNARY("cvt.rzi.s32.f32", f32, truncated(a)),
+        DS_BINARY("cvt.rn.bf16x2.f32", f32, bfloat16_of(a) << 16 | bfloat16_of(b)),
     };
     return table;
 }

@@ -264,14 +264,14 @@ private:
         for (const std::string& text : groups[0]) instruction.to[instruction.to_count++] = parse(text);
         for (size_t group = 1; group < groups.size(); ++group)
             for (const std::string& text : groups[group]) instruction.from[instruction.from_count++] = parse(text);
-        if (instruction.kind != Instruction::kArithmetic) instruction.bytes = element_bytes(opcode);
+        if (instruction.kind >= Instruction::kLoad) instruction.bytes = element_bytes(opcode);
     }
 
     static Instruction::Kind kind_of(const std::string& opcode) {
         static const std::pair<const char*, Instruction::Kind> beginnings[] = {
-            {"ld.", Instruction::kLoad},   {"st.", Instruction::kStore},  {"atom.", Instruction::kAtomic},
-            {"bra", Instruction::kBranch}, {"call", Instruction::kCall},  {"ret", Instruction::kReturn},
-            {"bar.", Instruction::kBarrier}};
+            {"mma.", Instruction::kOfWarp}, {"ld.", Instruction::kLoad},   {"st.", Instruction::kStore},
+            {"atom.", Instruction::kAtomic}, {"bra", Instruction::kBranch}, {"call", Instruction::kCall},
+            {"ret", Instruction::kReturn},   {"bar.", Instruction::kBarrier}};
         for (const auto& [beginning, kind] : beginnings)
             if (opcode.rfind(beginning, 0) == 0) return kind;
         return Instruction::kArithmetic;
@@ -285,6 +285,7 @@ private:
         };
         if (opcode == "div.rn.f32") set(10, 70);
         if (opcode == "rcp.rn.f32" || opcode == "sqrt.rn.f32") set(8, 70);
+        if (opcode.rfind("mma.", 0) == 0) set(4, 33);  // the cycles for which it occupies a tensor core of an H100
         if (opcode.rfind("cvta", 0) == 0 || opcode.rfind("mov", 0) == 0) set(0, 0);
     }
 

@@ -22,11 +22,11 @@ struct Operand {
 };
 
 struct Instruction {
-    enum Kind { kArithmetic, kLoad, kStore, kAtomic, kBranch, kCall, kReturn, kBarrier } kind = kArithmetic;
-    Operation operation = nullptr;
+    enum Kind { kArithmetic, kOfWarp, kLoad, kStore, kAtomic, kBranch, kCall, kReturn, kBarrier } kind = kArithmetic;
+    Operation operation = nullptr;  // kOfWarp: executed once for all lanes, and passed the first one
     int predicate = -1;          // register, or -1: always
     bool negated = false;
-    Operand to[4], from[4];      // up to four of one of them in vector instructions
+    Operand to[4], from[10];     // several of one of them in vector instructions, of both in products of matrices
     int to_count = 0, from_count = 0;
     uint32_t bytes = 0;          // of each element of a load or store
     uint32_t target = 0;         // of a branch: instruction; of a call: function

@@ -41,7 +41,9 @@ void run(uint32_t warp, Thread* lane, Group group, WarpWatcher& watcher) {
     for (uint32_t at = group.next;; ++at) {
         const Instruction& instruction = function.instructions[at];
         watcher.execute(warp, lane, group.mask, instruction);
-        for (uint32_t left = group.mask; left; left &= left - 1) execute_next(lane[__builtin_ctz(left)]);
+        if (instruction.kind == Instruction::kOfWarp) execute_together(lane);
+        else
+            for (uint32_t left = group.mask; left; left &= left - 1) execute_next(lane[__builtin_ctz(left)]);
         if (instruction.changes_path() || at + 1 >= group.other) return;
     }
 }

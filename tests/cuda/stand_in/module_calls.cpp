@@ -326,8 +326,8 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
                             shared_bytes, kernel->code.parameter_bytes};
         const bool draws =
             kernel->name == doorstep::kDrawViewsName || kernel->name == doorstep::kDrawLevelViewsName;
-        const bool acts = kernel->name == doorstep::kActKernel || kernel->name == doorstep::kPrepareRowsKernel ||
-                          kernel->name == doorstep::kCountStepKernel;
+        const bool acts = kernel->name == doorstep::kActKernel || kernel->name == doorstep::kActBf16Kernel ||
+                          kernel->name == doorstep::kPrepareRowsKernel || kernel->name == doorstep::kCountStepKernel;
         const auto make = draws ? make_view_launch : acts ? make_policy_launch : make_launch;
         if (const int code = make(launch, arguments[0], &task)) return code;
         return begin(*stream, std::move(task));

@@ -96,6 +96,23 @@ def test_a_sampling_makes_another_policy_of_the_same_weights() -> None:
         load_policy("trained", sampling=0.5)  # type: ignore[arg-type]
 
 
+def test_the_cpu_evaluates_in_single_precision_only() -> None:
+    policy = load_policy("trained")
+    assert policy.precision == "float32"
+    assert load_policy(policy, precision="float32") is policy
+    for given in ("trained", policy):
+        with pytest.raises(doorstep.ArgumentError, match=r"precision is bf16; it must be float32 on the CPU") as found:
+            load_policy(given, precision="bf16")
+        assert found.value.argument == "precision"
+        assert "keep the weights on a GPU" in str(found.value.hint)
+    with pytest.raises(doorstep.ArgumentError, match=r"precision is 'half'; it must be one of 'float32', 'bf16'"):
+        load_policy("trained", precision="half")
+    assert load_policy(len, precision="float32") is len
+    for name in ("random", "scripted"):
+        with pytest.raises(doorstep.ArgumentError, match=r"precision is 'bf16'; it must be 'float32' of what is no"):
+            load_policy(name, precision="bf16")
+
+
 def test_a_member_of_a_module_may_be_anything_that_is_loaded(write_module: WriteModule) -> None:
     torch = pytest.importorskip("torch")
     write_module("import torch\nnet = torch.nn.Linear(94, 19)\nname = 'idle'\n")

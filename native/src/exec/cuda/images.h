@@ -21,6 +21,7 @@ namespace doorstep {
 constexpr int kTrainingModule = 0;
 constexpr int kViewsModule = 9;
 constexpr int kPoliciesModule = 19;
+constexpr int kBf16PoliciesModule = 20;  // for compute capability 8.0 and newer
 
 struct KernelImage {
     int32_t module;        // as above
