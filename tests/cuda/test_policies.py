@@ -367,7 +367,7 @@ def test_players_play_policies_of_both_devices_and_give_functions_what_is_on_the
         del on_gpu, here
 
 
-# ---- The precision bf16: other bits
+# ---- The precision bfloat16: other bits
 
 
 def _distance(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
@@ -382,8 +382,8 @@ def test_bf16_gives_logits_and_states_near_the_exact_ones(network: str) -> None:
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
         exact = DeviceModule(NETWORKS[network](torch.float32), arrays, GREEDY).policy
-        policy = load_policy(exact, precision="bf16")
-        assert (exact.precision, policy.precision) == ("float32", "bf16")
+        policy = load_policy(exact, precision="bfloat16")
+        assert (exact.precision, policy.precision) == ("float32", "bfloat16")
         observations = arrays.upload(observe(20, 2).numpy())
         states: list[Any] = [one.initial_state(20, 2) if one.state_size else None for one in (policy, exact)]
         logits, expected = policy.forward(observations, states[0]), exact.forward(observations, states[1])
@@ -391,7 +391,7 @@ def test_bf16_gives_logits_and_states_near_the_exact_ones(network: str) -> None:
         if policy.state_size:
             assert 0 < _distance(states[0].read(), states[1].read()) < 0.05
         for same in (policy.freeze(), policy.seeded(3), load_policy(policy), load_policy(policy, sampling=GREEDY)):
-            assert same.precision == "bf16"
+            assert same.precision == "bfloat16"
             assert same.forward(observations).read().tobytes() == logits.read().tobytes()
         back = load_policy(policy, precision="float32")
         assert back.forward(observations).read().tobytes() == expected.read().tobytes()
@@ -405,7 +405,7 @@ def test_bf16_rounds_what_it_multiplies_and_adds_in_single_precision() -> None:
     module, given = torch.nn.Linear(NUM_INPUTS, 19), observe(30, 2)
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
-        policy = DeviceModule(module, arrays).policy.with_precision("bf16")
+        policy = DeviceModule(module, arrays).policy.with_precision("bfloat16")
         found = policy.forward(arrays.upload(given.numpy())).read()
         del policy
     values, weights = given.bfloat16().double(), module.weight.detach().bfloat16().double()
@@ -418,7 +418,7 @@ def test_bf16_rounds_what_it_multiplies_and_adds_in_single_precision() -> None:
 def test_engines_play_policies_of_bf16() -> None:
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
-        policy = DeviceModule(recurrent(torch.float32), arrays, GREEDY).policy.with_precision("bf16")
+        policy = DeviceModule(recurrent(torch.float32), arrays, GREEDY).policy.with_precision("bfloat16")
         driver.synchronize(stream)
         driver.clear()
         config = RolloutConfig(SimulatorConfig(4), devices=("cuda",))
@@ -437,7 +437,7 @@ def test_an_older_gpu_refuses_bf16() -> None:
     with driver.users_stream() as stream:
         exact = DeviceModule(wide(torch.float32), UsersArrays(stream)).policy
         with pytest.raises(doorstep.ArgumentError, match=r"float32 on a GPU of compute capability 7\.5") as found:
-            exact.with_precision("bf16")
+            exact.with_precision("bfloat16")
         assert found.value.argument == "precision"
         del exact
 

@@ -125,7 +125,7 @@ def test_an_engine_gives_the_cpus_results() -> None:
     assert results(on_gpu, RolloutConfig(SimulatorConfig(256), devices=("cuda",))) == expected
 
 
-# ---- The precision bf16: other bits
+# ---- The precision bfloat16: other bits
 
 
 def has_bf16() -> bool:
@@ -136,10 +136,10 @@ def test_bf16_rounds_what_it_multiplies_and_adds_in_single_precision() -> None:
     torch.manual_seed(1)
     module, given = torch.nn.Linear(NUM_INPUTS, 19).cuda(), torch.randn(3000, 2, NUM_INPUTS, device="cuda")
     if not has_bf16():
-        with pytest.raises(doorstep.ArgumentError, match=r"precision is bf16; it must be float32 on a GPU of"):
-            doorstep.load_policy(module, precision="bf16")
+        with pytest.raises(doorstep.ArgumentError, match=r"precision is bfloat16; it must be float32 on a GPU of"):
+            doorstep.load_policy(module, precision="bfloat16")
         return
-    found = doorstep.load_policy(module, precision="bf16").forward(given)
+    found = doorstep.load_policy(module, precision="bfloat16").forward(given)
     with torch.no_grad():
         values, weights, bias = given.bfloat16().double(), module.weight.bfloat16().double(), module.bias.double()
         error = (found - (values @ weights.T + bias)).abs()
@@ -152,7 +152,7 @@ def test_bf16_is_near_the_exact_results(make: Callable[[], Any]) -> None:
         pytest.skip("the tensor cores of this GPU do not multiply bfloat16")
     torch.manual_seed(0)
     exact = doorstep.load_policy(make().cuda())
-    policy = doorstep.load_policy(exact, precision="bf16")
+    policy = doorstep.load_policy(exact, precision="bfloat16")
     for num_worlds in (1, 17, 3000):
         observations = torch.randn(num_worlds, 2, NUM_INPUTS, device="cuda")
         found, expected = policy.forward(observations), exact.forward(observations)
@@ -202,7 +202,7 @@ def test_the_time_of_a_call_beside_a_graph_of_pytorch(rows: int, capsys: pytest.
         "our call": milliseconds(lambda: policy.act(observations, step=0)),
     }
     if has_bf16():
-        rounded = doorstep.load_policy(policy, precision="bf16")
+        rounded = doorstep.load_policy(policy, precision="bfloat16")
         rounded.act(observations, step=0)
         times["our call in bf16"] = milliseconds(lambda: rounded.act(observations, step=0))
     with capsys.disabled():

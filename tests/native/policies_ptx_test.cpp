@@ -1,5 +1,5 @@
-// Interpreting the embedded PTX of the policies' kernel on the host gives the bytes of the CPU; that of DS_PRECISION_BF16
-// gives what it should of rounded numbers.
+// Interpreting the embedded PTX of the policies' kernel on the host gives the bytes of the CPU; that of
+// DS_PRECISION_BFLOAT16 gives what it should of rounded numbers.
 #include <algorithm>
 #include <numeric>
 
@@ -15,12 +15,13 @@ using namespace doorstep;
 void run_act_interpreted(const ActArguments& arguments, uint32_t grid, uint32_t shared_bytes, const char* way) {
     static const ptx::Program exact = ptx::read_embedded(kPoliciesModule);
     static const ptx::Program bf16 = ptx::read_embedded(kBf16PoliciesModule);
-    const bool rounds = arguments.network.precision == DS_PRECISION_BF16;
+    const bool rounds = arguments.network.precision == DS_PRECISION_BFLOAT16;
     const ptx::Program& program = rounds ? bf16 : exact;
     std::vector<uint32_t> order(kActThreads);
     std::iota(order.begin(), order.end(), 0u);
     if (way[0] == 'b') std::reverse(order.begin(), order.end());
-    ptx::launch(program, program.kernel(rounds ? kActBf16Kernel : kActKernel), {grid, kActThreads, shared_bytes, &arguments}, order);
+    const ptx::Function& kernel = program.kernel(rounds ? kActBf16Kernel : kActKernel);
+    ptx::launch(program, kernel, {grid, kActThreads, shared_bytes, &arguments}, order);
 }
 
 void the_ptx_of_the_policies_gives_the_bytes_of_the_cpu() {

@@ -1,5 +1,5 @@
 // The kernel of policies, compiled for the host, gives the bytes of the CPU, for any order of a block's threads and any
-// number of blocks; that of DS_PRECISION_BF16 gives what it should of rounded numbers.
+// number of blocks; that of DS_PRECISION_BFLOAT16 gives what it should of rounded numbers.
 #include "policy_calls.h"
 #include "policy_emulation.h"
 #include "rounded_products.h"

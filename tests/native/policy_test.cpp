@@ -720,7 +720,7 @@ void bad_policies_are_refused() {
     CHECK(refused(create_policy(disordered, 2, 0, &policy), DS_STATUS_INVALID_ARGUMENT, "layers"));
     CHECK(refused(create_policy(stale, 3, 1, &policy), DS_STATUS_CLOSED, "layers"));
     CHECK(refused(create_policy(layers, 3, 1, nullptr), DS_STATUS_INVALID_ARGUMENT, "policy"));
-    for (const int32_t precision : {-1, int32_t{DS_PRECISION_BF16}, 2})  // the second one is not of the CPU
+    for (const int32_t precision : {-1, int32_t{DS_PRECISION_BFLOAT16}, 2})  // the second one is not of the CPU
         CHECK(refused(ds_policy_create(layers, 3, 1, precision, &policy), DS_STATUS_INVALID_ARGUMENT, "precision"));
     Random random;
     const TestLayer logits = make_layer(random, DS_LAYER_LINEAR, 8, 18), two = make_layer(random, DS_LAYER_LINEAR, 8, 2);

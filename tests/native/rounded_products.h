@@ -1,4 +1,4 @@
-// The kernel of DS_PRECISION_BF16: its products are those of rounded numbers, and its networks near the exact ones.
+// The kernel of DS_PRECISION_BFLOAT16: its products are those of rounded numbers, and its networks near the exact ones.
 #pragma once
 
 #include "policy_calls.h"
@@ -7,7 +7,7 @@ namespace doorstep {
 
 inline Network with_bf16(const Policy& policy) {
     Network network = policy.network();
-    network.precision = DS_PRECISION_BF16;
+    network.precision = DS_PRECISION_BFLOAT16;
     return network;
 }
 

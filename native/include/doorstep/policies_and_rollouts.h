@@ -233,10 +233,10 @@ DS_API ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config);
 
 /* How a network multiplies values with weights. All other arithmetic, that of norms included, is in single precision. */
 typedef enum ds_precision {
-    DS_PRECISION_FLOAT32 = 0, /* in single precision, with one rounding for each weight */
-    DS_PRECISION_BF16 = 1,    /* CUDA, compute capability 8.0 or newer: tensor cores multiply values and weights that are
-                                 rounded to the nearest bfloat16, and add in single precision, in an order of their own:
-                                 results are near those of DS_PRECISION_FLOAT32 */
+    DS_PRECISION_FLOAT32 = 0,  /* in single precision, with one rounding for each weight */
+    DS_PRECISION_BFLOAT16 = 1, /* CUDA, compute capability 8.0 or newer: tensor cores multiply values and weights that
+                                  are rounded to the nearest bfloat16, and add in single precision, in an order of their
+                                  own: results are near those of DS_PRECISION_FLOAT32 */
 } ds_precision;
 
 typedef struct ds_policy_info {

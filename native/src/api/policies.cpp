@@ -263,12 +263,12 @@ ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
 // layer: of the policy.
 ds_status check_precision(int32_t precision, const ds_layer_config& layer) {
     if (const ds_status status = check_range("precision", "pass a ds_precision", precision, DS_PRECISION_FLOAT32,
-                                             DS_PRECISION_BF16)) {
+                                             DS_PRECISION_BFLOAT16)) {
         return status;
     }
     if (precision == DS_PRECISION_FLOAT32 || layer.device_kind == DS_DEVICE_CUDA) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "precision", "keep the weights on a GPU, or use the precision float32",
-                "precision is bf16; it must be float32 on the CPU, where the weights are");
+                "precision is bfloat16; it must be float32 on the CPU, where the weights are");
 }
 
 ds_status find_layers(const ds_layer* handles, uint64_t count, LayerList* found) {

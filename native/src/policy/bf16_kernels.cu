@@ -1,4 +1,4 @@
-// The module of policies of DS_PRECISION_BF16, for devices of compute capability 8.0 or newer.
+// The module of policies of DS_PRECISION_BFLOAT16, for devices of compute capability 8.0 or newer.
 #include "policy/cuda_crew.h"
 #include "policy/tensor_cores.h"
 

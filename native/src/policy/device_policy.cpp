@@ -19,7 +19,8 @@ constexpr int kOldestWithBf16 = 80;
 
 ds_status fail_precision(int compute_capability) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "precision", "use a newer GPU, or the precision float32",
-                "precision is bf16; it must be float32 on a GPU of compute capability %d.%d: bf16 needs %d.%d or newer",
+                "precision is bfloat16; it must be float32 on a GPU of compute capability %d.%d: "
+                "bfloat16 needs %d.%d or newer",
                 compute_capability / 10, compute_capability % 10, kOldestWithBf16 / 10, kOldestWithBf16 % 10);
 }
 
@@ -48,7 +49,7 @@ ds_status DevicePolicy::load(int64_t device_index, int32_t precision) {
     if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
     const Ref<Context> context = Context::of_device(device_index);
     if (!context) return last_status();
-    const bool rounds = precision == DS_PRECISION_BF16;
+    const bool rounds = precision == DS_PRECISION_BFLOAT16;
     if (rounds && context->compute_capability() < kOldestWithBf16) return fail_precision(context->compute_capability());
     order_ = WorkOrder::create(context, DS_STREAM_OWN);
     if (!order_) return last_status();

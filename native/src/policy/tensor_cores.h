@@ -1,4 +1,4 @@
-// Products by tensor cores, for policies of DS_PRECISION_BF16: inputs and weights are rounded to bfloat16, their
+// Products by tensor cores, for policies of DS_PRECISION_BFLOAT16: inputs and weights are rounded to bfloat16, their
 // products are added in single precision, in the hardware's order. All else is as in policy/block_loop.h.
 //
 // A warp multiplies 16 outputs with the rows of the tile, 16 inputs at a time, by four instructions mma.m16n8k16 of the

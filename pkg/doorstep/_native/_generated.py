@@ -201,7 +201,7 @@ class Precision(IntEnum):
     precision."""
 
     FLOAT32 = 0
-    BF16 = 1
+    BFLOAT16 = 1
 
 
 class SeriesKind(IntEnum):

@@ -89,7 +89,7 @@ def load_policy(
         sampling: how a network chooses by its logits. None: as a file says, otherwise `SamplingParams()`. Of the other
             policies "random" takes its seed, and the rest choose by themselves.
         precision: how a network multiplies values with weights. "float32": in single precision, with the same bits on
-            every device. "bf16": on the tensor cores of a GPU of compute capability 8.0 or newer, which multiply
+            every device. "bfloat16": on the tensor cores of a GPU of compute capability 8.0 or newer, which multiply
             both rounded to bfloat16 and add in single precision: results are near the others. None: "float32", and of a
             `doorstep.Policy` its own.
 

@@ -70,7 +70,7 @@ class Policy:
     any order.
 
     An agent's logits have the same bits in batches of any size, on every thread, processor and device, unless their
-    `precision` is "bf16". All arithmetic is in single precision. Calls from several threads run at the same time.
+    `precision` is "bfloat16". All arithmetic is in single precision. Calls from several threads run at the same time.
 
     On a GPU a call is one kernel on PyTorch's current stream, which does not wait for the host; arguments and results
     are on that GPU, results are tensors of PyTorch. It may be captured into a CUDA graph, which may be launched as long
@@ -87,7 +87,7 @@ class Policy:
     (16, 2, 19)
 
     Attributes:
-        precision: how values are multiplied with weights: "float32" or "bf16", as in `load_policy()`.
+        precision: how values are multiplied with weights: "float32" or "bfloat16", as in `load_policy()`.
         num_inputs: numbers of an agent's observation.
         observations: the parts of the simulator that it was trained with, as `SimulatorConfig.observations`; None: it
             was not told, as for a module of PyTorch.

@@ -63,7 +63,7 @@ Cost sum_of(const TileCost& intervals) {
 }  // namespace
 
 Measured measure_act(int64_t num_rows, ds_precision precision) {
-    const bool rounds = precision == DS_PRECISION_BF16;
+    const bool rounds = precision == DS_PRECISION_BFLOAT16;
     const int module = rounds ? kBf16PoliciesModule : kPoliciesModule;
     const char* const kernel = rounds ? kActBf16Kernel : kActKernel;
     const Perceptron perceptron;

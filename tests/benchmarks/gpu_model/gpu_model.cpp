@@ -96,7 +96,7 @@ void add_all(Cases& cases, const Options& options) {
                 return measure_views(plays_levels, agents, options.worlds_or(agents <= 2 ? 16 : 4));
             });
     cases.add("act/float32", [&] { return measure_act(4 * 32, DS_PRECISION_FLOAT32); });
-    cases.add("act/bf16", [&] { return measure_act(4 * 32, DS_PRECISION_BF16); });
+    cases.add("act/bf16", [&] { return measure_act(4 * 32, DS_PRECISION_BFLOAT16); });
 }
 
 }  // namespace

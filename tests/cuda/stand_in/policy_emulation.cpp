@@ -78,7 +78,7 @@ void emulate_act(const ActArguments& arguments, uint32_t grid, uint32_t shared_b
     for (uint32_t index = 0; index < grid; index++) {
         memset(static_cast<void*>(shared.data()), 0xA5, shared_bytes);  // initial shared memory is undefined
         const EmulatedCrew crew(index, grid, threads, shared[0].values);
-        if (arguments.network.precision == DS_PRECISION_BF16) act_with_block<TensorShape>(crew, arguments);
+        if (arguments.network.precision == DS_PRECISION_BFLOAT16) act_with_block<TensorShape>(crew, arguments);
         else act_with_block<BlockShape>(crew, arguments);
     }
 }

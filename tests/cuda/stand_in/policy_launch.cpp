@@ -67,7 +67,7 @@ int make_act_launch(const Launch& launch, const void* parameter, Task* task) {
     const ActArguments arguments = *static_cast<const ActArguments*>(parameter);
     const ActCall& call = arguments.call;
     const bool rounds = launch.kernel == doorstep::kActBf16Kernel;
-    if (rounds != (arguments.network.precision == DS_PRECISION_BF16))
+    if (rounds != (arguments.network.precision == DS_PRECISION_BFLOAT16))
         return refuse(kInvalidValue, text("%s: precision %d", launch.kernel.c_str(), arguments.network.precision));
     const int64_t scratch = arguments.scratch_floats * 4;
     const int64_t shared = doorstep::kStagedFloats * 4 + (arguments.scratch ? 0 : scratch);
