@@ -24,7 +24,7 @@ import library_checks
 import sbom
 from check_wheel import find_faults
 from kernel_image_file import ENTRY, HEADER, MAGIC, PTX, unpack
-from kernel_images import ARCHITECTURES, ARCHITECTURES_VARIABLE, LOCAL_ARCHITECTURES, chosen_architectures
+from kernel_images import ARCHITECTURES, ARCHITECTURES_VARIABLE, LOCAL_ARCHITECTURES, MODULES, chosen_architectures
 from wheel_file import GRAFTS, LIBRARY, RENDER_LIBRARY, SharedLibrary, header_functions
 
 METADATA_FOLDER = f"doorstep-{sbom.header_version(PROJECT)}.dist-info"
@@ -364,7 +364,7 @@ def test_a_wheel_without_selected_machine_code_is_refused(
 
 def test_kernels_for_another_architecture_than_they_say_are_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     patched = bytearray(library)
-    entry = library.index(MAGIC) + HEADER.size + 19 * ENTRY.size  # after the PTX: training, as machine code
+    entry = library.index(MAGIC) + HEADER.size + len(MODULES) * ENTRY.size  # after the PTX: training, as machine code
     struct.pack_into("<i", patched, entry + 4, 76)
     assert faults_of(change_wheel({LIBRARY: bytes(patched)}), "check_kernels") == [
         f"the library has no kernels for training as sm_{chosen_architectures()[0]}",
