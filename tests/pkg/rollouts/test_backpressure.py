@@ -132,7 +132,7 @@ def test_a_wait_with_a_timeout_ends_by_itself() -> None:
 
 def test_a_callback_that_would_wait_for_itself_is_refused() -> None:
     raised: list[Any] = []
-    with small_engine(output_capacity=2, queue_capacity=4) as engine:
+    with small_engine(output_capacity=2, queue_capacity=20) as engine:
 
         def submit_many(_: Any) -> None:
             try:
@@ -140,7 +140,10 @@ def test_a_callback_that_would_wait_for_itself_is_refused() -> None:
             except StateError as error:
                 raised.append(error)
 
-        engine.future(SHORT).add_done_callback(submit_many)
+        ids = engine.submit_batch(range(10), max_steps=1).tolist()
+        future = engine.future(SHORT)
+        future.add_done_callback(submit_many)  # before it is played, which waits for the outputs to be read
+        assert sorted(output.id for output in engine) == ids
         assert is_soon(lambda: bool(raised))
         assert "this callback would wait for ever" in str(raised[0])
         assert engine.drain(PATIENCE)
