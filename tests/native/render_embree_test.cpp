@@ -1,6 +1,7 @@
 // Rendering with Embree, against a ray tracer in double precision.
 #include <dirent.h>
 #include <malloc.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,7 +54,9 @@ void embree_starts_no_threads_and_reads_no_files() {
     CHECK(device->version >= 40300 && device->version < 50000);
 
     const RTCDevice configured = rtcNewDevice(nullptr);
-    CHECK(count_threads() > 1);
+    cpu_set_t processors;
+    CHECK_EQUAL(sched_getaffinity(0, sizeof processors, &processors), 0);
+    CHECK(count_threads() > 1 || CPU_COUNT(&processors) == 1);  // Embree starts at most one a processor
     rtcReleaseDevice(configured);
     unlink(file.c_str());
     rmdir(folder);

@@ -95,10 +95,10 @@ def test_deadlines_of_waiting_and_running_requests(gate: Gate) -> None:
             time.sleep(0.01)
             return np.zeros((len(observations), 4), np.int32)
 
-        (result,) = results_of(engine, [EpisodeRequest(policy=slowly, deadline=0.1, record="actions")])
+        (result,) = results_of(engine, [EpisodeRequest(policy=slowly, deadline=0.5, record="actions")])
         assert result.reason == "expired"
-        assert 0 < result.length == len(result.actions) < 20
-        assert 0.1 <= result.queued_seconds + result.played_seconds < 5
+        assert 0 < result.length == len(result.actions) < 60
+        assert 0.5 <= result.queued_seconds + result.played_seconds < 5
 
 
 def test_priorities_are_kept(gate: Gate) -> None:

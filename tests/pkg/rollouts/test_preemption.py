@@ -34,14 +34,14 @@ def make_steps(engine: RolloutEngine, steps: int) -> None:
 
 
 def test_a_request_of_higher_priority_takes_the_world_of_a_lower_one() -> None:
-    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 256)) as engine:
-        engine.submit_batch(range(256))
+    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 2048)) as engine:
+        engine.submit_batch(range(2048))  # a fifth of a second
         make_steps(engine, 1)
         urgent = engine.submit(EpisodeRequest(priority=1, max_steps=5))
         results = list(engine)
     assert results[0].id == urgent
-    assert results[-1].request.seed == 255  # that came last
-    assert [result.length for result in results] == [5] + [200] * 256
+    assert results[-1].request.seed == 2047  # that came last
+    assert [result.length for result in results] == [5] + [200] * 2048
 
 
 def recurrent() -> Any:
@@ -151,11 +151,11 @@ def test_interrupted_episodes_keep_the_policy_with_which_they_began() -> None:
 
 
 def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was() -> None:
-    low = [EpisodeRequest(seed=seed, record=("stream", "actions") if seed < 8 else ()) for seed in range(256)]
-    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 256)) as engine:
+    low = [EpisodeRequest(seed=seed, record=("stream", "actions") if seed < 8 else ()) for seed in range(2048)]
+    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 2048)) as engine:
         ids = engine.submit(low)
         make_steps(engine, 20)
-        others = engine.submit_batch(range(1000), priority=1)
+        others = engine.submit_batch(range(5000), priority=1)
         make_steps(engine, 20)
         for one in [*ids, *others.tolist()]:
             engine.cancel(one)
