@@ -31,7 +31,9 @@ def test_other_python_threads_run_during_a_step() -> None:
 
         def step() -> None:
             began.set()
-            for _ in range(50):
+            for _ in range(2000):
+                if turns:
+                    break
                 sim.step()
             ended.set()
 
