@@ -98,7 +98,7 @@ def test_deadlines_of_waiting_and_running_requests(gate: Gate) -> None:
         (result,) = results_of(engine, [EpisodeRequest(policy=slowly, deadline=0.5, record="actions")])
         assert result.reason == "expired"
         assert 0 < result.length == len(result.actions) < 60
-        assert 0.5 <= result.queued_seconds + result.played_seconds < 5
+        assert 0.3 < result.queued_seconds + result.played_seconds < 5  # it was submitted later than it was made
 
 
 def test_priorities_are_kept(gate: Gate) -> None:
