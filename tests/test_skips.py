@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,15 @@ def test_other_skips_are_skips(tmp_path: Path, way: str, reason: str, required: 
     allowed = run(tmp_path, WAYS[way].format(reason=reason), required)
     assert allowed.returncode == 0, allowed.stdout
     assert "1 skipped" in allowed.stdout
+
+
+@pytest.mark.slow
+def test_without_other_libraries_their_modules_are_skipped() -> None:
+    code = "import pytest, sys; sys.modules.update(torch=None, jax=None, gymnasium=None); pytest.main(sys.argv[1:])"
+    arguments = ["--collect-only", "-q", "-p", "no:cacheprovider", "-rs", str(Path(__file__).parent)]
+    environment = {**os.environ, "DOORSTEP_REQUIRE_ALL": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "could not import 'torch'" in done.stdout
+    assert re.search(r"^\d+ tests collected in", done.stdout, re.MULTILINE), done.stdout[-3000:]

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import DTypeLike, NDArray
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
 from tests.cuda.test_in_place import WAITING, UsersArray
-from tests.pkg.policy.networks import NUM_INPUTS, observe
 from tests.pkg.rollouts.playing import results_of
 
 import doorstep
@@ -21,9 +19,16 @@ from doorstep._native._generated import DeviceKind, LayerKind, WeightType
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle
 from doorstep._tensors.checks import ReadRules
 from doorstep._tensors.reader import read_memory
-from doorstep.policy import Heads, SamplingParams
+from doorstep.policy import SamplingParams
 from doorstep.policy.arrays import Floats, _check_floats
 from doorstep.policy.playing import Player
+
+pytest.importorskip("torch")
+
+import torch
+from tests.pkg.policy.networks import NUM_INPUTS, observe
+
+from doorstep.policy import Heads
 from doorstep.policy.torch_modules import read_layers
 
 GREEDY = SamplingParams(greedy=True)

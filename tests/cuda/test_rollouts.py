@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
-from tests.cuda.test_policies import DeviceModule, UsersArrays
 from tests.cuda.twins import Twins
-from tests.pkg.policy.networks import late_infinity
 from tests.pkg.rollouts.playing import SHUFFLED, assert_equal_results, results_of, steps_of, walk
 
 import doorstep
@@ -22,9 +19,17 @@ from doorstep._native import _generated as native
 from doorstep._native.calls import check
 from doorstep._native.library import load
 from doorstep.levels.native import to_native
-from doorstep.policy import Heads, SamplingParams
+from doorstep.policy import SamplingParams
 from doorstep.rollouts import PriorityScheduler, core
 from doorstep.rollouts.request import Recorded
+
+pytest.importorskip("torch")
+
+import torch
+from tests.cuda.test_policies import DeviceModule, UsersArrays
+from tests.pkg.policy.networks import late_infinity
+
+from doorstep.policy import Heads
 
 CAPTURE_UNSUPPORTED = 900  # CUresult
 

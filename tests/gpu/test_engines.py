@@ -6,14 +6,17 @@ import pytest
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.twins import some_levels
 from tests.gpu.sizes import sized
-from tests.gpu.workloads import policy_on
-from tests.pkg.policy.networks import mlp
 from tests.pkg.rollouts.playing import assert_equal_results, results_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, cuda
 from doorstep.policy import SamplingParams
 from doorstep.rollouts.request import Recorded
+
+pytest.importorskip("torch")
+
+from tests.gpu.workloads import policy_on
+from tests.pkg.policy.networks import mlp
 
 WORLDS, EPISODES = sized(256, 6), sized(2000, 24)
 RECORDED: tuple[Recorded, ...] = ("observations", "actions", "stream")

@@ -10,9 +10,11 @@ from tests.gpu.frameworks import cuda_torch
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
-from doorstep.policy import Heads, SamplingParams
+from doorstep.policy import SamplingParams
 
 torch = cuda_torch()
+
+from doorstep.policy import Heads  # noqa: E402 (it needs torch)
 
 NUM_INPUTS = 94
 LONG = 1_000_000_000  # clock cycles: about half a second

@@ -15,7 +15,7 @@ from tests.pkg.rollouts.playing import NUM_INPUTS, results_of, some_requests, wa
 import doorstep
 from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.policy import Heads, SamplingParams
+from doorstep.policy import SamplingParams
 from doorstep.rollouts import native_policies
 from doorstep.rollouts.request import Recorded
 from doorstep.rollouts.result import EpisodeStep
@@ -23,6 +23,8 @@ from doorstep.rollouts.result import EpisodeStep
 torch = pytest.importorskip("torch")
 
 from tests.pkg.policy.networks import mlp  # noqa: E402 (it needs torch)
+
+from doorstep.policy import Heads  # noqa: E402
 
 nn = torch.nn
 
