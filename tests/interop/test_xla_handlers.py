@@ -20,7 +20,7 @@ INVALID_ARGUMENT, FAILED_PRECONDITION, INTERNAL = 3, 9, 13
 
 
 def tensor(array: Any) -> Tensor:
-    return Tensor(array.ctypes.data, array.shape, str(array.dtype))
+    return Tensor(array.ctypes.data, array.shape, str(array.dtype), array)
 
 
 def aligned(shape: tuple[int, ...], dtype: str) -> Any:

@@ -96,11 +96,12 @@ class Frame(Base):
 
 @dataclass(frozen=True)
 class Tensor:
-    """An argument or result: where it lies, its shape and dtype."""
+    """An argument or result: where it lies, its shape and dtype, and what keeps the memory."""
 
     address: int
     shape: tuple[int, ...]
     dtype: str
+    owner: object = None
 
 
 class HandlerError(Exception):

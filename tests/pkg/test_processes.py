@@ -109,8 +109,8 @@ import doorstep, os, signal, threading
 sim = doorstep.Simulator(512, num_threads=1)
 for _ in range(400):
     last = sim.step_async()
-threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     while True:
         sim.step()
 except KeyboardInterrupt:

@@ -360,8 +360,8 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 with doorstep.Simulator(1) as sim:
     sim.render(width=8, height=8)
-    threading.Timer(0.1, interrupt).start()
     try:
+        threading.Timer(0.1, interrupt).start()
         sim.render(width=2000, height=2000, samples=8)
     except KeyboardInterrupt:
         print(time.monotonic() - sent)

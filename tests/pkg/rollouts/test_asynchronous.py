@@ -299,8 +299,8 @@ def press():
     time.sleep(0.1)
     pressed.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=press).start()
 try:
+    threading.Thread(target=press).start()
     observations, *_, info = env.recv()
     env.send(np.zeros((2, 1, 4), np.int32), info["env_id"])
     env.recv()

@@ -77,8 +77,8 @@ def press():
     time.sleep(0.1)
     pressed.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=press).start()
 try:
+    threading.Thread(target=press).start()
     {wait}
 except KeyboardInterrupt:
     print(time.monotonic() - pressed[0] < 0.1)
