@@ -81,7 +81,7 @@ try:
     threading.Thread(target=press).start()
     {wait}
 except KeyboardInterrupt:
-    print(time.monotonic() - pressed[0] < 0.1)
+    print(time.monotonic() - pressed[0] < 1)
 open_gate.set()
 engine.close()  # also after one that was interrupted
 try:
