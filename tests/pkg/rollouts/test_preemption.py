@@ -35,7 +35,7 @@ def make_steps(engine: RolloutEngine, steps: int) -> None:
 
 def test_a_request_of_higher_priority_takes_the_world_of_a_lower_one() -> None:
     with RolloutEngine(config_of(PriorityScheduler(preempts=True), 2048)) as engine:
-        engine.submit_batch(range(2048))  # a fifth of a second
+        engine.submit_batch(range(2048))  # which take 200 ms: this thread may be stopped for a while
         make_steps(engine, 1)
         urgent = engine.submit(EpisodeRequest(priority=1, max_steps=5))
         results = list(engine)
