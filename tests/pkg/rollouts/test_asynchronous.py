@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.pkg.rollouts.playing import NUM_INPUTS, play_again
+from tests.pkg.rollouts.playing import NUM_INPUTS, Gate, play_again
 
 import doorstep
 from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, SimulatorConfig, rollouts
@@ -166,31 +166,21 @@ def play_on(env: AsyncEpisodes, timeout: float) -> None:
 
 
 def test_a_time_out_loses_nothing() -> None:
-    gate = threading.Event()
-
-    def waits(rows: NDArray[np.float32]) -> NDArray[np.int32]:
-        assert gate.wait(60)
-        return np.zeros((len(rows), 4), np.int32)
-
-    with AsyncEpisodes(config_of(2), agents=[1], request=lambda env, k: EpisodeRequest(policy=waits)) as env:
+    gate = Gate()
+    with AsyncEpisodes(config_of(2), agents=[1], request=lambda env, k: EpisodeRequest(policy=gate)) as env:
         with pytest.raises(TimeoutError, match="0 environments are ready"):
             play_on(env, 0.05)  # until the other agents are asked for
-        gate.set()
+        gate.open.set()
         assert len(env.recv(30)[0]) == 2
 
 
 def test_a_timeout_is_measured_by_a_clock_and_not_by_what_happens() -> None:
-    gate = threading.Event()
-
-    def waits(rows: NDArray[np.float32]) -> NDArray[np.int32]:
-        assert gate.wait(60)
-        return np.zeros((len(rows), 4), np.int32)
-
-    with AsyncEpisodes(config_of(2), agents=[1], request=lambda env, k: EpisodeRequest(policy=waits)) as env:
+    gate = Gate()
+    with AsyncEpisodes(config_of(2), agents=[1], request=lambda env, k: EpisodeRequest(policy=gate)) as env:
         changed = env._exchange.changed
 
         def wake() -> None:
-            while not gate.is_set():
+            while not gate.open.is_set():
                 with changed:
                     changed.notify_all()
                 time.sleep(0.0005)
@@ -200,7 +190,7 @@ def test_a_timeout_is_measured_by_a_clock_and_not_by_what_happens() -> None:
         start = time.monotonic()
         with pytest.raises(TimeoutError):
             play_on(env, 0.2)
-        gate.set()
+        gate.open.set()
         waker.join()
         assert time.monotonic() - start >= 0.2
 

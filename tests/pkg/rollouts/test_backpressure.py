@@ -200,7 +200,6 @@ def test_ctrl_c_ends_a_wait_for_room(run_python: Callable[..., str]) -> None:
 import os, signal, threading, doorstep
 from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig
 engine = RolloutEngine(RolloutConfig(SimulatorConfig(3), output_capacity=2, queue_capacity=4))
-ids = []
 try:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     engine.submit_batch(range(100), max_steps=1, timeout=60)

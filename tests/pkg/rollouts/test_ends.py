@@ -14,24 +14,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.live_objects import alive
-from tests.pkg.rollouts.playing import results_of, some_requests, steps_of, walk
+from tests.pkg.rollouts.playing import Gate, results_of, some_requests, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
 
 ROUND_ROBIN = rollouts.RoundRobinController(depth=2)
-
-
-class Gate:
-    """A policy that waits until it is opened."""
-
-    def __init__(self) -> None:
-        self.entered, self.open = threading.Event(), threading.Event()
-
-    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int32]:
-        self.entered.set()
-        assert self.open.wait(60)
-        return np.zeros((len(observations), 4), np.int32)
 
 
 @pytest.fixture
@@ -95,7 +83,9 @@ def test_deadlines_of_waiting_and_running_requests(gate: Gate) -> None:
             time.sleep(0.01)
             return np.zeros((len(observations), 4), np.int32)
 
+        begin = time.monotonic()
         (result,) = results_of(engine, [EpisodeRequest(policy=slowly, deadline=0.5, record="actions")])
+        assert time.monotonic() - begin >= 0.5
         assert result.reason == "expired"
         assert 0 < result.length == len(result.actions) < 60
         assert 0.3 < result.queued_seconds + result.played_seconds < 5  # it was submitted later than it was made
@@ -269,20 +259,14 @@ def test_engines_that_are_dropped_end() -> None:
 
 
 def test_a_close_with_a_timeout_leaves_a_policy_that_does_not_return() -> None:
-    entered, leave = threading.Event(), threading.Event()
-
-    def waits(observations: NDArray[np.float32]) -> NDArray[np.int32]:
-        entered.set()
-        leave.wait(20)
-        return np.zeros((len(observations), 4), np.int32)
-
+    gate = Gate()
     engine = RolloutEngine(SimulatorConfig(2))
-    engine.submit(EpisodeRequest(policy=waits))
-    assert entered.wait(20)
+    engine.submit(EpisodeRequest(policy=gate))
+    assert gate.entered.wait(20)
     begin = time.monotonic()
     engine.close(timeout=0.05)
     assert time.monotonic() - begin < 10
-    leave.set()
+    gate.open.set()
     engine.close()
     (result,) = engine
     assert (result.reason, result.error) == ("failed", "the engine was closed")

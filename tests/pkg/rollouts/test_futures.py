@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.pkg.rollouts.playing import assert_equal_results, results_of, some_requests
+from tests.pkg.rollouts.playing import Gate, assert_equal_results, results_of, some_requests
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
@@ -115,16 +115,11 @@ def test_futures_of_many_requests_are_those_of_each() -> None:
 
 
 def test_a_future_of_a_batch_is_cancelled_by_itself() -> None:
-    gate = threading.Event()
-
-    def waits(observations: NDArray[np.float32]) -> NDArray[np.int32]:
-        assert gate.wait(30)
-        return np.zeros((len(observations), 4), np.int32)
-
+    gate = Gate()
     with RolloutEngine(SimulatorConfig(1)) as engine:
-        futures = engine.future_batch(range(20), policy=waits, max_steps=3)
+        futures = engine.future_batch(range(20), policy=gate, max_steps=3)
         assert all(future.cancel() for future in futures[10:])
-        gate.set()
+        gate.open.set()
         assert [future.result(30).request.seed for future in futures[:10]] == list(range(10))
         assert engine.drain(30)
         assert all(future.cancelled() for future in futures[10:])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.pkg.rollouts.playing import Gate
 
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, StateError
 
@@ -117,16 +118,11 @@ def test_a_callback_of_a_future_cannot_wait_for_its_engine(name: str) -> None:
             raised.append(error)
         done.set()
 
-    gate = threading.Event()
-
-    def waits(observations: NDArray[np.float32]) -> NDArray[np.int32]:
-        assert gate.wait(PATIENCE)
-        return np.zeros((len(observations), 4), np.int32)
-
+    gate = Gate()
     with RolloutEngine(SimulatorConfig(1, num_threads=1)) as engine:
-        engine.future(EpisodeRequest(policy=waits, max_steps=1)).add_done_callback(wait)
-        engine.submit(EpisodeRequest(policy=waits, max_steps=200))
-        gate.set()
+        engine.future(EpisodeRequest(policy=gate, max_steps=1)).add_done_callback(wait)
+        engine.submit(EpisodeRequest(policy=gate, max_steps=200))
+        gate.open.set()
         assert done.wait(PATIENCE)
         assert len(raised) <= 1  # none, if the results had come by then
         assert all("a callback of a future would wait" in str(error) for error in raised)
