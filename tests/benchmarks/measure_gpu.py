@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.test_in_place import UsersArray
+from tests.cuda.users_memory import UsersArray
 from tests.gpu.sizes import sized
 
 import doorstep

@@ -27,6 +27,8 @@ DEVICE_UNAVAILABLE = 46
 ILLEGAL_ADDRESS = 700
 UNKNOWN = 999
 
+WAITING = {"cuCtxSynchronize", "cuEventSynchronize", "cuStreamSynchronize"}  # functions that wait for work
+
 NON_BLOCKING = 1  # a stream's flag
 GLOBAL, RELAXED = 0, 2  # modes of captures
 

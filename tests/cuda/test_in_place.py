@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 from types import SimpleNamespace
@@ -13,6 +12,8 @@ import numpy.typing as npt
 import pytest
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
+from tests.cuda.stand_in_driver import WAITING
+from tests.cuda.users_memory import UsersArray
 from tests.scenes import random_actions
 
 import doorstep
@@ -20,47 +21,6 @@ from doorstep import cuda
 
 Array = npt.NDArray[Any]
 WORLDS = 7
-WAITING = {"cuCtxSynchronize", "cuEventSynchronize", "cuStreamSynchronize"}
-
-
-class UsersArray:
-    """Device memory of another library, used on one stream, given back at once when the object ends."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any, stream: int, device: int = 0) -> None:
-        self.shape, self.dtype, self.stream = tuple(shape), np.dtype(dtype), stream
-        self.device = SimpleNamespace(index=device)
-        self.nbytes = int(np.prod(shape)) * self.dtype.itemsize
-        with driver.users_context(device), driver.relaxed_thread():
-            driver.call_for_value("cuDevicePrimaryCtxRetain", device)
-            self.pointer = driver.call_for_value("cuMemAlloc_v2", ctypes.c_size_t(self.nbytes))
-
-    def __del__(self) -> None:
-        with driver.users_context(self.device.index):
-            driver.call("cuMemFree_v2", ctypes.c_uint64(self.pointer))
-            driver.call("cuDevicePrimaryCtxRelease_v2", self.device.index)
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {
-            "version": 3,
-            "typestr": self.dtype.str,
-            "shape": self.shape,
-            "strides": None,
-            "data": (self.pointer, False),
-            "stream": self.stream,
-        }
-
-    def fill(self, array: Array) -> None:
-        """Begins a copy on the array's stream; `array` must stay until it is done."""
-        assert (array.shape, array.dtype) == (self.shape, self.dtype)
-        driver.copy(self.stream, self.pointer, array.ctypes.data, array.nbytes)
-
-    def read(self) -> Array:
-        """After what was begun on the array's stream."""
-        array = np.empty(self.shape, self.dtype)
-        driver.copy(self.stream, array.ctypes.data, self.pointer, array.nbytes)
-        driver.synchronize(self.stream)
-        return array
 
 
 def like(tensor: doorstep.Tensor, stream: int) -> UsersArray:

@@ -7,111 +7,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
-from tests.cuda.test_in_place import WAITING, UsersArray
+from tests.cuda.stand_in_driver import WAITING
+from tests.cuda.users_memory import UsersArrays
 from tests.pkg.rollouts.playing import results_of
 
 import doorstep
-from doorstep import EpisodeRequest, Policy, RolloutConfig, RolloutEngine, SimulatorConfig, cuda, load_policy
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, cuda, load_policy
 from doorstep._native._generated import DeviceKind, LayerKind, WeightType
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle
-from doorstep._tensors.checks import ReadRules
-from doorstep._tensors.reader import read_memory
 from doorstep.policy import SamplingParams
-from doorstep.policy.arrays import Floats, _check_floats
 from doorstep.policy.playing import Player
 
 pytest.importorskip("torch")
 
 import torch
+from tests.cuda.device_module import DeviceModule
 from tests.pkg.policy.networks import NUM_INPUTS, observe
 
 from doorstep.policy import Heads
-from doorstep.policy.torch_modules import read_layers
 
 GREEDY = SamplingParams(greedy=True)
-
-
-class UsersArrays:
-    """Arrays of a library that works on one stream of the GPU."""
-
-    device = "cuda:0"
-
-    def __init__(self, stream: int) -> None:
-        self._stream = stream
-        self.kept: list[Any] = []  # what work that was begun reads and writes
-
-    def stream(self) -> int:
-        return self._stream
-
-    def is_capturing(self) -> bool:
-        return driver.is_capturing(self._stream)
-
-    def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
-        rules = ReadRules(name, written=written, stream=stream)
-        return _check_floats(name, read_memory(value, rules), value, self.device)
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> UsersArray:
-        made = UsersArray(shape, dtype, self._stream)
-        self.kept.append(made)
-        return made
-
-    def zeros(self, shape: tuple[int, ...]) -> UsersArray:
-        return self.upload(np.zeros(shape, np.float32))
-
-    def copy(self, array: UsersArray) -> UsersArray:
-        return self.upload(array.read())
-
-    def upload(self, array: NDArray[Any]) -> UsersArray:
-        made, copied = self.empty(array.shape, array.dtype), np.array(array, order="C")
-        self.kept.append(copied)
-        made.fill(copied)
-        return made
-
-    def address(self, array: UsersArray | cuda.Buffer) -> int:
-        return array.pointer
-
-    def forget(self) -> None:
-        """Gives back what only this object keeps; all work has ended."""
-        driver.synchronize(self._stream)
-        self.kept.clear()
-
-
-class DeviceModule:
-    """The weights of a module in a GPU's memory, and the policy that reads them there."""
-
-    def __init__(self, module: Any, arrays: UsersArrays, sampling: SamplingParams | None = None) -> None:
-        self.buffers: dict[int, UsersArray] = {}
-        self.arrays = arrays
-        layers = read_layers(module)
-        handles = [self._layer(layer) for layer in layers]
-        self.buffers_of_all = list(self.buffers.values())
-        handle = PolicyHandle.create(handles, sum(layer.is_head for layer in layers))
-        self.policy = Policy(handle, sampling or SamplingParams(), arrays)
-
-    def _layer(self, layer: Any) -> LayerHandle:
-        addresses, kind = {}, WeightType.FLOAT32
-        for name, tensor in layer.tensors.items():
-            buffer = self.buffers[id(tensor)] = self.arrays.upload(bits_of(tensor))
-            addresses[name] = buffer.pointer
-            kind = WeightType.BFLOAT16 if tensor.dtype == torch.bfloat16 else WeightType.FLOAT32
-        weights = LayerWeights(kind, DeviceKind.CUDA, 0, **addresses, owner=list(self.buffers.values()))
-        return LayerHandle.create(
-            layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, layer.shape, weights
-        )
-
-    def update(self, tensor: torch.Tensor) -> None:
-        """As an optimiser does, on the stream of the calls."""
-        self.arrays.kept.append(bits_of(tensor))
-        self.buffers[id(tensor)].fill(self.arrays.kept[-1])
-
-
-def bits_of(tensor: torch.Tensor) -> NDArray[Any]:
-    whole = tensor.detach().contiguous()
-    bits: NDArray[Any] = (whole.view(torch.int16) if tensor.dtype == torch.bfloat16 else whole).numpy().copy()
-    return bits
 
 
 def every_activation(dtype: torch.dtype) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
 from tests.cuda.twins import Twins
+from tests.cuda.users_memory import UsersArrays
 from tests.pkg.rollouts.playing import SHUFFLED, assert_equal_results, results_of, steps_of, walk
 
 import doorstep
@@ -26,7 +27,7 @@ from doorstep.rollouts.request import Recorded
 pytest.importorskip("torch")
 
 import torch
-from tests.cuda.test_policies import DeviceModule, UsersArrays
+from tests.cuda.device_module import DeviceModule
 from tests.pkg.policy.networks import late_infinity
 
 from doorstep.policy import Heads

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
-from tests.cuda.test_in_place import UsersArray
+from tests.cuda.users_memory import UsersArray
 
 import doorstep
 

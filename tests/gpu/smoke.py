@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.test_training import advantages, assert_same, prepared
+from tests.cuda.training_calls import advantages, assert_same, prepared
 from tests.cuda.twins import Twins, some_levels
 from tests.gpu.sizes import sized
 from tests.gpu.workloads import all_pictures, play, policy_on

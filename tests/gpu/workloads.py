@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.test_policies import DeviceModule, UsersArrays
-from tests.cuda.test_training import advantages, multi_discrete, prepared, run_on_gpu
+from tests.cuda.device_module import DeviceModule
+from tests.cuda.training_calls import advantages, multi_discrete, prepared, run_on_gpu
 from tests.cuda.twins import some_levels
+from tests.cuda.users_memory import UsersArrays
 from tests.gpu.sizes import AGENTS
 from tests.pkg.policy.networks import mlp
 from tests.scenes import random_actions
