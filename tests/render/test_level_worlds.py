@@ -152,6 +152,7 @@ def test_a_level_without_walls_is_shown_around_its_agents() -> None:
 
 
 def test_pngs_and_animations_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("av")
     with playing([full_level(2)], num_threads=1) as sim:
         picture = sim.render(0, "overview", width=64, height=48)
         write_png(tmp_path / "level.png", picture)
