@@ -11,29 +11,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from build_steps import BuildError
-from sanitizer_tests import OPTIONS, PROJECT, build
+from sanitizer_tests import OPTIONS, PROJECT, build, find_clang
 
-CLANG = ("clang++-19", "clang++")  # which alone has libFuzzer
 TARGETS = ("saves", "levels", "policies", "calls")
 SANITIZERS = "fuzzer-no-link,address,undefined"
 BUILD_FOLDER = PROJECT / "build" / "sanitizer-fuzzer"
 INPUT_FOLDER = PROJECT / "build" / "fuzz-native"
 LONGEST_RUN = 20  # seconds for one input
 MOST_BYTES = 1 << 15
-
-
-def find_clang() -> str:
-    """The system's clang."""
-    for name in CLANG:
-        if path := shutil.which(name):
-            return path
-    sys.exit("doorstep: this needs clang; install it (Debian and Ubuntu: apt-get install clang-19 libclang-rt-19-dev)")
 
 
 def run_target(name: str, seconds: int) -> bool:

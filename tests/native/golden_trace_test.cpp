@@ -77,7 +77,9 @@ void trace(const char* scene, const std::vector<Block>& start, bool look_for_edi
         trace.add(std::string(scene) + " start", kFields[field].name, hash_of(batch.blocks, kFields[field]),
                   trace.fields[field]);
     for (int step = 0; step < kTracedSteps; step++) {
-        const std::string at = std::string(scene) + " step " + std::to_string(step) + " ";
+        char at_step[16];
+        snprintf(at_step, sizeof at_step, " step %d ", step);
+        const std::string at = std::string(scene) + at_step;
         write_actions(batch, step);
         for (int stage = 0; stage < kNumStages; stage++) {
             batch.run(stage);

@@ -290,7 +290,11 @@ void counts_stay_at_the_largest_number() {
 void series_are_opened_once_by_many_threads() {
     const Ref<MetricsStore> store = make_store();
     run_in_threads(6, [&](int) {
-        for (int i = 0; i < 200; ++i) open(*store, DS_SERIES_COUNTER, ("s" + std::to_string(i)).c_str())->record(1, 0);
+        for (int i = 0; i < 200; ++i) {
+            char name[8];
+            snprintf(name, sizeof name, "s%d", i);
+            open(*store, DS_SERIES_COUNTER, name)->record(1, 0);
+        }
     });
     CHECK_EQUAL(store->num_series(), 200);
     for (int64_t i = 0; i < 200; ++i) CHECK_EQUAL(count_of(*store->series(i)), 6);

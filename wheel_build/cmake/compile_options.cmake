@@ -35,8 +35,10 @@ if(DOORSTEP_PINNED_COMPILER)
   set(CMAKE_DEPFILE_FLAGS_CXX "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>")
 else()
   set(DOORSTEP_AVX2_OPTION -march=x86-64-v3)
-  # gcc 12 takes the undefined operand of its own intrinsics for a mistake.
-  set(DOORSTEP_AVX512_OPTION -march=x86-64-v4 -Wno-uninitialized -Wno-maybe-uninitialized)
+  set(DOORSTEP_AVX512_OPTION -march=x86-64-v4)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # gcc 12 takes the undefined operand of its own intrinsics for a mistake
+    list(APPEND DOORSTEP_AVX512_OPTION -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
 endif()
 
 if(DOORSTEP_SANITIZE)
@@ -47,6 +49,11 @@ if(DOORSTEP_SANITIZE)
   target_link_options(doorstep_options INTERFACE -fsanitize=${DOORSTEP_SANITIZE})
   if(DOORSTEP_SANITIZE MATCHES "undefined")
     target_compile_options(doorstep_options INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+  if(DOORSTEP_SANITIZE STREQUAL "memory")
+    # Compiled code of libstdc++ links the nodes of maps, unseen by the sanitizer; in libc++ that is in the headers.
+    target_compile_options(doorstep_options INTERFACE -stdlib=libc++)
+    target_link_options(doorstep_options INTERFACE -stdlib=libc++)
   endif()
   # The sanitizers' own symbols are resolved when the program starts.
   set(DOORSTEP_LIBRARY_LINK_OPTIONS "")
