@@ -60,7 +60,8 @@ def read_arrays(header: Mapping[str, Any], data: memoryview) -> dict[str, NDArra
 
 def _read_array(name: str, entry: Mapping[str, Any], data: memoryview) -> NDArray[Any]:
     dtype, shape, (begin, end) = np.dtype(DTYPES[entry["dtype"]]), entry["shape"], entry["data_offsets"]
-    if not 0 <= begin <= end <= len(data) or end - begin != dtype.itemsize * math.prod(shape):
+    are_sizes = all(type(size) is int and 0 <= size < 2**63 for size in (*shape, begin, end))
+    if not are_sizes or not begin <= end <= len(data) or end - begin != dtype.itemsize * math.prod(shape):
         raise ValueError(f"{name} is not in the file")
     array: NDArray[Any] = np.frombuffer(data[begin:end], dtype).reshape(shape).copy()
     return array

@@ -211,7 +211,6 @@ struct AgentVector {
         return (first + lane) % W::kAgents;
     }
 
-    DS_METHOD operator const AgentVector&() const { return *this; }
     DS_METHOD operator Each<Yaw>() const { return {tile.records.yaws + first}; }
     DS_METHOD operator Each<StaticsInSight>() const { return {tile.records.sights + first}; }
 };

@@ -8,8 +8,8 @@ PyTorch and without the config's classes.
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -174,9 +174,9 @@ def _counters_of(header: Mapping[str, Any]) -> tuple[int, int, float]:
     """Updates, steps of worlds, and seconds."""
     update, steps = (check_integer(name, header[name], 0, 2**63 - 1) for name in ("update", "world_steps"))
     seconds = header["seconds"]
-    if not is_number(seconds) or not 0 <= seconds < math.inf:
+    if not is_number(seconds) or not 0 <= seconds <= sys.float_info.max:
         refuse("seconds", "a number, at least 0", seconds)
-    return update, steps, seconds
+    return update, steps, float(seconds)
 
 
 def _refuse(path: str | os.PathLike[str], problem: str) -> NoReturn:

@@ -96,6 +96,13 @@ def test_an_array_outside_of_the_file_is_refused(written: Path) -> None:
         load_policy(written)
 
 
+@pytest.mark.parametrize("shape", [[2**62, "xy"], [0, 2**70], [-1, -OUTPUTS], [float(OUTPUTS)], "x", [[OUTPUTS]]])
+def test_a_shape_that_is_none_is_refused(written: Path, shape: Any) -> None:
+    change_header(written, lambda header: header["0.biases"].update(shape=shape))
+    with pytest.raises(doorstep.StateError, match=r"0\.biases is not in the file"):
+        load_policy(written)
+
+
 def test_weights_and_biases_may_be_absent(tmp_path: Path) -> None:
     layers = [StoredLayer(LayerKind.LAYER_NORM, INPUTS, parameter=1e-5), linear(0)]
     del layers[1].arrays["biases"]  # type: ignore[attr-defined]

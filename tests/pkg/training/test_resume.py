@@ -191,7 +191,7 @@ def test_a_config_that_is_refused_is_a_bad_file(saved: Path, config: Any) -> Non
     ("name", "value"),
     [
         *(("update", "x"), ("update", -1), ("world_steps", 1.5), ("reward_function", 3)),
-        *(("seconds", None), ("seconds", float("nan"))),
+        *(("seconds", None), ("seconds", float("nan")), ("seconds", 10**400)),
     ],
 )
 def test_counters_that_are_none_are_refused_by_name(saved: Path, name: str, value: Any) -> None:
