@@ -119,7 +119,7 @@ class TensorMap:
             self._check_source(tensor, given)
             self._accepted[tensor.name] = kind
         if ELEMENT_TYPES[str(tensor.dtype)] == INT32 != given.dtype:
-            return read_memory(int32_copy(given), rules)
+            given = read_memory(int32_copy(given), rules)
         if given.contiguous:
             return given
         copy = contiguous_copy(given)

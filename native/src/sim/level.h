@@ -37,7 +37,7 @@ DS_INLINE void place_cube(W& world, int cube, float x, float y) {
 
 template <class W>
 DS_INLINE void place_static(W& world, int slot, int kind, float x, float y, Vec3 size) {
-    DS_ASSERT(slot >= 0 && slot < W::kStaticLanes);
+    DS_ASSERT(slot >= 0 && slot < W::kStaticLanes && size.x >= 0.f && size.y >= 0.f && size.z >= 0.f);
     world.statics.kind[slot] = kind;
     world.statics.x[slot] = x;
     world.statics.y[slot] = y;

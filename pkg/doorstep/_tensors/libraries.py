@@ -96,14 +96,25 @@ def is_convertible(tensor: ForeignTensor) -> bool:
     return tensor.device_type == CPU or any(hasattr(tensor.owner, name) for name in ("clamp", "clip"))
 
 
+class _HostMemory:
+    """The memory of a tensor, for numpy, which does not read all that is read here."""
+
+    def __init__(self, tensor: ForeignTensor) -> None:
+        data, typestr = (tensor.pointer, True), np.dtype(tensor.dtype.name).str
+        described = {"data": data, "shape": tensor.shape, "strides": tensor.strides, "typestr": typestr}
+        self.__array_interface__ = {**described, "version": 3}
+
+
 def int32_copy(tensor: ForeignTensor) -> Any:
     """A copy as int32. Numbers out of its range become the nearest limit: an illegal action stays illegal."""
     owner: Any = tensor.owner
     low, high = -(2**31), 2**31 - 1
     is_wide = tensor.dtype.name in ("int64", "uint32", "uint64")
     if tensor.device_type == CPU:
-        array = np.asarray(owner)
-        return (array.clip(max(low, np.iinfo(array.dtype).min), high) if is_wide else array).astype(np.int32)
+        array = np.asarray(_HostMemory(tensor))
+        if is_wide:
+            array = array.clip(max(low, np.iinfo(array.dtype).min), high)
+        return array.astype(np.int32, order="C")
     if tensor.library == PythonLibrary.TORCH:
         return (owner.clamp(low, high) if is_wide else owner).int()
     return (owner.clip(low, high) if is_wide else owner).astype("int32")
