@@ -153,12 +153,12 @@ def main() -> None:
     folder = PROJECT / "build" / f"sanitizer-{sanitizer.replace(',', '-')}"
     try:
         if sanitizer == "memory":
-            build(find_clang(), sanitizer, folder, {"DOORSTEP_ASSERTS": "OFF"})
-            run_native_tests(folder)
+            compiler, parts = find_clang(), {"DOORSTEP_ASSERTS": "OFF"}
         else:
-            compiler = find_compiler()
-            build(compiler, sanitizer, folder, whole(PROJECT))
-            run_native_tests(folder)
+            compiler, parts = find_compiler(), whole(PROJECT)
+        build(compiler, sanitizer, folder, parts)
+        run_native_tests(folder)
+        if sanitizer in PYTHON_TESTS:
             run_python_tests(compiler, sanitizer, folder, python[0], python[1:])
     except BuildError as error:
         sys.exit(f"doorstep: {error}")

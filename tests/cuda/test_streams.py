@@ -15,15 +15,13 @@ import doorstep
 from doorstep import cuda
 
 WAITING_OR_ALLOCATING = {
-    "cuCtxSynchronize",
+    *driver.WAITING,
     "cuEventQuery",
-    "cuEventSynchronize",
     "cuMemAlloc",
     "cuMemAllocFromPoolAsync",
     "cuMemHostAlloc",
     "cuModuleLoadDataEx",
     "cuStreamQuery",
-    "cuStreamSynchronize",
 }
 
 

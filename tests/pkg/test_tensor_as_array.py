@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.pkg.dlpack_only import OnlyDlpack
 
 import doorstep
 
@@ -257,19 +258,6 @@ def test_integers_of_other_libraries_are_assigned(library: str) -> None:
         np.testing.assert_array_equal(sim.actions, numbers)
 
 
-class DlpackOnly:
-    """An array of a library that numpy does not read by itself."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._array = array
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("library", ["numpy", "dlpack", "torch"])
 def test_integers_are_assigned_whatever_their_strides(library: str, dtype: str) -> None:
@@ -279,7 +267,7 @@ def test_integers_are_assigned_whatever_their_strides(library: str, dtype: str) 
         whole = torch.from_numpy(numbers)
         pairs = [(whole, numbers), (whole.permute(2, 1, 0).contiguous().permute(2, 1, 0), numbers)]
     else:
-        wrap = DlpackOnly if library == "dlpack" else np.asarray
+        wrap = OnlyDlpack if library == "dlpack" else np.asarray
         columns = np.asfortranarray(numbers)
         pairs = [(wrap(each), each) for each in (numbers, columns, numbers[:, ::-1], columns[::-1])]
     with doorstep.Simulator(5) as sim:

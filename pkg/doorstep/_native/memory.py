@@ -1,4 +1,4 @@
-"""A reference to the memory of a simulator's tensors, and the objects that are exported over it."""
+"""A reference to the memory of a simulator's tensors, and the objects that are exported over it. Arrays over memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import weakref
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native._generated import TensorInfo
@@ -17,6 +18,26 @@ from doorstep._native.simulator_stream import SimulatorStream
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType  # known to type checkers; not needed to run
+
+
+def array_at(
+    address: int | None,
+    dtype: Any,
+    shape: tuple[int, ...],
+    owner: object = None,
+    strides: tuple[int, ...] | None = None,
+) -> NDArray[Any]:
+    """Memory of the host as an array, in place. strides: in bytes; None: elements lie side by side, in rows."""
+    return np.asarray(_Place(address, dtype, shape, owner, strides))
+
+
+class _Place:
+    def __init__(
+        self, address: int | None, dtype: Any, shape: tuple[int, ...], owner: object, strides: tuple[int, ...] | None
+    ) -> None:
+        data, self._owner = (address or 0, False), owner
+        described = {"data": data, "shape": shape, "strides": strides, "typestr": np.dtype(dtype).str}
+        self.__array_interface__ = {**described, "version": 3}
 
 
 @final

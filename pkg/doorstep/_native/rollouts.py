@@ -15,6 +15,7 @@ from doorstep._native.calls import SLICE_NANOSECONDS, check, read_struct, read_v
 from doorstep._native.configs import ConfigHandle
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import load
+from doorstep._native.memory import array_at
 from doorstep._native.metrics import MetricsHandle
 from doorstep.errors import Status
 
@@ -35,18 +36,6 @@ def create_shared_level(level: native.Level, num_agents: int) -> Handle:
 
 def _records(array: NDArray[Any], struct: Any) -> Any:
     return ctypes.cast(array.ctypes.data, ctypes.POINTER(struct))
-
-
-class _Memory:
-    """Memory of the library, for numpy."""
-
-    def __init__(self, address: int | None, dtype: Any, shape: tuple[int, ...], owner: object) -> None:
-        data, self._owner = (address or 0, False), owner
-        self.__array_interface__ = {"data": data, "shape": shape, "typestr": np.dtype(dtype).str, "version": 3}
-
-
-def _array(address: int | None, dtype: Any, shape: tuple[int, ...], owner: object = None) -> NDArray[Any]:
-    return np.asarray(_Memory(address, dtype, shape, owner))
 
 
 # ---- Requests ----
@@ -128,7 +117,7 @@ class TakeCall:
         """The bytes that go with an output, in place."""
         output = self._outputs[place]
         owner = _OutputData(int(output["data"]), self._is_given)
-        return _array(int(output["data_start"]), np.uint8, (int(output["data_bytes"]),), owner)
+        return array_at(int(output["data_start"]), np.uint8, (int(output["data_bytes"]),), owner)
 
     def give_data(self) -> None:
         """The memory lives as long as what was made of `data()`, for all outputs that have some. The room for other
@@ -209,7 +198,7 @@ class RowsToAct:
         return self._array(self._told.rewards, np.float32)
 
     def _array(self, address: int | None, dtype: Any, *of_row: int) -> NDArray[Any]:
-        return _array(address, dtype, (self._told.num_rows, *of_row), self._owner)
+        return array_at(address, dtype, (self._told.num_rows, *of_row), self._owner)
 
 
 @final

@@ -9,6 +9,7 @@ import numpy as np
 
 from doorstep._native._generated import PythonLibrary
 from doorstep._native.foreign_tensor import CPU, CUDA, ForeignTensor
+from doorstep._native.memory import array_at
 from doorstep._tensors.checks import refuse_unusable
 from doorstep._tensors.types import find_library
 from doorstep.errors import DeviceError
@@ -96,22 +97,14 @@ def is_convertible(tensor: ForeignTensor) -> bool:
     return tensor.device_type == CPU or any(hasattr(tensor.owner, name) for name in ("clamp", "clip"))
 
 
-class _HostMemory:
-    """The memory of a tensor, for numpy, which does not read all that is read here."""
-
-    def __init__(self, tensor: ForeignTensor) -> None:
-        data, typestr = (tensor.pointer, True), np.dtype(tensor.dtype.name).str
-        described = {"data": data, "shape": tensor.shape, "strides": tensor.strides, "typestr": typestr}
-        self.__array_interface__ = {**described, "version": 3}
-
-
 def int32_copy(tensor: ForeignTensor) -> Any:
     """A copy as int32. Numbers out of its range become the nearest limit: an illegal action stays illegal."""
     owner: Any = tensor.owner
     low, high = -(2**31), 2**31 - 1
     is_wide = tensor.dtype.name in ("int64", "uint32", "uint64")
     if tensor.device_type == CPU:
-        array = np.asarray(_HostMemory(tensor))
+        # Not read by numpy, which reads no tensor that has DLPack alone
+        array = array_at(tensor.pointer, tensor.dtype.name, tensor.shape, owner, tensor.strides)
         if is_wide:
             array = array.clip(max(low, np.iinfo(array.dtype).min), high)
         return array.astype(np.int32, order="C")

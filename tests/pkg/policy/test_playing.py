@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.pkg.dlpack_only import OnlyDlpack
 
 import doorstep
 from doorstep import load_policy
@@ -160,24 +161,20 @@ def test_random_numbers_follow_from_the_simulators_seed_unless_the_policy_has_on
 # ---- What a policy returns
 
 
-class OnlyDlpack:
-    def __init__(self) -> None:
-        self.array = np.full(SHAPE, 1, np.int16)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self.array.__dlpack_device__()
-
-
 class OnGpu:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError("cannot convert a tensor on cuda:0")
 
 
 @pytest.mark.parametrize(
-    "returned", [np.full(SHAPE, 1).tolist(), np.full(SHAPE, 1), np.full(SHAPE, 1, np.uint8), OnlyDlpack()], ids=type
+    "returned",
+    [
+        np.full(SHAPE, 1).tolist(),
+        np.full(SHAPE, 1),
+        np.full(SHAPE, 1, np.uint8),
+        OnlyDlpack(np.full(SHAPE, 1, np.int16)),
+    ],
+    ids=type,
 )
 def test_actions_may_be_of_any_library_and_integer_type(sim: doorstep.Simulator, returned: Any) -> None:
     Player(lambda _: returned, sim).act()
