@@ -98,17 +98,25 @@ DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, flo
     out[2] = !none && world.doors.open[door] ? 1.f : 0.f;
 }
 
-// Writes numbers multiplied by a scale; returns the place behind them.
-template <int kCount>
+// Writes numbers multiplied by a scale; returns the place behind them. The last vector overlaps the one before.
+template <FloatLanes Float, int kCount>
 DS_INLINE float* append(float* to, const float* from, float scale) {
-    DS_ROLLED
-    for (int i = 0; i < kCount; i++) to[i] = scale * from[i];
-    return to + kCount;
+    constexpr int kLanes = Float::kLanes;
+    if constexpr (kCount < kLanes && kLanes > 1) {
+        return append<NarrowFloat, kCount>(to, from, scale);
+    } else {
+        DS_ROLLED
+        for (int i = 0; i < kCount; i += kLanes) {
+            const int at = i < kCount - kLanes ? i : kCount - kLanes;
+            (Float(scale) * Float::load(from + at)).store(to + at);
+        }
+        return to + kCount;
+    }
 }
-DS_INLINE float* append(float* to, float number, float scale) { return append<1>(to, &number, scale); }
+DS_INLINE float* append(float* to, float number, float scale) { return append<NarrowFloat, 1>(to, &number, scale); }
 
 // Puts the parts of an agent's observation side by side, most of them read from the tensors just written.
-template <class W>
+template <FloatLanes Float, class W>
 DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms, int32_t steps_remaining,
                        int32_t episode_length, int agent, const ObservationRow& row) {
     DS_ASSERT(row.flat);
@@ -118,15 +126,15 @@ DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms,
     for (int i = 0; i < layout.parts.num_parts; i++) {
         const float scale = layout.parts.scales[i];
         switch (layout.parts.parts[i]) {
-            case DS_OBSERVATION_PART_self_observations: out = append<kSelfSize>(out, row.self, scale); break;
+            case DS_OBSERVATION_PART_self_observations: out = append<Float, kSelfSize>(out, row.self, scale); break;
             case DS_OBSERVATION_PART_partner_observations:
-                out = append<kPolarSize * (W::kAgents - 1)>(out, row.partners, scale);
+                out = append<Float, kPolarSize * (W::kAgents - 1)>(out, row.partners, scale);
                 break;
             case DS_OBSERVATION_PART_room_entity_observations:
-                out = append<kPolarSize * kEntitySlots>(out, row.room_entities, scale);
+                out = append<Float, kPolarSize * kEntitySlots>(out, row.room_entities, scale);
                 break;
-            case DS_OBSERVATION_PART_door_observations: out = append<kPolarSize>(out, row.doors, scale); break;
-            case DS_OBSERVATION_PART_lidar: out = append<kLidarSize>(out, row.lidar, scale); break;
+            case DS_OBSERVATION_PART_door_observations: out = append<Float, kPolarSize>(out, row.doors, scale); break;
+            case DS_OBSERVATION_PART_lidar: out = append<Float, kLidarSize>(out, row.lidar, scale); break;
             case DS_OBSERVATION_PART_steps_remaining:
                 out = append(out, static_cast<float>(steps_remaining) / static_cast<float>(episode_length), scale);
                 break;
@@ -136,7 +144,7 @@ DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms,
             case DS_OBSERVATION_PART_physics: {
                 float numbers[kPhysics];
                 terms.relative_physics(numbers);
-                out = append<kPhysics>(out, numbers, scale);
+                out = append<Float, kPhysics>(out, numbers, scale);
                 break;
             }
         }
@@ -207,14 +215,14 @@ template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
                                       const Terms& terms, const Episode& episode, ObservationRow row) {
     const int32_t length = terms.episode_length(rules.episode_length);
-    lay_out<World>(layout, terms, episode.steps_remaining, length, agent.agent, row);
+    lay_out<Float, World>(layout, terms, episode.steps_remaining, length, agent.agent, row);
 }
 
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
                                             const Terms& terms, const Episode& episode, FinalObservationRow row) {
     const int32_t length = terms.episode_length(rules.episode_length);
-    lay_out<World>(layout, terms, episode.steps_remaining, length, agent.agent, row.row);
+    lay_out<Float, World>(layout, terms, episode.steps_remaining, length, agent.agent, row.row);
 }
 
 }  // namespace doorstep

@@ -83,6 +83,16 @@ class Checkpoint:
             if name not in expected and parts.get(name.partition(".")[0]):
                 _refuse_tensor(f"{name} is in it, and there is none here")
 
+    def check_finite(self) -> None:
+        """Refuses numbers from which no run can go on.
+
+        Raises:
+            StateError: a tensor has numbers that are infinite or NaN.
+        """
+        for name, tensor in self.tensors.items():
+            if not torch.isfinite(tensor).all():
+                _refuse_tensor(f"{name} has numbers there that are not finite")
+
 
 def named(parts: Mapping[str, Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
     """Tensors by "part.name"."""

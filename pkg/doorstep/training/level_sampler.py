@@ -99,16 +99,25 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
     # ---- Stopping and going on
 
     def check(self, checkpoint: Checkpoint) -> None:
-        """Refuses a checkpoint of other levels.
+        """Refuses a checkpoint of other levels, and numbers that no run has.
 
         Raises:
-            StateError: the levels differ.
+            StateError: the levels differ; a weight or a rate is negative, or all weights are zero.
         """
         if not torch.equal(checkpoint.tensors["levels.digest"], self.digest.cpu()):
             raise StateError(
                 "the checkpoint does not fit: the levels have changed since it was written",
                 hint="resume with the levels of the run, or begin a new one",
             )
+        numbers = {name: checkpoint.tensors[f"levels.{name}"] for name in ("weights", *self._names_of_rates())}
+        if any((one < 0).any() for one in numbers.values()) or not numbers["weights"].any():
+            raise StateError(
+                "the checkpoint does not fit: levels have weights or rates there that are negative, or no weight",
+                hint="restore a checkpoint that save_checkpoint() wrote",
+            )
+
+    def _names_of_rates(self) -> list[str]:
+        return [f"rates.{name}" for name in self.rates.state_dict()]
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Goes on as the checkpoint says, which was checked."""

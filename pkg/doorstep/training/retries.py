@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import final
 
 import torch
 from torch import nn
 
+from doorstep.errors import StateError
+from doorstep.training.checkpoint import Checkpoint
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.worlds import Worlds
@@ -68,6 +71,36 @@ class Retries(nn.Module):  # type: ignore[misc]
         for world in ended.nonzero()[:, 0].tolist():
             self._end(world, bool(succeeded[world]), draws[world])
 
+    # ---- Going on
+
+    def check(self, checkpoint: Checkpoint) -> None:
+        """Refuses a checkpoint with saves that this rank's worlds cannot restore.
+
+        Raises:
+            StateError: there is one. Nothing has changed.
+        """
+        present = self._sim.save()
+        rows = self._own_rows(checkpoint)
+        try:
+            if (rows["num_failed"] < 0).any():
+                raise StateError("num_failed is negative")
+            for world, saved in _used_saves(rows):
+                self._restore(world, saved)
+        except StateError as error:
+            message = f"the checkpoint does not fit: retries cannot go on from it: {error}"
+            raise StateError(message, hint="restore a checkpoint that save_checkpoint() wrote") from error
+        finally:
+            self._sim.restore(present)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Goes on as the checkpoint says, which was checked."""
+        self.load_state_dict(self._own_rows(checkpoint))
+
+    def _own_rows(self, checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+        return {name: rows[self._own] for name, rows in checkpoint.part("retries").items()}
+
+    # ---- Deciding
+
     def _consider(self, world: int, draws: torch.Tensor) -> None:
         """Each moment of an episode is equally likely to be the one that is kept."""
         self.num_candidates[world] += 1
@@ -94,3 +127,13 @@ class Retries(nn.Module):  # type: ignore[misc]
 
     def _restore(self, world: int, saved: torch.Tensor) -> None:
         self._sim.restore(saved.numpy().tobytes(), [world])
+
+
+def _used_saves(rows: Mapping[str, torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
+    """The saves of worlds that a retry may restore, with the worlds."""
+    for world in range(len(rows["is_retry"])):
+        yield from ((world, saved) for saved in rows["failed"][world, : int(rows["num_failed"][world])])
+        if rows["num_candidates"][world]:
+            yield world, rows["candidate"][world]
+        if rows["is_retry"][world]:
+            yield world, rows["postponed"][world]

@@ -12,6 +12,7 @@ import torch
 
 from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
+from doorstep.errors import StateError
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, named
 from doorstep.training.config import TrainingConfig
@@ -200,19 +201,23 @@ class Trainer:
         and ranks, all that follows has the bits of the run that made it.
 
         Raises:
-            StateError: it is of another network, or of other worlds or levels. Nothing has changed.
+            StateError: it is of another network, or of other worlds or levels, or has numbers that no run has. Nothing
+                has changed.
         """
         checkpoint.check({**self._parts(), **self._optimizer_parts(checkpoint)}, {"run.worlds"})
+        checkpoint.check_finite()
+        self._check_generator(checkpoint.tensors["run.generator"])
         if self._sampler is not None:
             self._sampler.check(checkpoint)
         with self.ranks.together():
+            if self._retries is not None:
+                self._retries.check(checkpoint)
             self.worlds.restore(checkpoint.tensors["run.worlds"])
         self._load_learned(checkpoint)
         if self._sampler is not None:
             self._sampler.restore(checkpoint)
         if self._retries is not None:
-            own = self.ranks.rows(self.config.simulator.num_worlds)
-            self._retries.load_state_dict({name: rows[own] for name, rows in checkpoint.part("retries").items()})
+            self._retries.restore(checkpoint)
         own = self.ranks.rows(self.config.num_rows)
         self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"][own]
         self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"][own]
@@ -226,10 +231,11 @@ class Trainer:
         optimiser begin anew, and may be others.
 
         Raises:
-            StateError: it is of another network. Nothing has changed.
+            StateError: it is of another network, or has numbers that are not finite. Nothing has changed.
         """
         learned = ("network", "value_moments", "observation_moments")
         checkpoint.check({part: tensors for part, tensors in self._parts().items() if part in learned})
+        checkpoint.check_finite()
         self._load_learned(checkpoint)
 
     def _load_learned(self, checkpoint: Checkpoint) -> None:
@@ -237,6 +243,13 @@ class Trainer:
         self._value_moments.load_state_dict(checkpoint.part("value_moments"))
         if self._observation_moments is not None:
             self._observation_moments.load_state_dict(checkpoint.part("observation_moments"))
+
+    def _check_generator(self, state: torch.Tensor) -> None:
+        try:
+            torch.Generator(self.worlds.device).set_state(state)
+        except RuntimeError as error:
+            message = f"the checkpoint does not fit: run.generator is not the state of a random generator: {error}"
+            raise StateError(message, hint="restore a checkpoint that save_checkpoint() wrote") from error
 
     def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
         state = self._learner.optimizer.state_dict()

@@ -47,14 +47,14 @@ class Policies:
         header[METADATA].pop(CHECKSUM, None)
         changed = bytes(arrays)
         how = chance.random()
-        if how < 0.5:
+        if how < 0.4:
             header[METADATA][self.metadata_key] = _changed_text(header[METADATA][self.metadata_key], chance)
-        elif how < 0.9:
+        elif how < 0.7:
             described = {name: entry for name, entry in header.items() if name != METADATA}
             found = change_document(described, chance)
             header = {METADATA: header[METADATA], **(found if isinstance(found, dict) else {"x": found})}
         else:
-            changed = change_bytes(changed, chance)
+            changed = _with_a_changed_array(header, changed, chance)
         try:
             return bytes(seal(header, changed) + changed)
         except RecursionError:
@@ -82,6 +82,18 @@ def _changed_text(text: str, chance: random.Random) -> str:
     except (ValueError, RecursionError):
         return text[: chance.randrange(len(text) + 1)]
     return json.dumps(change_document(document, chance))
+
+
+def _with_a_changed_array(header: dict[str, Any], arrays: bytes, chance: random.Random) -> bytes:
+    """Each array is as likely as the others, however large they are."""
+    name = chance.choice([name for name in header if name != METADATA] or [METADATA])
+    try:
+        begin, end = header[name]["data_offsets"]
+        found = arrays[begin:end]
+    except (LookupError, TypeError, ValueError):  # changed earlier
+        return change_bytes(arrays, chance)
+    changed = change_bytes(found, chance)[: len(found)].ljust(len(found), b"\0")
+    return arrays[:begin] + changed + arrays[begin + len(found) :]
 
 
 def _array(*shape: int) -> Any:

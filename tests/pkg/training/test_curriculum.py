@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -306,6 +306,16 @@ def test_a_run_keeps_the_levels_of_its_file_and_refuses_others(tmp_path: Path) -
         resume(tmp_path / "run", levels=[two, one], num_updates=3)
     with pytest.raises(doorstep.StateError, match="does not fit: levels"):
         resume(tmp_path / "run", levels=one, num_updates=3)
+
+
+@pytest.mark.parametrize(("name", "value"), [("weights", 0), ("weights", -1), ("rates.episodes", -1)])
+def test_numbers_of_levels_that_no_run_has_are_refused(name: str, value: int) -> None:
+    trainer = Trainer(small(*ON_LEVELS))
+    before = trainer.checkpoint()
+    tensors = {**before.tensors, f"levels.{name}": torch.full_like(before.tensors[f"levels.{name}"], value)}
+    with pytest.raises(doorstep.StateError, match="levels have weights or rates there that are negative"):
+        trainer.restore(replace(before, tensors=tensors))
+    assert all(equal_bits(tensor, before.tensors[key]) for key, tensor in trainer.checkpoint().tensors.items())
 
 
 def test_weights_of_levels_multiply_those_of_the_curriculum() -> None:

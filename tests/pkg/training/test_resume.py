@@ -228,9 +228,9 @@ TENSORS_THAT_DO_NOT_FIT: dict[str, Any] = {  # None: absent
     "optimizer.0.exp_avg": (None, torch.zeros(5)),
     "optimizer.1.step": (None, torch.zeros(2)),
     "rollout.starts": (None, torch.zeros(16)),
-    "run.generator": (None, torch.zeros(5056)),
+    "run.generator": (None, torch.zeros(5056), torch.full((5056,), 255, dtype=torch.uint8)),
     "run.worlds": (None, torch.zeros((), dtype=torch.uint8), torch.zeros((0, 5), dtype=torch.uint8)),
-    "value_moments.weight": (None, torch.zeros(3).double()),
+    "value_moments.weight": (None, torch.zeros(3).double(), torch.tensor(torch.nan).double()),
 }
 
 

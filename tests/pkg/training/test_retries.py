@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,6 +82,19 @@ def test_a_checkpoint_has_the_retries() -> None:
     one, other = trainer.checkpoint().tensors, resumed.checkpoint().tensors
     assert one.keys() == other.keys()
     assert all(equal_bits(tensor, other[name]) for name, tensor in one.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("num_failed", 1), ("num_failed", -1), ("num_candidates", 1), ("is_retry", 1)]
+)
+def test_a_checkpoint_with_saves_that_are_none_is_refused(name: str, value: int) -> None:
+    trainer = Trainer(small(*RETRYING))
+    trainer.update()
+    before = trainer.checkpoint()
+    tensors = {**before.tensors, f"retries.{name}": torch.full_like(before.tensors[f"retries.{name}"], value)}
+    with pytest.raises(doorstep.StateError, match="does not fit: retries cannot go on from it"):
+        trainer.restore(replace(before, tensors=tensors))
+    assert all(equal_bits(tensor, before.tensors[name]) for name, tensor in trainer.checkpoint().tensors.items())
 
 
 @pytest.mark.parametrize("share", [-0.1, 0.6])
