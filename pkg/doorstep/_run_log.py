@@ -14,13 +14,14 @@ LOG = "log.jsonl"
 
 
 def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a run's `log.jsonl` as dictionaries, in order; a line that was cut off is left out.
+    """The records of a run's `log.jsonl` as dictionaries, in order; lines that are no records, as one that was cut off,
+    are left out.
 
     Raises:
         OSError: the file cannot be read.
     """
     records = []
     for line in read_regular(path).splitlines():
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             records.append(json.loads(line))
-    return [record for record in records if isinstance(record, dict) and "update" in record]
+    return [record for record in records if isinstance(record, dict) and isinstance(record.get("update"), int)]

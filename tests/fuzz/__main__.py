@@ -29,6 +29,8 @@ TARGETS = {
     "recordings": ("Recordings", ()),
     "policies": ("Policies", ()),
     "checkpoints": ("Checkpoints", ("torch",)),
+    "evaluations": ("Evaluations", ("matplotlib",)),
+    "run_logs": ("RunLogs", ("torch", "matplotlib")),
     "configs": ("Configs", ("yaml",)),
     "flags": ("Flags", ()),
     "arrays": ("Arrays", ()),

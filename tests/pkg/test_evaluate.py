@@ -298,6 +298,15 @@ def test_json_round_trip() -> None:
         (lambda document: document["scores"][0]["mean_return"].update(low="0"), "scores[0].mean_return.low"),
         (lambda document: document["scores"][0].update(episodes=1.5), "scores[0].episodes"),
         (lambda document: document["scores"][2]["rooms"].pop(), "scores[2].rooms"),
+        (lambda document: document["scores"][4].update(rooms=[]), "scores"),
+        (lambda document: document["scores"][0].update(success=None), "scores"),
+        (lambda document: document["scores"].pop(), "scores"),
+        (lambda document: document["scores"].reverse(), "scores"),
+        (lambda document: document.update(policies=[], scores=[]), "policies"),
+        (lambda document: document.update(policies=["idle", "idle"]), "policies"),
+        (lambda document: document["levels"].append(document["levels"][0]), "levels"),
+        (lambda document: document["aggregates"].pop(), "aggregates"),
+        (lambda document: document["improvements"].clear(), "improvements"),
     ],
 )
 def test_other_documents_are_refused(change: Callable[[Any], Any], argument: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, final
@@ -61,6 +62,21 @@ class Evaluation(Document):
     improvements: Annotated[tuple[Improvement, ...], Items(Part(Improvement), "improvements")]
 
     kind: ClassVar[str] = "evaluation"
+
+    def _check(self) -> None:
+        levels = tuple(arena.name for arena in self.levels)
+        for name, names in (("policies", self.policies), ("levels", levels)):
+            if not names or len(set(names)) < len(names):
+                refuse(name, "at least one, with different names", names)
+        figures = [(score.policy, score.level, bool(score.rooms), score.success is not None) for score in self.scores]
+        matches = itertools.product(self.levels, self.policies)
+        if figures != [(policy, arena.name, arena.has_three_rooms, arena.has_goal) for arena, policy in matches]:
+            refuse("scores", "of each policy in each level, with what the level has: rooms, a goal", figures)
+        if (policies := tuple(one.policy for one in self.aggregates)) != self.policies:
+            refuse("aggregates", "of each policy", policies)
+        pairs = [(one.over, one.policy) for one in self.improvements]
+        if pairs != list(itertools.combinations(self.policies, 2)):
+            refuse("improvements", "of each policy over those named before it", pairs)
 
     def score(self, policy: str, level: str | None = None) -> Score:
         """The score of a policy.

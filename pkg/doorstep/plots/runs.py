@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
+from doorstep._arguments import is_number
 from doorstep._files import checked_path, printable
 from doorstep._run_log import CONFIG, LOG, read_log
 from doorstep.errors import ArgumentError
@@ -92,7 +94,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         world_steps=column(lambda record: record["world_steps"]),
         seconds=column(lambda record: record["seconds"]),
         episodes=column(lambda record: record["episodes"]),
-        returns=column(lambda record: record["mean_return"]),
+        returns=column(lambda record: record.get("mean_return")),
         rooms_one=doors("rooms_one"),
         rooms_all=doors("rooms_all"),
         speed=column(lambda record: record["world_steps_per_second"]),
@@ -103,19 +105,24 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 
 def _is_complete(record: Mapping[str, Any]) -> bool:
     numbers = ("update", "world_steps", "seconds", "episodes", "world_steps_per_second")
-    shares = ("rooms_one", "rooms_all")
+    shares: list[Any] = [record.get(name) for name in ("rooms_one", "rooms_all")]
+    levels = record.get("levels", {})
     return (
-        all(isinstance(record.get(name), (int, float)) for name in numbers)
-        and isinstance(record.get("mean_return", ""), (int, float, type(None)))
-        and isinstance(record.get("success"), (int, float, type(None)))
-        and isinstance(record.get("levels", {}), dict)
-        and all(isinstance(level, dict) and _has_counts(level) for level in record.get("levels", {}).values())
-        and all(isinstance(record.get(name), list) and len(record[name]) in (0, len(ROOM_ENDS)) for name in shares)
+        all(_is_finite(record.get(name)) for name in numbers)
+        and all(record.get(name) is None or _is_finite(record[name]) for name in ("mean_return", "success"))
+        and all(isinstance(share, list) and len(share) in (0, len(ROOM_ENDS)) for share in shares)
+        and all(_is_finite(value) for share in shares for value in share)
+        and isinstance(levels, dict)
+        and all(isinstance(level, dict) and _has_counts(level) for level in levels.values())
     )
 
 
 def _has_counts(level: Mapping[str, Any]) -> bool:
-    return all(isinstance(level.get(name), int) for name in ("episodes", "successes"))
+    return all(_is_finite(level.get(name)) for name in ("episodes", "successes"))
+
+
+def _is_finite(value: object) -> bool:
+    return is_number(value) and abs(value) <= sys.float_info.max
 
 
 def _rules_of(path: Path) -> str | None:

@@ -50,6 +50,18 @@ def test_records_become_arrays_and_a_cut_line_is_left_out(tmp_path: Path) -> Non
     assert run.rooms_all[:, 1].tolist() == [0.5, 0.25, 0.0]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"seconds": float("nan")}, {"world_steps": 10**400}, {"episodes": True}, {"mean_return": "1"}),
+        *({"rooms_one": [1, 0.5, "x"]}, {"rooms_all": [1, None, 0]}, {"levels": {"one": {"episodes": 10**400}}}),
+    ],
+)
+def test_records_with_other_values_than_numbers_are_left_out(change: dict[str, Any], tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", [record_of(1), {**record_of(2), **change}, record_of(3)])
+    assert read_run(folder).updates.tolist() == [1, 3]
+
+
 def test_points_are_means_over_the_episodes_of_the_last_updates() -> None:
     values, episodes = np.array([1.0, np.nan, 4.0, 10.0]), np.array([1.0, 0.0, 3.0, 1.0])
     assert _smoothed(values, episodes, 1).tolist() == pytest.approx([1, float("nan"), 4, 10], nan_ok=True)

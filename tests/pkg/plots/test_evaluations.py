@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import pytest
@@ -48,9 +49,7 @@ def evaluation_of(policies: list[str], arenas: list[Arena]) -> Evaluation:
         scores=scores,
         aggregates=tuple(Aggregate(policy, around(p)) for p, policy in enumerate(policies)),
         improvements=tuple(
-            Improvement(policy, over, Estimate(0.8, 0.7, 0.85))
-            for p, policy in enumerate(policies)
-            for over in policies[:p]
+            Improvement(policy, over, Estimate(0.8, 0.7, 0.85)) for over, policy in itertools.combinations(policies, 2)
         ),
     )
 

@@ -97,7 +97,7 @@ def test_a_resumed_log_drops_later_and_broken_lines(tmp_path: Path) -> None:
         log.write(record_of(update))
     log.close()
     with open(path, "ab") as file:
-        file.write(b'[1]\n"x"\n{"update": 4, "wor')
+        file.write(b'[1]\n"x"\n{"update": "1"}\n' + b"[" * 100_000 + b'\n{"update": 4, "wor')
     JsonLines(path, resumed_at=2).close()
     assert [record["update"] for record in read_log(path)] == [1, 2]
     JsonLines(path).close()
