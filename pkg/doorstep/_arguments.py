@@ -163,6 +163,13 @@ def check_text(name: str, value: object) -> str:
     return value
 
 
+def check_functions(**given: object) -> None:
+    """None or functions, by their names."""
+    for name, value in given.items():
+        if value is not None and not callable(value):
+            refuse(name, "None or a function", value)
+
+
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         refuse(name, "one of " + ", ".join(map(repr, choices)), value)

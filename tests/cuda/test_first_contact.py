@@ -152,7 +152,7 @@ def test_what_becomes_of_parts_is_written_down(tmp_path: Path, capsys: pytest.Ca
     assert found["not:here"] == ("skipped", "its tool is not here")
     assert found["passes"] == ("passed", "| a | b |")
     assert found["looks"] == ("passed", "4")  # results are written after each part
-    page = (tmp_path / "results.md").read_text()
+    page = re.sub(r"\| \d+ \|", "| 0 |", (tmp_path / "results.md").read_text())  # seconds
     for line in ("| not:here | skipped | 0 | its tool is not here |", "| passes | passed | 0 | / a / b / |", "    one"):
         assert f"\n{line}\n" in page
     assert (tmp_path / "not-here.log").exists()

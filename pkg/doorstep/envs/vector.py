@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, nearest, refuse
+from doorstep._arguments import check_choice, is_number, nearest, refuse
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
 from doorstep.envs._rooms import (
@@ -78,8 +78,8 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
             render_options=render_options,
             rules=rules,
         )
-        if max_episode_steps not in (None, self._rooms.longest_episode):
-            longest = self._rooms.longest_episode
+        longest = self._rooms.longest_episode
+        if max_episode_steps is not None and not (is_number(max_episode_steps) and max_episode_steps == longest):
             self._rooms.close()
             refuse("max_episode_steps", f"None or {longest}, as of the rules", max_episode_steps, "pass episode_length")
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}

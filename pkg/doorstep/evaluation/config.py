@@ -9,12 +9,11 @@ from doorstep._arguments import refuse
 from doorstep._configs import Config, Device, Integer, Text
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
+from doorstep.evaluation.episodes import MOST_EPISODES
 from doorstep.levels import Rewards
 from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams
 from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig, SchedulerConfig
-
-MOST_EPISODES = 1_000_000
 
 
 @final

@@ -9,6 +9,11 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._arguments import check_integer
+from doorstep._native import MAX_SEED
+
+MOST_EPISODES = 1_000_000
+
 # Called with the number of episodes that have just ended.
 Ended: TypeAlias = Callable[[int], None]
 
@@ -50,5 +55,13 @@ def episode_seeds(seed: int, count: int) -> NDArray[np.int64]:
     >>> from doorstep.evaluation import episode_seeds
     >>> episode_seeds(1, 3).tolist() == episode_seeds(1, 5)[:3].tolist()
     True
+
+    Args:
+        seed: of the evaluation, 0 to 2**32 - 1.
+        count: 1 to 1,000,000.
+
+    Raises:
+        ArgumentError: an argument is refused.
     """
-    return np.random.SeedSequence(seed).generate_state(count, np.uint32).astype(np.int64)
+    sequence = np.random.SeedSequence(check_integer("seed", seed, 0, MAX_SEED))
+    return sequence.generate_state(check_integer("count", count, 1, MOST_EPISODES), np.uint32).astype(np.int64)

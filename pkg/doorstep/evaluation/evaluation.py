@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, final
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_choice, refuse
 from doorstep._configs import Checked, Document, Integer, Items, Part
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.comparison import METHOD, Aggregate, Improvement
@@ -91,10 +91,8 @@ class Evaluation(Document):
         names = tuple(arena.name for arena in self.levels)
         if level is None and len(names) == 1:
             level = names[0]
-        if level not in names:
-            refuse("level", f"one of {', '.join(map(repr, names))}", level)
-        if policy not in self.policies:
-            refuse("policy", f"one of {', '.join(map(repr, self.policies))}", policy)
+        check_choice("level", level, names)
+        check_choice("policy", policy, self.policies)
         return next(score for score in self.scores if (score.policy, score.level) == (policy, level))
 
     def __str__(self) -> str:

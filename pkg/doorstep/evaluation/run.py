@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from doorstep._arguments import check_integer
+from doorstep._arguments import check_functions, check_integer
 from doorstep._native import MAX_SEED, MAX_WORLDS, VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.evaluation.arenas import Arena, find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
 from doorstep.evaluation.comparison import Floats, aggregates, improvements
-from doorstep.evaluation.config import MOST_EPISODES, EvaluationConfig
+from doorstep.evaluation.config import EvaluationConfig
 from doorstep.evaluation.contestants import Contestant, find_contestants
-from doorstep.evaluation.episodes import Episodes, episode_seeds
+from doorstep.evaluation.episodes import MOST_EPISODES, Episodes, episode_seeds
 from doorstep.evaluation.evaluation import Evaluation, EvaluationRules
 from doorstep.evaluation.scores import score
 from doorstep.levels import Rewards
@@ -89,8 +89,9 @@ def evaluate(
         device=device,
         num_threads=num_threads,
     )
-    check_integer("episodes", episodes, 1, MOST_EPISODES)
-    check_integer("seed", seed, 0, MAX_SEED)
+    episodes = check_integer("episodes", episodes, 1, MOST_EPISODES)
+    seed = check_integer("seed", seed, 0, MAX_SEED)
+    check_functions(on_progress=on_progress)
     rollout = RolloutConfig(config)
     arenas = find_arenas(levels, num_agents, reward)
     return _evaluate(find_contestants(policies, sampling), arenas, rollout, seed, episodes, on_progress, metrics)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, TypeVar, final
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, check_text, refuse
 from doorstep._native._generated import MAX_TRACE_EVENTS, SeriesKind
 from doorstep._native.metrics import MetricsHandle
 from doorstep.errors import StateError
@@ -77,8 +77,8 @@ class MetricsStore:
 
     def _open(self, kind: type[_Kind], name: str, description: str, labels: dict[str, object]) -> _Kind:
         for field, text in (("name", name), ("description", description)):
-            if not isinstance(text, str) or "\0" in text:
-                refuse(field, "a str", text)
+            if "\0" in check_text(field, text):
+                refuse(field, "a text without NUL", text)
         return kind(self._handle.open_series(_KINDS[kind], name, labels_text(labels), description))
 
     def __iter__(self) -> Iterator[AnySeries]:
@@ -121,7 +121,7 @@ class MetricsStore:
         Raises:
             ArgumentError: no series has this name.
         """
-        named = [series for series in self if series.name == name]
+        named = [series for series in self if series.name == check_text("name", name)]
         if not named:
             refuse("name", "one of " + ", ".join(sorted({repr(series.name) for series in self})), name)
         others = {label for series in named for label in series.labels} - labels.keys()
@@ -143,7 +143,9 @@ class MetricsStore:
         """
         if not isinstance(other, MetricsStore):
             refuse("other", "a MetricsStore", other)
-        self._handle.merge(other.native_handle, without)
+        if not isinstance(without, (tuple, list)):
+            refuse("without", "a tuple or list of names of labels", without)
+        self._handle.merge(other.native_handle, [check_text("without", name) for name in without])
 
     # ---- Texts
 

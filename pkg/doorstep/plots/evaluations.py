@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from doorstep._arguments import refuse
 from doorstep._files import check_ending
 from doorstep.evaluation.evaluation import Evaluation
 from doorstep.evaluation.scores import ROOMS, Score
@@ -59,11 +60,13 @@ def plot_evaluation(evaluation: Evaluation, path: str | os.PathLike[str]) -> Non
         path: a file that ends in .png, .svg or .pdf; it is replaced whole or not at all.
 
     Raises:
-        ArgumentError: another ending.
+        ArgumentError: another ending, or it is no evaluation.
         LibraryError: matplotlib is missing: pip install "doorstep[plot]".
         OSError: the file cannot be written.
     """
     check_ending(path, ENDINGS)
+    if not isinstance(evaluation, Evaluation):
+        refuse("evaluation", "a doorstep.Evaluation", evaluation)
     save_figure(_figure(evaluation), path)
 
 

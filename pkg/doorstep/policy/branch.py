@@ -6,7 +6,7 @@ from typing import final
 
 import torch
 
-from doorstep._arguments import is_integer, refuse
+from doorstep._arguments import check_integer, is_integer, refuse
 
 
 @final
@@ -34,8 +34,7 @@ class Branch(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, num_features: int, part: slice, module: torch.nn.Module) -> None:
         super().__init__()
-        if not is_integer(num_features) or num_features < 1:
-            refuse("num_features", "an integer of at least 1", num_features)
+        num_features = check_integer("num_features", num_features, 1, 2**31 - 1)
         bounds = (part.start, part.stop) if isinstance(part, slice) and part.step is None else ()
         if not all(map(is_integer, bounds)) or not bounds or not 0 <= bounds[0] < bounds[1] <= num_features:
             refuse("part", f"a slice(first, end) of 0 to {num_features}", part)

@@ -29,16 +29,21 @@ class Heads(torch.nn.Module):  # type: ignore[misc]
             you alone.
 
     Raises:
-        ArgumentError: the heads are not such modules.
+        ArgumentError: the heads are not such modules, or the value is no module.
     """
 
     def __init__(self, heads: Iterable[torch.nn.Module], value: torch.nn.Module | None = None) -> None:
         super().__init__()
-        modules = list(heads)
-        sizes = [getattr(head, "out_features", None) for head in modules]
+        try:
+            modules = list(heads)
+        except TypeError:
+            modules = []
+        sizes = [getattr(head, "out_features", None) for head in modules if isinstance(head, torch.nn.Module)]
         if sizes not in (list(ACTIONS), [sum(ACTIONS)]):
             sizes_of_all = f"{', '.join(map(str, ACTIONS))} outputs, or one with {sum(ACTIONS)}"
-            refuse("heads", f"torch.nn.Linear modules with {sizes_of_all}", modules)
+            refuse("heads", f"torch.nn.Linear modules with {sizes_of_all}", heads)
+        if not isinstance(value, (torch.nn.Module, type(None))):
+            refuse("value", "None or a module", value)
         self.heads = torch.nn.ModuleList(modules)
         self.value = value
 

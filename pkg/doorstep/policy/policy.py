@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep._arguments import check_choice, check_integer, refuse
-from doorstep._native import ACTIONS, MAX_SEED
-from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind, Precision
+from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS
+from doorstep._native._generated import MAX_AGENTS, DeviceKind, LayerConfig, LayerKind, Precision
 from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows, PreparedAct
 from doorstep._observations import Parts
 from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays, upload_beside_capture
@@ -182,10 +182,14 @@ class Policy:
         """A policy of the same weights whose random numbers follow from a seed, unless `sampling.seed` is given.
 
         Args:
-            seed: of which the lower 32 bits are used.
+            seed: 0 to 2**32 - 1.
+
+        Raises:
+            ArgumentError: it is something else.
         """
+        seed = check_integer("seed", seed, 0, MAX_SEED)
         sampling = self._sampling
-        return self.with_sampling(sampling.replace(seed=seed & MAX_SEED) if sampling.seed is None else sampling)
+        return self.with_sampling(sampling.replace(seed=seed) if sampling.seed is None else sampling)
 
     def _check_weights(self) -> None:
         """Refuses to read weights that are no longer where they were: their memory may be gone."""
@@ -351,8 +355,13 @@ class Policy:
         return self.act(observations, state), state
 
     def initial_state(self, num_worlds: int, num_agents: int) -> Any:
-        """The state at the start of an episode: zeros [num_worlds, num_agents, state_size] on the policy's device."""
-        return self._arrays.zeros((num_worlds, num_agents, self.state_size))
+        """The state at the start of an episode: zeros [num_worlds, num_agents, state_size] on the policy's device.
+
+        Raises:
+            ArgumentError: a number is not one of a simulator.
+        """
+        worlds = check_integer("num_worlds", num_worlds, 1, MAX_WORLDS)
+        return self._arrays.zeros((worlds, check_integer("num_agents", num_agents, 1, MAX_AGENTS), self.state_size))
 
     # ---- Describing ----
 

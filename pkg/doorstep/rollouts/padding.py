@@ -50,8 +50,10 @@ def pad_trajectories(trajectories: Sequence[EpisodeResult] | Sequence[Mapping[st
     Raises:
         ArgumentError: there are none, or a result has no recorded steps, or they record different things.
     """
+    if not isinstance(trajectories, Sequence) or not all(isinstance(one, _KINDS) for one in trajectories):
+        refuse("trajectories", "a sequence of results, or of mappings", trajectories)
     given = [_checked(one) if isinstance(one, EpisodeResult) else one for one in trajectories]
-    if not given or any(one.keys() != given[0].keys() for one in given):
+    if not given or "actions" not in given[0] or any(one.keys() != given[0].keys() for one in given):
         refuse("trajectories", "one or more, which record the same", trajectories)
     lengths = np.array([len(one["actions"]) for one in given])
     longest = int(lengths.max())
@@ -61,6 +63,9 @@ def pad_trajectories(trajectories: Sequence[EpisodeResult] | Sequence[Mapping[st
         batch[name] = _padded(values, longest) if name in STEPS else np.stack(values)
     batch["lengths"], batch["mask"] = lengths, np.arange(longest)[:, None] < lengths
     return batch if isinstance(given[0]["actions"], np.ndarray) else _tensors(batch)
+
+
+_KINDS = (EpisodeResult, Mapping)
 
 
 def _checked(result: EpisodeResult) -> dict[str, Any]:

@@ -104,12 +104,19 @@ def _refuse_tensor(problem: str) -> NoReturn:
     raise StateError(f"the checkpoint does not fit: {problem}", hint=hint)
 
 
+def check_checkpoint(value: object) -> None:
+    if not isinstance(value, Checkpoint):
+        refuse("checkpoint", "a doorstep.training.Checkpoint", value, "read one with load_checkpoint()")
+
+
 def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Writes a checkpoint; an older one at `path` is replaced at the very end, or stays as it is.
 
     Raises:
+        ArgumentError: it is no `Checkpoint`.
         OSError: the file cannot be written.
     """
+    check_checkpoint(checkpoint)
     curriculum = type(checkpoint.config.curriculum)
     header = {
         "config": checkpoint.config.to_dict(),

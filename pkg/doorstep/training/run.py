@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from doorstep._arguments import check_between
+from doorstep._arguments import check_between, check_flag, check_functions, refuse
 from doorstep._files import checked_path, read_regular, write_text
 from doorstep._reward import AnyReward, RewardFunction, split_reward
 from doorstep._run_log import CONFIG, LOG
@@ -97,6 +97,11 @@ def train(
         OSError: a file cannot be written; an older checkpoint is still there. It is raised in all processes.
     """
     path = Path(checked_path(folder))
+    check_functions(on_begin=on_begin, on_update=on_update, should_stop=should_stop)
+    check_flag("tensorboard", tensorboard)
+    check_flag("auto_resume", auto_resume)
+    if config is not None and not isinstance(config, TrainingConfig):
+        refuse("config", "None or a TrainingConfig", config, "pass other values of fields by name")
     ranks = Ranks.join()
     checkpoint = read_on_first(path / CHECKPOINT, ranks)
     if checkpoint is not None and not auto_resume:
@@ -136,6 +141,8 @@ def resume(
         LibraryError, NonFiniteLossError, LostRankError, OSError: as `train()`.
     """
     path = Path(checked_path(folder))
+    check_functions(on_begin=on_begin, on_update=on_update, should_stop=should_stop)
+    check_flag("tensorboard", tensorboard)
     ranks = Ranks.join()
     checkpoint = read_on_first(path / CHECKPOINT, ranks)
     if checkpoint is None:

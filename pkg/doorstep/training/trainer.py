@@ -14,7 +14,7 @@ from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
 from doorstep.errors import StateError
 from doorstep.training.acting import make_actor
-from doorstep.training.checkpoint import Checkpoint, named
+from doorstep.training.checkpoint import Checkpoint, check_checkpoint, named
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.errors import TrainingError
@@ -201,9 +201,11 @@ class Trainer:
         and ranks, all that follows has the bits of the run that made it.
 
         Raises:
+            ArgumentError: it is no `Checkpoint`.
             StateError: it is of another network, or of other worlds or levels, or has numbers that no run has. Nothing
                 has changed.
         """
+        check_checkpoint(checkpoint)
         checkpoint.check({**self._parts(), **self._optimizer_parts(checkpoint)}, {"run.worlds"})
         checkpoint.check_finite()
         self._check_generator(checkpoint.tensors["run.generator"])
@@ -231,8 +233,10 @@ class Trainer:
         optimiser begin anew, and may be others.
 
         Raises:
+            ArgumentError: it is no `Checkpoint`.
             StateError: it is of another network, or has numbers that are not finite. Nothing has changed.
         """
+        check_checkpoint(checkpoint)
         learned = ("network", "value_moments", "observation_moments")
         checkpoint.check({part: tensors for part, tensors in self._parts().items() if part in learned})
         checkpoint.check_finite()

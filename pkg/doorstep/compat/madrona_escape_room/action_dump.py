@@ -14,8 +14,11 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._arguments import check_integer
 from doorstep._files import open_regular
-from doorstep.errors import ArgumentError, OutOfMemoryError, StateError
+from doorstep._native import MAX_WORLDS
+from doorstep._native._generated import MAX_AGENTS
+from doorstep.errors import OutOfMemoryError, StateError
 
 _ELEMENT = np.dtype("<i4")
 _COMPONENTS = 4  # move amount, move angle, turn, grab
@@ -36,11 +39,11 @@ def read_action_dump(path: str | os.PathLike[str], num_worlds: int, num_agents: 
 
     Args:
         path: the file.
-        num_worlds: worlds of the simulator that it was recorded with, at least 1.
-        num_agents: agents per world, at least 1.
+        num_worlds: worlds of the simulator that it was recorded with.
+        num_agents: agents per world, 1 to 8.
 
     Raises:
-        ArgumentError: num_worlds or num_agents is not positive, or `path` is not a regular file.
+        ArgumentError: num_worlds or num_agents is not one of a simulator, or `path` is not a regular file.
         StateError: the file does not hold a whole number of steps of that many worlds and agents.
         OutOfMemoryError: the file is larger than the address space that the process may use.
         OSError: the file cannot be read.
@@ -80,7 +83,5 @@ def _map(path: str | os.PathLike[str], file: BinaryIO, num_bytes: int) -> mmap.m
 
 
 def _step_shape(num_worlds: int, num_agents: int) -> tuple[int, int, int]:
-    for argument, value in (("num_worlds", num_worlds), ("num_agents", num_agents)):
-        if value < 1:
-            raise ArgumentError(f"{argument} must be at least 1, but is {value}.", argument=argument)
-    return num_worlds, num_agents, _COMPONENTS
+    worlds = check_integer("num_worlds", num_worlds, 1, MAX_WORLDS)
+    return worlds, check_integer("num_agents", num_agents, 1, MAX_AGENTS), _COMPONENTS
