@@ -186,7 +186,7 @@ def test_cuda_is_refused_with_a_device_error() -> None:
 
 @pytest.mark.parametrize("mode", [0, "CPU", None])
 def test_other_execution_modes_are_refused(mode: object) -> None:
-    with pytest.raises(doorstep.ArgumentError, match=r"exec_mode must be madrona\.ExecMode\.CPU or") as raised:
+    with pytest.raises(doorstep.ArgumentError, match=r"exec_mode is .*madrona\.ExecMode\.CPU or") as raised:
         SimManager(mode, 0, WORLDS, 5, True)  # type: ignore[arg-type]
     assert raised.value.argument == "exec_mode"
 

@@ -54,6 +54,7 @@ def _of_simulators(folder: Path) -> Iterator[Call]:
     yield levels.save_levels, {"path": folder / "levels.json", "levels": [level]}
     yield levels.load_levels, {"path": folder / "levels.json"}
     yield levels.Level.from_ascii, {"text": "#A#"}
+    yield planner.ScriptedPolicy(), {"sim": sim}
     pixels = np.zeros((4, 4, 3), np.uint8)
     yield lambda picture: render.encode_png(picture), {"picture": pixels}
     yield lambda path, picture: render.write_png(path, picture), {"path": folder / "a.png", "picture": pixels}
@@ -117,6 +118,7 @@ def _of_engines(folder: Path) -> Iterator[Call]:
         yield engine.remove_replica, {"number": 99}
         recorded = engine.run([doorstep.EpisodeRequest(max_steps=1, record="actions")])
         yield rollouts.pad_trajectories, {"trajectories": recorded}
+        yield rollouts.TrajectoryDataset, {"engine": engine, "requests": [one]}
     yield interop.describe, {"tensor": np.zeros(3)}
     yield interop.empty_like, {"tensor": np.zeros(3)}
     yield interop.current_stream, {"tensor": np.zeros(3), "device_index": None}
@@ -131,6 +133,7 @@ def _of_environments(folder: Path) -> Iterator[Call]:
     room = envs.EscapeRoomEnv(num_threads=1)
     yield room.reset, {"seed": 0, "options": None}
     yield room.step, {"action": room.action_space.sample()}
+    yield envs.AsyncEscapeRooms, {"num_envs": 4, "num_groups": 2, "agents": "joint", "observations": "by_name"}
     yield envs.EscapeRoomVectorEnv, {
         "num_envs": 2, "agents": "joint", "autoreset_mode": "next_step", "render_mode": None, "render_options": None,
         "copy": True, "max_episode_steps": None, "num_threads": 1,
@@ -146,11 +149,19 @@ def _of_training(folder: Path) -> Iterator[Call]:
     from doorstep import training
 
     trainer = training.Trainer(small())
+    yield training.Trainer, {"config": small(), "ranks": None, "reward_function": None}
     yield trainer.restore, {"checkpoint": trainer.checkpoint()}
     yield trainer.begin_with, {"checkpoint": trainer.checkpoint()}
     yield training.save_checkpoint, {"path": folder / "checkpoint.safetensors", "checkpoint": trainer.checkpoint()}
     yield training.load_checkpoint, {"path": folder / "checkpoint.safetensors"}
+    yield training.export_policy, {
+        "path": folder / "checkpoint.safetensors", "output": folder / "policy.safetensors", "sampling": None,
+    }  # fmt: skip
     yield training.preset, {"name": "default"}
+    logits, actions = torch.zeros(5, 19), torch.zeros(5, 4, dtype=torch.int32)
+    yield doorstep.torch.multi_discrete_evaluate, {"logits": logits, "actions": actions, "sizes": (4, 8, 5, 2)}
+    yield doorstep.torch.multi_discrete_sample, {"logits": logits, "sizes": (4, 8, 5, 2), "generator": None}
+    yield envs.MultiDiscrete, {"logits": logits, "sizes": None}
     linear = torch.nn.Linear(4, 19)
     yield policy.Heads, {"heads": [linear], "value": None}
     yield policy.Branch, {"num_features": 94, "part": slice(0, 4), "module": linear}

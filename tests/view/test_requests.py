@@ -32,6 +32,13 @@ def test_requests_are_served_in_order_by_the_thread_that_waits() -> None:
     assert requests.serve() is False
 
 
+def test_a_request_ends_a_wait_of_any_length() -> None:
+    requests = Requests()
+    threading.Timer(0.05, requests.post, [int]).start()
+    requests.wait(1e300)  # until the next step of a world whose speed is almost 0
+    assert requests.serve()
+
+
 def test_a_request_that_met_a_collision_is_made_again_before_the_next() -> None:
     requests = Requests()
     collisions = [RuntimeError("deque mutated during iteration")] * 2

@@ -159,7 +159,7 @@ class Rooms:
         self._follows_agents = agents == "rows"
         self._render_options = check_render_options(render_options, config.num_agents)
         self.rows_per_world = config.num_agents if self._agents_are_rows else 1
-        self._parts = _parts_of(config, shows_pixels=observations == PIXELS)
+        self._parts = _parts_of(config, shows_pixels=_are_pixels(observations))
         self.longest_episode = longest_episode(config, played.get("levels", ()))
         self._make_arrays = arrays
         self._needs_start = True
@@ -616,10 +616,14 @@ def rows_of_worlds(num_worlds: int, rules: Mapping[str, Any]) -> int:
     return check_integer("num_envs", num_worlds, 1, MAX_WORLDS // num_agents) * num_agents
 
 
+def _are_pixels(observations: object) -> bool:
+    return isinstance(observations, str) and observations == PIXELS
+
+
 def _config_of(
     num_rows: int, agents: AgentsView, observations: EnvObservations, autoreset: Autoreset, rules: Mapping[str, Any]
 ) -> SimulatorConfig:
-    shows_pixels = observations == PIXELS
+    shows_pixels = _are_pixels(observations)
     changes = {"auto_reset": autoreset == "same_step", "observations": BY_NAME if shows_pixels else observations}
     config = as_config(1, {**rules, **changes})
     if shows_pixels and config.cameras is None:

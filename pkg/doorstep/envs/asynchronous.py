@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_choice, check_integer, refuse
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_WORLDS
 from doorstep._observations import OBSERVATIONS
-from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, Rooms, as_array, rows_of_worlds, with_seed
+from doorstep.envs._rooms import (
+    AGENTS_VIEWS,
+    AgentsView,
+    EnvObservations,
+    Outcome,
+    Rooms,
+    as_array,
+    rows_of_worlds,
+    with_seed,
+)
 from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import StateError
 from doorstep.event import StepEvent
@@ -67,6 +76,7 @@ class AsyncEscapeRooms(SpacesOfRows):
     ) -> None:
         self.num_envs = check_integer("num_envs", num_envs, 1, MAX_WORLDS)
         self.num_groups = check_integer("num_groups", num_groups, 1, MAX_WORLDS)
+        check_choice("agents", agents, AGENTS_VIEWS)
         rows_per_world = rows_of_worlds(1, rules) if agents == "rows" else 1
         worlds, rest = divmod(self.num_envs, self.num_groups * rows_per_world)
         if rest:

@@ -12,6 +12,7 @@ from torch.distributions.kl import register_kl
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep.torch import multi_discrete_evaluate, multi_discrete_sample
+from doorstep.torch.multi_discrete import check_sizes
 
 
 class MultiDiscrete(Distribution):  # type: ignore[misc]
@@ -33,7 +34,7 @@ class MultiDiscrete(Distribution):  # type: ignore[misc]
         sizes: number of choices of each component, 1 to 16 of them; None: those of one agent's action.
 
     Raises:
-        ArgumentError: the last dimension of the logits is not the sum of the sizes.
+        ArgumentError: the last dimension of the logits is not the sum of the sizes, or these are no such numbers.
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012
@@ -41,7 +42,9 @@ class MultiDiscrete(Distribution):  # type: ignore[misc]
     def __init__(
         self, logits: torch.Tensor, sizes: Sequence[int] | None = None, validate_args: bool | None = None
     ) -> None:
-        self.sizes = list(ACTIONS if sizes is None else sizes)
+        self.sizes = list(ACTIONS) if sizes is None else check_sizes(sizes)
+        if not isinstance(logits, torch.Tensor) or not logits.ndim:
+            refuse("logits", "a torch.Tensor of at least one dimension", logits)
         if logits.shape[-1] != sum(self.sizes):
             refuse("logits", f"of a last dimension of {sum(self.sizes)}", f"a tensor of the shape {list(logits.shape)}")
         self.logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()

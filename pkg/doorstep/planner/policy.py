@@ -57,7 +57,13 @@ class ScriptedPolicy:
         self._plans: _Plans | None = None
 
     def __call__(self, sim: Simulator) -> NDArray[np.int32]:
-        """int32 [N, A, 4]: the actions of the next step; call it once before each step."""
+        """int32 [N, A, 4]: the actions of the next step; call it once before each step.
+
+        Raises:
+            ArgumentError: it is no simulator.
+        """
+        if not isinstance(sim, Simulator):
+            refuse("sim", "a doorstep.Simulator", sim)
         if self._plans is None or self._plans.sim is not sim:
             self._plans = _Plans(sim, self._goal)
         return self._plans.actions()

@@ -64,7 +64,7 @@ def write_minari(dataset_id: str, results: Iterable[EpisodeResult], **about: str
 
 
 def _checked(results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
-    episodes = list(results)
+    episodes = list(results) if isinstance(results, Iterable) else []
     if not episodes:
         refuse("results", "at least one doorstep.EpisodeResult", episodes)
     for result in episodes:

@@ -89,7 +89,9 @@ def multi_discrete_sample(
     check_is_tensor("logits", logits)
     if logits.dim() != 2:
         refuse_tensor("logits", f"of shape {list(logits.shape)}", "of shape [B, S]")
-    sizes = _check_sizes(sizes)
+    sizes = check_sizes(sizes)
+    if not isinstance(generator, (torch.Generator, type(None))):
+        refuse("generator", "None or a torch.Generator", generator)
     if uniforms is None:
         dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32  # others are refused below
         uniforms = torch.rand(logits.shape[0], len(sizes), generator=generator, dtype=dtype, device=logits.device)
@@ -126,11 +128,11 @@ def multi_discrete_evaluate(
     """
     check_is_tensor("logits", logits)
     check_is_tensor("actions", actions)
-    log_probabilities, entropies = torch.ops.doorstep.multi_discrete_evaluate(logits, actions, _check_sizes(sizes))
+    log_probabilities, entropies = torch.ops.doorstep.multi_discrete_evaluate(logits, actions, check_sizes(sizes))
     return log_probabilities, entropies
 
 
-def _check_sizes(sizes: Sequence[int]) -> list[int]:
+def check_sizes(sizes: Sequence[int]) -> list[int]:
     """Numbers of choices."""
     requirement = f"a list of 1 to {MAX_ACTION_COMPONENTS} numbers of choices"
     try:
@@ -149,7 +151,7 @@ def _check_sizes(sizes: Sequence[int]) -> list[int]:
 
 @functools.lru_cache(maxsize=64)
 def _extents(sizes: tuple[int, ...]) -> dict[str, int]:
-    _check_sizes(sizes)
+    check_sizes(sizes)
     return {"S": sum(sizes), "K": len(sizes)}
 
 

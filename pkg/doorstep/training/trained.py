@@ -11,6 +11,7 @@ from torch import nn
 from doorstep._observations import or_default
 from doorstep.policy import SamplingParams
 from doorstep.policy.files import StoredPolicy, read_stored, write_policy
+from doorstep.policy.sampling import check_sampling
 from doorstep.policy.torch_policy import stored_layers
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import make_observation_moments
@@ -43,6 +44,7 @@ def export_policy(
         OSError: a file cannot be read or written.
     """
     stored = read_stored(path)
+    check_sampling(sampling)
     write_policy(output, stored if sampling is None else stored._replace(sampling=sampling))
 
 

@@ -10,6 +10,7 @@ from typing import final
 
 import torch
 
+from doorstep._arguments import refuse
 from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
 from doorstep.errors import StateError
@@ -81,6 +82,10 @@ class Trainer:
     def __init__(
         self, config: TrainingConfig, ranks: Ranks | None = None, reward_function: RewardFunction | None = None
     ) -> None:
+        if not isinstance(config, TrainingConfig):
+            refuse("config", "a doorstep.training.TrainingConfig", config)
+        if not isinstance(ranks, (Ranks, type(None))):
+            refuse("ranks", "None or a doorstep.training.Ranks", ranks)
         self.config = config
         self.reward_function = reward_function
         self.ranks = ranks = ranks or Ranks()

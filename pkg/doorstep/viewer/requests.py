@@ -70,8 +70,8 @@ class Requests:
         return served
 
     def wait(self, timeout: float | None) -> None:
-        """Returns as soon as a call is requested, or after `timeout` seconds."""
-        self._posted.wait(timeout)
+        """Returns as soon as a call is requested, or after `timeout` seconds, or the longest time that threads wait."""
+        self._posted.wait(None if timeout is None else min(timeout, threading.TIMEOUT_MAX))
 
 
 def is_collision(error: Exception) -> bool:

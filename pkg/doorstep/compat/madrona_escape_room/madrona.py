@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 import numpy as np
 
 import doorstep
+from doorstep._arguments import refuse
 from doorstep._optional import import_optional
 
 if TYPE_CHECKING:
@@ -30,10 +31,7 @@ class ExecMode(IntEnum):
 def check_exec_mode(exec_mode: ExecMode) -> ExecMode:
     """Raises ArgumentError unless it is an ExecMode of this module."""
     if not isinstance(exec_mode, ExecMode):
-        raise doorstep.ArgumentError(
-            f"exec_mode must be madrona.ExecMode.CPU or madrona.ExecMode.CUDA, but is {exec_mode!r}.",
-            argument="exec_mode",
-        )
+        refuse("exec_mode", "madrona.ExecMode.CPU or madrona.ExecMode.CUDA", exec_mode)
     return exec_mode
 
 
