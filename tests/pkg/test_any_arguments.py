@@ -185,7 +185,10 @@ def _of_classes(folder: Path) -> Iterator[Call]:
         _of_classes,
     ],
 )
-def test_every_value_is_accepted_or_refused(calls: Callable[[Path], Iterator[Call]], tmp_path: Path) -> None:
+def test_every_value_is_accepted_or_refused(
+    calls: Callable[[Path], Iterator[Call]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some values are paths
     wrong = [
         f"{function}: {name} of {type(value)}: {error!r}"
         for function, arguments in calls(tmp_path)

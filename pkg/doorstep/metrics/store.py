@@ -121,7 +121,8 @@ class MetricsStore:
         Raises:
             ArgumentError: no series has this name.
         """
-        named = [series for series in self if series.name == check_text("name", name)]
+        check_text("name", name)
+        named = [series for series in self if series.name == name]
         if not named:
             refuse("name", "one of " + ", ".join(sorted({repr(series.name) for series in self})), name)
         others = {label for series in named for label in series.labels} - labels.keys()
