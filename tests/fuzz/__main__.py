@@ -28,7 +28,6 @@ TARGETS = {
     "level_tables": ("LevelTables", ()),
     "recordings": ("Recordings", ()),
     "policies": ("Policies", ()),
-    "modules": ("Modules", ("torch",)),
     "checkpoints": ("Checkpoints", ("torch",)),
     "evaluations": ("Evaluations", ("matplotlib",)),
     "run_logs": ("RunLogs", ("torch", "matplotlib")),

@@ -12,7 +12,7 @@ from doorstep.training.checkpoint import METADATA_KEY
 
 SMALL = (
     *("levels=curated", "curriculum.type=learnability", "experience.retries=0.5"),
-    *("simulator.num_worlds=2", "simulator.num_threads=1", "simulator.episode_length=5", "num_threads=1"),
+    *("simulator.num_worlds=2", "simulator.num_threads=1", "simulator.episode_length=20", "num_threads=1"),
     *("experience.num_steps=4", "experience.inference=torch", "network.widths=[2,2]", "network.type=mlp"),
     *("ppo.num_minibatches=1", "ppo.chunk_length=4"),
 )
