@@ -163,6 +163,15 @@ def check_text(name: str, value: object) -> str:
     return value
 
 
+def listed(value: object) -> list[Any]:
+    """The elements of what can be iterated over; of other objects none."""
+    try:
+        elements = iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        return []
+    return list(elements)
+
+
 def check_functions(**given: object) -> None:
     """None or functions, by their names."""
     for name, value in given.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -125,8 +124,7 @@ def _of_engines(folder: Path) -> Iterator[Call]:
 
 
 def _of_environments(folder: Path) -> Iterator[Call]:
-    if not importlib.util.find_spec("gymnasium"):
-        return
+    pytest.importorskip("gymnasium")
     rooms = envs.EscapeRoomVectorEnv(2, num_threads=1)
     yield rooms.reset, {"seed": 0, "options": None}
     yield rooms.step, {"actions": rooms.action_space.sample()}
@@ -141,12 +139,11 @@ def _of_environments(folder: Path) -> Iterator[Call]:
 
 
 def _of_training(folder: Path) -> Iterator[Call]:
-    if not importlib.util.find_spec("torch"):
-        return
-    import torch
+    torch = pytest.importorskip("torch")
     from tests.pkg.training.runs import small
 
     from doorstep import training
+    from doorstep.torch import multi_discrete_evaluate, multi_discrete_sample
 
     trainer = training.Trainer(small())
     yield training.Trainer, {"config": small(), "ranks": None, "reward_function": None}
@@ -159,8 +156,8 @@ def _of_training(folder: Path) -> Iterator[Call]:
     }  # fmt: skip
     yield training.preset, {"name": "default"}
     logits, actions = torch.zeros(5, 19), torch.zeros(5, 4, dtype=torch.int32)
-    yield doorstep.torch.multi_discrete_evaluate, {"logits": logits, "actions": actions, "sizes": (4, 8, 5, 2)}
-    yield doorstep.torch.multi_discrete_sample, {"logits": logits, "sizes": (4, 8, 5, 2), "generator": None}
+    yield multi_discrete_evaluate, {"logits": logits, "actions": actions, "sizes": (4, 8, 5, 2)}
+    yield multi_discrete_sample, {"logits": logits, "sizes": (4, 8, 5, 2), "generator": None}
     yield envs.MultiDiscrete, {"logits": logits, "sizes": None}
     linear = torch.nn.Linear(4, 19)
     yield policy.Heads, {"heads": [linear], "value": None}

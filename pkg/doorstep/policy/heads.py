@@ -7,7 +7,7 @@ from typing import final
 
 import torch
 
-from doorstep._arguments import refuse
+from doorstep._arguments import listed, refuse
 from doorstep._native import ACTIONS
 
 
@@ -34,10 +34,7 @@ class Heads(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, heads: Iterable[torch.nn.Module], value: torch.nn.Module | None = None) -> None:
         super().__init__()
-        try:
-            modules = list(heads)
-        except TypeError:
-            modules = []
+        modules = listed(heads)
         sizes = [getattr(head, "out_features", None) for head in modules if isinstance(head, torch.nn.Module)]
         if sizes not in (list(ACTIONS), [sum(ACTIONS)]):
             sizes_of_all = f"{', '.join(map(str, ACTIONS))} outputs, or one with {sum(ACTIONS)}"

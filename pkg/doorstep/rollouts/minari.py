@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from doorstep._arguments import refuse
+from doorstep._arguments import listed, refuse
 from doorstep._native import ACTIONS
 from doorstep._optional import import_optional
 from doorstep.rollouts.result import EpisodeResult
@@ -64,7 +64,7 @@ def write_minari(dataset_id: str, results: Iterable[EpisodeResult], **about: str
 
 
 def _checked(results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
-    episodes = list(results) if isinstance(results, Iterable) else []
+    episodes = listed(results)
     if not episodes:
         refuse("results", "at least one doorstep.EpisodeResult", episodes)
     for result in episodes:

@@ -99,9 +99,13 @@ def named(parts: Mapping[str, Mapping[str, torch.Tensor]]) -> dict[str, torch.Te
     return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 
+def misfit(problem: str, hint: str = "restore a checkpoint that save_checkpoint() wrote") -> StateError:
+    """The error of a checkpoint that a run cannot go on from."""
+    return StateError(f"the checkpoint does not fit: {problem}", hint=hint)
+
+
 def _refuse_tensor(problem: str) -> NoReturn:
-    hint = "use the network and the worlds of the checkpoint's own config"
-    raise StateError(f"the checkpoint does not fit: {problem}", hint=hint)
+    raise misfit(problem, "use the network and the worlds of the checkpoint's own config")
 
 
 def check_checkpoint(value: object) -> None:

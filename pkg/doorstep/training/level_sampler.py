@@ -8,8 +8,7 @@ from typing import final
 import torch
 from torch import nn
 
-from doorstep.errors import StateError
-from doorstep.training.checkpoint import Checkpoint
+from doorstep.training.checkpoint import Checkpoint, misfit
 from doorstep.training.config import TrainingConfig
 from doorstep.training.curriculum import make_curriculum, probabilities
 from doorstep.training.distributed import Ranks
@@ -105,19 +104,12 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
             StateError: the levels differ; a weight or a rate is negative, or all weights are zero.
         """
         if not torch.equal(checkpoint.tensors["levels.digest"], self.digest.cpu()):
-            raise StateError(
-                "the checkpoint does not fit: the levels have changed since it was written",
-                hint="resume with the levels of the run, or begin a new one",
-            )
-        numbers = {name: checkpoint.tensors[f"levels.{name}"] for name in ("weights", *self._names_of_rates())}
-        if any((one < 0).any() for one in numbers.values()) or not numbers["weights"].any():
-            raise StateError(
-                "the checkpoint does not fit: levels have weights or rates there that are negative, or no weight",
-                hint="restore a checkpoint that save_checkpoint() wrote",
-            )
-
-    def _names_of_rates(self) -> list[str]:
-        return [f"rates.{name}" for name in self.rates.state_dict()]
+            hint = "resume with the levels of the run, or begin a new one"
+            raise misfit("the levels have changed since it was written", hint)
+        weights = checkpoint.tensors["levels.weights"]
+        numbers = (weights, *checkpoint.part("levels.rates").values())
+        if any((one < 0).any() for one in numbers) or not weights.any():
+            raise misfit("levels have weights or rates there that are negative, or no weight")
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Goes on as the checkpoint says, which was checked."""

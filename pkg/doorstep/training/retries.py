@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from doorstep.errors import StateError
-from doorstep.training.checkpoint import Checkpoint
+from doorstep.training.checkpoint import Checkpoint, misfit
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.worlds import Worlds
@@ -87,8 +87,7 @@ class Retries(nn.Module):  # type: ignore[misc]
             for world, saved in _used_saves(rows):
                 self._restore(world, saved)
         except StateError as error:
-            message = f"the checkpoint does not fit: retries cannot go on from it: {error}"
-            raise StateError(message, hint="restore a checkpoint that save_checkpoint() wrote") from error
+            raise misfit(f"retries cannot go on from it: {error}") from error
         finally:
             self._sim.restore(present)
 

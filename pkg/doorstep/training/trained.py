@@ -40,11 +40,12 @@ def export_policy(
         sampling: how it chooses actions; None: as the checkpoint says, `SamplingParams()`.
 
     Raises:
+        ArgumentError: `sampling` is something else.
         StateError: the file is not a checkpoint, damaged, or of a network that sees pixels.
         OSError: a file cannot be read or written.
     """
-    stored = read_stored(path)
     check_sampling(sampling)
+    stored = read_stored(path)
     write_policy(output, stored if sampling is None else stored._replace(sampling=sampling))
 
 

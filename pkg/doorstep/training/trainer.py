@@ -13,9 +13,8 @@ import torch
 from doorstep._arguments import refuse
 from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
-from doorstep.errors import StateError
 from doorstep.training.acting import make_actor
-from doorstep.training.checkpoint import Checkpoint, check_checkpoint, named
+from doorstep.training.checkpoint import Checkpoint, check_checkpoint, misfit, named
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.errors import TrainingError
@@ -257,8 +256,7 @@ class Trainer:
         try:
             torch.Generator(self.worlds.device).set_state(state)
         except RuntimeError as error:
-            message = f"the checkpoint does not fit: run.generator is not the state of a random generator: {error}"
-            raise StateError(message, hint="restore a checkpoint that save_checkpoint() wrote") from error
+            raise misfit(f"run.generator is not the state of a random generator: {error}") from error
 
     def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
         state = self._learner.optimizer.state_dict()

@@ -87,7 +87,7 @@ def test_a_checkpoint_has_the_retries() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("num_failed", 1), ("num_failed", -1), ("num_candidates", 1), ("is_retry", 1)]
 )
-def test_a_checkpoint_with_saves_that_are_none_is_refused(name: str, value: int) -> None:
+def test_a_checkpoint_with_saves_that_cannot_be_restored_is_refused(name: str, value: int) -> None:
     trainer = Trainer(small(*RETRYING))
     trainer.update()
     before = trainer.checkpoint()
