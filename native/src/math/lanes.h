@@ -85,7 +85,6 @@ DS_INLINE NarrowFloat float_of(NarrowBits bits) {
     return a;
 }
 DS_INLINE NarrowMask is_nonzero(NarrowFloat, const int32_t* from) { return {*from != 0}; }
-DS_INLINE NarrowBits mask_bits(NarrowMask mask) { return {mask.v ? 0xFFFFFFFFu : 0u}; }
 DS_INLINE NarrowBits all_lanes(NarrowFloat, uint32_t bits) { return {bits}; }
 DS_INLINE NarrowBits operator&(NarrowBits a, NarrowBits b) { return {a.v & b.v}; }
 DS_INLINE NarrowBits operator|(NarrowBits a, NarrowBits b) { return {a.v | b.v}; }
@@ -94,9 +93,36 @@ DS_INLINE NarrowBits minimum(NarrowBits a, NarrowBits b) { return {a.v < b.v ? a
 DS_INLINE NarrowBits signed_minimum(NarrowBits a, NarrowBits b) {
     return {static_cast<int32_t>(a.v) < static_cast<int32_t>(b.v) ? a.v : b.v};
 }
-// Element of an 8-entry table per lane; index below 8.
-DS_INLINE NarrowFloat look_up(const float* table, NarrowBits index) { return table[index.v]; }
+// `a` in the lanes of the mask, the smaller of a and b | mark in the others. As signed integers: for negative a.
+DS_INLINE NarrowBits minimum_unless(NarrowMask mask, NarrowBits a, NarrowBits b, NarrowBits mark) {
+    return mask.v ? a : minimum(a, b | mark);
+}
+DS_INLINE NarrowBits signed_minimum_unless(NarrowMask mask, NarrowBits a, NarrowBits b, NarrowBits mark) {
+    return mask.v ? a : signed_minimum(a, b | mark);
+}
+DS_INLINE NarrowMask equal(NarrowBits a, NarrowBits b) { return {a.v == b.v}; }
+// As signed integers.
+DS_INLINE NarrowMask operator<(NarrowBits a, NarrowBits b) {
+    return {static_cast<int32_t>(a.v) < static_cast<int32_t>(b.v)};
+}
+// The bytes from `lane` on, a multiple of the number of lanes; the lowest byte of a word comes first.
+DS_INLINE NarrowBits load_bytes(NarrowFloat, const uint64_t* words, int lane) {
+    return {static_cast<uint32_t>(words[lane / 8] >> lane % 8 * 8) & 0xFF};
+}
+// Element of a table of kSize numbers per lane. An index that is too large gives any element.
+template <int kSize>
+DS_INLINE NarrowFloat look_up(const float* table, NarrowBits index) {
+    return table[index.v < kSize ? index.v : 0];
+}
 DS_INLINE float largest_lane(NarrowFloat a) { return a.v; }
+// `number` in one lane, `a` in the others.
+DS_INLINE NarrowFloat with_lane(NarrowFloat, int, float number) { return number; }
+// (a, b, c) of each lane, one after the other.
+DS_INLINE void store_triples(NarrowFloat a, NarrowFloat b, NarrowFloat c, float* to) {
+    to[0] = a.v;
+    to[1] = b.v;
+    to[2] = c.v;
+}
 // (a, b) of the first `count` lanes, interleaved; at a multiple of 8 bytes.
 struct alignas(8) FloatPair {
     float a, b;
@@ -163,8 +189,40 @@ DS_INLINE WideBits operator|(WideBits a, WideBits b) { return {_mm256_or_si256(a
 DS_INLINE WideBits operator^(WideBits a, WideBits b) { return {_mm256_xor_si256(a.v, b.v)}; }
 DS_INLINE WideBits minimum(WideBits a, WideBits b) { return {_mm256_min_epu32(a.v, b.v)}; }
 DS_INLINE WideBits signed_minimum(WideBits a, WideBits b) { return {_mm256_min_epi32(a.v, b.v)}; }
+DS_INLINE WideBits minimum_unless(WideMask mask, WideBits a, WideBits b, WideBits mark) {
+    return minimum(a, b | (mask_bits(mask) | mark));
+}
+DS_INLINE WideBits signed_minimum_unless(WideMask mask, WideBits a, WideBits b, WideBits mark) {
+    return signed_minimum(a, b | (mask_bits(mask) | mark));
+}
+DS_INLINE WideMask equal(WideBits a, WideBits b) { return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.v, b.v))}; }
+DS_INLINE WideMask operator<(WideBits a, WideBits b) { return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(b.v, a.v))}; }
+DS_INLINE WideBits load_bytes(WideFloat, const uint64_t* words, int lane) {
+    return {_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(words[lane / 8])))};
+}
+template <int kSize>
 DS_INLINE WideFloat look_up(const float* table, WideBits index) {
-    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.v);
+    static_assert(kSize % 8 == 0);
+    const auto among_eight = [&](int first) {
+        return WideFloat(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table + first), index.v));
+    };
+    WideFloat found = among_eight(0);
+    for (int first = 8; first < kSize; first += 8)
+        found = select(index < all_lanes(found, static_cast<uint32_t>(first)), found, among_eight(first));
+    return found;
+}
+DS_INLINE WideFloat with_lane(WideFloat a, int lane, float number) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return select(equal(WideBits{lanes}, all_lanes(a, static_cast<uint32_t>(lane))), WideFloat(number), a);
+}
+// Lane i of `a` belongs at place 3 i. Modulo 8 these places are all different, so one permutation serves three vectors.
+DS_INLINE void store_triples(WideFloat a, WideFloat b, WideFloat c, float* to) {
+    const __m256 p = _mm256_permutevar8x32_ps(a.v, _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5));
+    const __m256 q = _mm256_permutevar8x32_ps(b.v, _mm256_setr_epi32(5, 0, 3, 6, 1, 4, 7, 2));
+    const __m256 r = _mm256_permutevar8x32_ps(c.v, _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7));
+    _mm256_storeu_ps(to, _mm256_blend_ps(_mm256_blend_ps(p, q, 0x92), r, 0x24));
+    _mm256_storeu_ps(to + 8, _mm256_blend_ps(_mm256_blend_ps(p, q, 0x24), r, 0x49));
+    _mm256_storeu_ps(to + 16, _mm256_blend_ps(_mm256_blend_ps(p, q, 0x49), r, 0x92));
 }
 // Transposes the four low halves, and the four high ones.
 DS_INLINE void transpose_halves(WideFloat (&rows)[4]) {
@@ -257,10 +315,18 @@ DS_INLINE WidestMask is_nonzero(WidestFloat, const int32_t* from) {
     const __m512i values = _mm512_loadu_si512(from);
     return {_mm512_test_epi32_mask(values, values)};
 }
-DS_INLINE WidestBits mask_bits(WidestMask mask) { return {_mm512_movm_epi32(mask.v)}; }
 DS_INLINE WidestBits minimum(WidestBits a, WidestBits b) { return {_mm512_min_epu32(a.v, b.v)}; }
 DS_INLINE WidestBits signed_minimum(WidestBits a, WidestBits b) { return {_mm512_min_epi32(a.v, b.v)}; }
+DS_INLINE WidestBits minimum_unless(WidestMask mask, WidestBits a, WidestBits b, WidestBits mark) {
+    return {_mm512_mask_min_epu32(a.v, (~mask).v, a.v, (b | mark).v)};
+}
+DS_INLINE WidestBits signed_minimum_unless(WidestMask mask, WidestBits a, WidestBits b, WidestBits mark) {
+    return {_mm512_mask_min_epi32(a.v, (~mask).v, a.v, (b | mark).v)};
+}
+// Of 8 numbers, the only table that has so many lanes of indices.
+template <int kSize>
 DS_INLINE WidestFloat look_up(const float* table, WidestBits index) {
+    static_assert(kSize == 8);
     return _mm512_permutexvar_ps(index.v, _mm512_castps256_ps512(_mm256_loadu_ps(table)));
 }
 DS_INLINE float largest_lane(WidestFloat a) {

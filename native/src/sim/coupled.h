@@ -188,7 +188,7 @@ DS_METHOD void Stages<TileT>::solve_bodies(CoupledWorlds& worlds, Crew crew, Sol
     crew.each([&](auto share) { load_worlds_to_solve(worlds, problems, share); });
     crew.each([&](auto share) {
         for_bodies(problems, share, [&](int k, int i) {
-            find_static_candidates<Float, World>(world_of(solver.worlds[k]), solver.worlds[k], i);
+            find_static_candidates<Wide, World>(world_of(solver.worlds[k]), solver.worlds[k], i);
         });
     });
     crew.each([&](auto share) {

@@ -3,11 +3,10 @@
 // Rays i and i + 15 point in opposite directions, so 15 lines serve 30 rays. A box intersects a line in an interval
 // [enter, leave]: the forward ray hits it at enter if that is positive, the backward ray at -leave if leave is
 // negative. Per line and direction the nearest hit is stored as one integer: the bit pattern of enter or leave with its
-// three lowest bits replaced by the entity kind (which changes the distance by less than one part in a million). Bit
-// patterns of nonnegative floats order as the floats do; as unsigned integers those of negative floats are larger, and
-// so is the all-ones pattern of an empty interval. The nearest hit ahead is therefore an unsigned minimum. As signed
-// integers patterns of negative floats order by distance, below all-ones and those of positive floats: the nearest hit
-// behind is a signed minimum.
+// three lowest bits replaced by the entity kind (which changes the distance by less than one part in a million). A line
+// with an empty interval misses the box. Bit patterns of nonnegative floats order as the floats do; as unsigned integers
+// those of negative floats are larger, so the nearest hit ahead is an unsigned minimum. As signed integers those of
+// negative floats order by distance, below those of positive floats: the nearest hit behind is a signed minimum.
 //
 // Entities are skipped if no ray can reach their y-range, given the hits found so far. Statics near the agent are
 // tested first, because they limit the reach most. The order does not change the result.
@@ -61,10 +60,10 @@ DS_INLINE Lines aim_lines(Heading heading, int first) {
 
 template <class Lines, class Float>
 DS_INLINE void hit(Lines& lines, int v, Float enter, Float leave, uint32_t kind) {
-    const auto clear = all_lanes(Float(), ~kKindBits);
-    const auto mark = mask_bits(leave < enter) | all_lanes(Float(), kind);
-    lines.forward[v] = minimum(lines.forward[v], (bits_of(enter) & clear) | mark);
-    lines.backward[v] = signed_minimum(lines.backward[v], (bits_of(leave) & clear) | mark);
+    const auto clear = all_lanes(Float(), ~kKindBits), mark = all_lanes(Float(), kind);
+    const auto missed = leave < enter;
+    lines.forward[v] = minimum_unless(missed, lines.forward[v], bits_of(enter) & clear, mark);
+    lines.backward[v] = signed_minimum_unless(missed, lines.backward[v], bits_of(leave) & clear, mark);
 }
 
 // The lines of an agent, directed so that y grows along them: a box's smaller y is where they enter its slab.
@@ -167,7 +166,7 @@ DS_INLINE void cast_at_static(UpwardLines<Lines>& lines, const LidarSides<Narrow
 // The sides of all statics of a world, for lanes: computed once for all lines of an agent.
 template <FloatLanes Float, class W>
 struct StaticTable {
-    alignas(32) float min_x[W::kStaticLanes], max_x[W::kStaticLanes], min_y[W::kStaticLanes], max_y[W::kStaticLanes];
+    alignas(64) float min_x[W::kStaticLanes], max_x[W::kStaticLanes], min_y[W::kStaticLanes], max_y[W::kStaticLanes];
 
     DS_METHOD void set(int lane, const LidarSides<Float>& sides) {
         sides.min_x.store(min_x + lane);
@@ -383,7 +382,7 @@ struct LidarHits {
 };
 template <FloatLanes Float>
 DS_INLINE LidarHits<Float> decode_hits(typename Float::Bits hits) {
-    const Float code = look_up(kKindCodes, hits & all_lanes(Float(), kKindBits));
+    const Float code = look_up<8>(kKindCodes, hits & all_lanes(Float(), kKindBits));
     const Float distance = absolute(float_of(hits & all_lanes(Float(), ~kKindBits))) * Float(kDistanceScale);
     return {zero_unless(Float(0.f) < code, distance), code};
 }
@@ -425,13 +424,13 @@ DS_INLINE void cast_lines(const W& world, int agent, int first, StaticsInSight s
     write_hits<Lines>(lines.backward, first, out + 2 * kLidarLines);
 }
 
-// All lines of an agent, as Wide lanes; statics and bodies as those of Float.
+// All lines of an agent, and statics, as Wide lanes; bodies as those of Float.
 template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
-    StaticTable<Float, W> statics;
+    StaticTable<Wide, W> statics;
     const StaticsInSight sight =
-        look_at_statics<Float>(world, lidar_origin(world, agent),
-                               [&](int lane, const LidarSides<Float>& sides) { statics.set(lane, sides); });
+        look_at_statics<Wide>(world, lidar_origin(world, agent),
+                              [&](int lane, const LidarSides<Wide>& sides) { statics.set(lane, sides); });
     cast_lines<Float, LidarLines<Wide, 16 / Wide::kLanes>>(world, agent, 0, sight, statics, out);
 }
 

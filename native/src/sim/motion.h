@@ -85,11 +85,11 @@ DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
 }
 
 // The agent's action has a row in the flight table.
-template <FloatLanes Float, class W>
+template <FloatLanes Float, FloatLanes Wide, class W>
 DS_INLINE Motion motion_alone(const W& world, int agent, const Action& action, Rectangle path, WallsInReach& walls) {
     if (world.grabs.held[agent] >= 0) return kCoupled;
     const Rectangle reach = grown(path, kContactMargin);
-    StaticsAround statics = statics_around<Float>(world, path, reach);
+    StaticsAround statics = statics_around<Wide>(world, path, reach);
     if (statics.path != 0 && action.amount != 0) statics.leave_out(panels_around(world, world.bodies.position(agent)));
     if (statics.path == 0) return meets_a_cube<Float>(world, path) ? kCoupled : kFree;
     walls.bits = statics.reach;
@@ -214,7 +214,7 @@ template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::classify_agents(AgentIndex agent, const Action& action, const World& world,
                                               const Path& path, Motion& motion, WallsInReach& walls) {
     // load_actions has set kCoupled where the action has no row in the flight table
-    if (motion != kCoupled) motion = motion_alone<Float>(world, agent.agent, action, path.area, walls);
+    if (motion != kCoupled) motion = motion_alone<Float, Wide>(world, agent.agent, action, path.area, walls);
 }
 
 template <WorldTile TileT>

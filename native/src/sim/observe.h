@@ -13,45 +13,89 @@ namespace doorstep {
 
 constexpr float kInversePi = 0.31830988618f;
 
-// Everything that an agent observes as distance and bearing: the door, the slots of its room, the other agents.
+// Everything that an agent observes as distance, bearing, and what it is or does: the entities of its room, its room's
+// door, the other agents. Each is a lane, with a byte in both rows of words.
 template <class W>
 struct Sights {
-    static constexpr int kDoor = 0, kEntities = 1, kPartners = 1 + kEntitySlots;
-    static constexpr int kCount = kPartners + W::kAgents - 1;
-    static constexpr int kPadded = (kCount + kLanes - 1) / kLanes * kLanes;
-    alignas(32) float x[kPadded], y[kPadded];  // position, metres; then distance and bearing
+    static constexpr int kDoor = kEntitySlots, kPartners = kDoor + 1, kCount = kPartners + W::kAgents - 1;
+    static constexpr int kPadded = padded_to_lanes(kCount);
+    static constexpr uint8_t kIdle = 0, kActive = 1;  // a door that is open, an agent that holds something
+    static constexpr uint8_t kEntity = 2;
+
+    uint64_t things[kPadded / 8]{};  // indices into the rows of positions, or kEmptySlot; any for a door
+    uint64_t states[kPadded / 8]{};
+
+    DS_METHOD void set(int lane, uint8_t thing, uint8_t state) {
+        DS_ASSERT(lane >= 0 && lane < kCount && (thing < W::kThings || thing == kEmptySlot));
+        things[lane / 8] |= uint64_t{thing} << lane % 8 * 8;
+        states[lane / 8] |= uint64_t{state} << lane % 8 * 8;
+    }
 };
 
 template <class W>
-DS_INLINE void collect_sights(const W& world, int agent, int room, Sights<W>& sights) {
+DS_INLINE Sights<W> find_sights(const W& world, int agent, int room, int door) {
     using S = Sights<W>;
-    // Without a door its position is not used
-    const int door = world.doors.panel_of(clamp(world.terms().door_of(room), 0, W::kDoors - 1));
-    sights.x[S::kDoor] = world.statics.x[door];
-    sights.y[S::kDoor] = world.statics.y[door];
-    for (int k = 0; k < kEntitySlots; k++) {
-        const int thing = world.rooms.thing[room][k] == kEmptySlot ? 0 : world.rooms.thing[room][k];
-        DS_ASSERT(thing >= 0 && thing < W::kThings);
-        sights.x[S::kEntities + k] = world.bodies.x[thing];
-        sights.y[S::kEntities + k] = world.bodies.y[thing];
+    S sights;
+    for (int k = 0; k < kEntitySlots; k++) sights.set(k, world.rooms.thing[room][k], S::kEntity);
+    if (door < 0) sights.set(S::kDoor, kEmptySlot, S::kIdle);
+    else sights.set(S::kDoor, 0, world.doors.open[door] ? S::kActive : S::kIdle);
+    for (int k = 0; k < W::kAgents - 1; k++) {
+        const int other = k + (k >= agent);
+        const bool holds = world.grabs.held[other] >= 0;
+        sights.set(S::kPartners + k, static_cast<uint8_t>(W::thing_of_body(other)), holds ? S::kActive : S::kIdle);
     }
-    for (int k = 0; k < S::kPadded - S::kPartners; k++) {
-        const int other = k < W::kAgents - 1 ? k + (k >= agent) : agent;
-        sights.x[S::kPartners + k] = world.bodies.x[W::kButtonLanes + other];
-        sights.y[S::kPartners + k] = world.bodies.y[W::kButtonLanes + other];
+    return sights;
+}
+
+template <FloatLanes Float>
+struct SeenLanes {
+    Float distance, bearing, code;
+};
+
+// Of the sights from `lane` on. Nothing is at distance 0, bearing 1.
+template <FloatLanes Float, class W>
+DS_INLINE SeenLanes<Float> see(const W& world, const Sights<W>& sights, int lane, int agent, int door) {
+    using S = Sights<W>;
+    const auto bits = [](uint32_t all) { return all_lanes(Float(), all); };
+    const auto things = load_bytes(Float(), sights.things, lane), states = load_bytes(Float(), sights.states, lane);
+    Float x = look_up<W::kThings>(world.bodies.x, things), y = look_up<W::kThings>(world.bodies.y, things);
+    if (lane <= S::kDoor && S::kDoor < lane + Float::kLanes) {
+        const int panel = world.doors.panel_of(door < 0 ? 0 : door);
+        x = with_lane(x, S::kDoor - lane, world.statics.x[panel]);
+        y = with_lane(y, S::kDoor - lane, world.statics.y[panel]);
     }
+
+    const Heading heading = world.bodies.heading(agent);
+    const Float c(heading.cosine), s(heading.sine), one(1.f);
+    const Float dx = x - Float(world.bodies.x[W::thing_of_body(agent)]);
+    const Float dy = y - Float(world.bodies.y[W::thing_of_body(agent)]);
+    const Float right = c * dx + s * dy, forward = c * dy - s * dx;
+    const Float distance = square_root(right * right + forward * forward) * Float(kDistanceScale);
+    const Float bearing = arc_tangent(right, forward) * Float(kInversePi);
+
+    const Float button(1.f / kEntityKinds), cube(2.f / kEntityKinds);
+    const Float entity = select(things < bits(W::kButtonLanes), button, cube);
+    const Float activity = zero_unless(equal(states, bits(S::kActive)), one);
+    const Float code = select(equal(states, bits(S::kEntity)), entity, activity);
+    const auto empty = equal(things, bits(kEmptySlot));
+    return {zero_unless(~empty, distance), select(empty, one, bearing), zero_unless(~empty, code)};
 }
 
 template <FloatLanes Float, class W>
-DS_INLINE void to_polar(const W& world, int agent, Heading heading, Sights<W>& sights) {
-    const Float c(heading.cosine), s(heading.sine);
-    const Float x(world.bodies.x[W::kButtonLanes + agent]), y(world.bodies.y[W::kButtonLanes + agent]);
-    for (int lane = 0; lane < Sights<W>::kPadded; lane += Float::kLanes) {
-        const Float dx = Float::load(sights.x + lane) - x, dy = Float::load(sights.y + lane) - y;
-        const Float right = c * dx + s * dy, forward = c * dy - s * dx;
-        (square_root(right * right + forward * forward) * Float(kDistanceScale)).store(sights.x + lane);
-        (arc_tangent(right, forward) * Float(kInversePi)).store(sights.y + lane);
+DS_INLINE void write_sights(const W& world, int agent, int room, const ObservationRow& row) {
+    using S = Sights<W>;
+    const int door = world.terms().door_of(room);
+    const S sights = find_sights(world, agent, room, door);
+    alignas(32) float seen[kPolarSize * S::kPadded];
+    for (int lane = 0; lane < S::kPadded; lane += Float::kLanes) {
+        const SeenLanes<Float> lanes = see<Float>(world, sights, lane, agent, door);
+        store_triples(lanes.distance, lanes.bearing, lanes.code, seen + kPolarSize * lane);
     }
+    constexpr size_t kBytes = kPolarSize * sizeof(float);
+    memcpy(row.room_entities, seen, kBytes * kEntitySlots);
+    memcpy(row.doors, seen + kPolarSize * S::kDoor, kBytes);
+    if constexpr (W::kAgents > 1)  // a lone agent's row is null
+        memcpy(row.partners, seen + kPolarSize * S::kPartners, kBytes * (W::kAgents - 1));
 }
 
 template <class W>
@@ -65,37 +109,6 @@ DS_INLINE void write_self(const W& world, int agent, int room, float yaw, float*
     out[5] = world.progress.max_y[agent] * kDistanceScale;
     out[6] = yaw * kInversePi;
     out[7] = world.grabs.held[agent] >= 0 ? 1.f : 0.f;
-}
-
-template <class W>
-DS_INLINE void write_partners(const W& world, int agent, const Sights<W>& sights, float* out) {
-    for (int k = 0; k < W::kAgents - 1; k++) {
-        const int other = k + (k >= agent);
-        out[3 * k] = sights.x[Sights<W>::kPartners + k];
-        out[3 * k + 1] = sights.y[Sights<W>::kPartners + k];
-        out[3 * k + 2] = world.grabs.held[other] >= 0 ? 1.f : 0.f;
-    }
-}
-
-template <class W>
-DS_INLINE void write_room_entities(const W& world, int room, const Sights<W>& sights, float* out) {
-    constexpr float kButtonCode = 1.f / kEntityKinds, kCubeCode = 2.f / kEntityKinds;
-    for (int k = 0; k < kEntitySlots; k++) {
-        const uint8_t thing = world.rooms.thing[room][k];
-        const bool empty = thing == kEmptySlot;
-        out[3 * k] = empty ? 0.f : sights.x[Sights<W>::kEntities + k];
-        out[3 * k + 1] = empty ? 1.f : sights.y[Sights<W>::kEntities + k];
-        out[3 * k + 2] = empty ? 0.f : thing < W::kButtonLanes ? kButtonCode : kCubeCode;
-    }
-}
-
-template <class W>
-DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, float* out) {
-    const int door = world.terms().door_of(room);
-    const bool none = door < 0;
-    out[0] = none ? 0.f : sights.x[Sights<W>::kDoor];
-    out[1] = none ? 1.f : sights.y[Sights<W>::kDoor];
-    out[2] = !none && world.doors.open[door] ? 1.f : 0.f;
 }
 
 // Writes numbers multiplied by a scale; returns the place behind them. The last vector overlaps the one before.
@@ -156,13 +169,8 @@ DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms,
 template <FloatLanes Float, class W>
 DS_INLINE void observe_agent(const W& world, int agent, Yaw yaw, const ObservationRow& row) {
     const int room = world.terms().room_of(world.bodies.y[W::kButtonLanes + agent]);
-    Sights<W> sights;
-    collect_sights(world, agent, room, sights);
-    to_polar<Float>(world, agent, world.bodies.heading(agent), sights);
+    write_sights<Float>(world, agent, room, row);
     write_self(world, agent, room, yaw.radians, row.self);
-    write_partners(world, agent, sights, row.partners);
-    write_room_entities(world, room, sights, row.room_entities);
-    write_door(world, room, sights, row.doors);
     *row.steps_remaining = world.episode.steps_remaining;
 }
 

@@ -1,4 +1,5 @@
-// The step of world_model.cpp, compiled for AVX-512: agents that slide and lidar lines take sixteen lanes, the rest eight.
+// The step of world_model.cpp, compiled for AVX-512: agents that slide, lidar lines and statics take sixteen lanes, the
+// rest eight.
 #include "sim/step_worlds.h"
 
 namespace doorstep {

@@ -198,8 +198,8 @@ struct WorldRequest {
     const EpisodeStart* starts;  // reset: one per world of the tile, or null for the next episodes
 };
 
-// A worker's view of a tile. Wide: the lanes of agents that slide and of lidar lines. Pitch: bytes from one world to the
-// next.
+// A worker's view of a tile. Wide: the lanes of agents that slide, of lidar lines and of statics. Pitch: bytes from one
+// world to the next.
 template <class World, FloatLanes Lanes, FloatLanes WideLanes, int Worlds, int Pitch, class WorkspaceT>
 struct Tile {
     using W = World;
