@@ -85,6 +85,7 @@ DS_INLINE NarrowFloat float_of(NarrowBits bits) {
     return a;
 }
 DS_INLINE NarrowMask is_nonzero(NarrowFloat, const int32_t* from) { return {*from != 0}; }
+DS_INLINE NarrowBits mask_bits(NarrowMask mask) { return {mask.v ? 0xFFFFFFFFu : 0u}; }
 DS_INLINE NarrowBits all_lanes(NarrowFloat, uint32_t bits) { return {bits}; }
 DS_INLINE NarrowBits operator&(NarrowBits a, NarrowBits b) { return {a.v & b.v}; }
 DS_INLINE NarrowBits operator|(NarrowBits a, NarrowBits b) { return {a.v | b.v}; }
@@ -92,13 +93,6 @@ DS_INLINE NarrowBits operator^(NarrowBits a, NarrowBits b) { return {a.v ^ b.v};
 DS_INLINE NarrowBits minimum(NarrowBits a, NarrowBits b) { return {a.v < b.v ? a.v : b.v}; }
 DS_INLINE NarrowBits signed_minimum(NarrowBits a, NarrowBits b) {
     return {static_cast<int32_t>(a.v) < static_cast<int32_t>(b.v) ? a.v : b.v};
-}
-// `a` in the lanes of the mask, the smaller of a and b | mark in the others. As signed integers: for negative a.
-DS_INLINE NarrowBits minimum_unless(NarrowMask mask, NarrowBits a, NarrowBits b, NarrowBits mark) {
-    return mask.v ? a : minimum(a, b | mark);
-}
-DS_INLINE NarrowBits signed_minimum_unless(NarrowMask mask, NarrowBits a, NarrowBits b, NarrowBits mark) {
-    return mask.v ? a : signed_minimum(a, b | mark);
 }
 DS_INLINE NarrowMask equal(NarrowBits a, NarrowBits b) { return {a.v == b.v}; }
 // As signed integers.
@@ -117,8 +111,8 @@ DS_INLINE NarrowFloat look_up(const float* table, NarrowBits index) {
 DS_INLINE float largest_lane(NarrowFloat a) { return a.v; }
 // `number` in one lane, `a` in the others.
 DS_INLINE NarrowFloat with_lane(NarrowFloat, int, float number) { return number; }
-// (a, b, c) of each lane, one after the other.
-DS_INLINE void store_triples(NarrowFloat a, NarrowFloat b, NarrowFloat c, float* to) {
+// (a, b, c) of the first `count` lanes, interleaved.
+DS_INLINE void store_triples(NarrowFloat a, NarrowFloat b, NarrowFloat c, float* to, int) {
     to[0] = a.v;
     to[1] = b.v;
     to[2] = c.v;
@@ -189,12 +183,6 @@ DS_INLINE WideBits operator|(WideBits a, WideBits b) { return {_mm256_or_si256(a
 DS_INLINE WideBits operator^(WideBits a, WideBits b) { return {_mm256_xor_si256(a.v, b.v)}; }
 DS_INLINE WideBits minimum(WideBits a, WideBits b) { return {_mm256_min_epu32(a.v, b.v)}; }
 DS_INLINE WideBits signed_minimum(WideBits a, WideBits b) { return {_mm256_min_epi32(a.v, b.v)}; }
-DS_INLINE WideBits minimum_unless(WideMask mask, WideBits a, WideBits b, WideBits mark) {
-    return minimum(a, b | (mask_bits(mask) | mark));
-}
-DS_INLINE WideBits signed_minimum_unless(WideMask mask, WideBits a, WideBits b, WideBits mark) {
-    return signed_minimum(a, b | (mask_bits(mask) | mark));
-}
 DS_INLINE WideMask equal(WideBits a, WideBits b) { return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.v, b.v))}; }
 DS_INLINE WideMask operator<(WideBits a, WideBits b) { return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(b.v, a.v))}; }
 DS_INLINE WideBits load_bytes(WideFloat, const uint64_t* words, int lane) {
@@ -216,7 +204,16 @@ DS_INLINE WideFloat with_lane(WideFloat a, int lane, float number) {
     return select(equal(WideBits{lanes}, all_lanes(a, static_cast<uint32_t>(lane))), WideFloat(number), a);
 }
 // Lane i of `a` belongs at place 3 i. Modulo 8 these places are all different, so one permutation serves three vectors.
-DS_INLINE void store_triples(WideFloat a, WideFloat b, WideFloat c, float* to) {
+DS_INLINE void store_triples(WideFloat a, WideFloat b, WideFloat c, float* to, int count) {
+    if (count < WideFloat::kLanes) {
+        float lanes[3][WideFloat::kLanes];
+        a.store(lanes[0]);
+        b.store(lanes[1]);
+        c.store(lanes[2]);
+        for (int i = 0; i < count; i++)
+            for (int k = 0; k < 3; k++) to[3 * i + k] = lanes[k][i];
+        return;
+    }
     const __m256 p = _mm256_permutevar8x32_ps(a.v, _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5));
     const __m256 q = _mm256_permutevar8x32_ps(b.v, _mm256_setr_epi32(5, 0, 3, 6, 1, 4, 7, 2));
     const __m256 r = _mm256_permutevar8x32_ps(c.v, _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7));
@@ -369,6 +366,16 @@ static_assert(FloatLanes<WidestFloat>);
 template <class Mask>
 DS_INLINE bool any(Mask mask) {
     return lane_bits(mask) != 0;
+}
+
+// `a` in the lanes of the mask, the smaller of a and b | mark in the others. As signed integers: for negative a.
+template <class Mask, class Bits>
+DS_INLINE Bits minimum_unless(Mask mask, Bits a, Bits b, Bits mark) {
+    return minimum(a, b | (mask_bits(mask) | mark));
+}
+template <class Mask, class Bits>
+DS_INLINE Bits signed_minimum_unless(Mask mask, Bits a, Bits b, Bits mark) {
+    return signed_minimum(a, b | (mask_bits(mask) | mark));
 }
 
 }  // namespace doorstep

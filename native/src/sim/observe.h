@@ -81,6 +81,12 @@ DS_INLINE SeenLanes<Float> see(const W& world, const Sights<W>& sights, int lane
     return {zero_unless(~empty, distance), select(empty, one, bearing), zero_unless(~empty, code)};
 }
 
+// A number at a time, which a compiler joins; on a GPU a copy of memory would move bytes.
+template <int kCount>
+DS_INLINE void copy_numbers(float* to, const float* from) {
+    for (int i = 0; i < kCount; i++) to[i] = from[i];
+}
+
 template <FloatLanes Float, class W>
 DS_INLINE void write_sights(const W& world, int agent, int room, const ObservationRow& row) {
     using S = Sights<W>;
@@ -89,13 +95,11 @@ DS_INLINE void write_sights(const W& world, int agent, int room, const Observati
     alignas(32) float seen[kPolarSize * S::kPadded];
     for (int lane = 0; lane < S::kPadded; lane += Float::kLanes) {
         const SeenLanes<Float> lanes = see<Float>(world, sights, lane, agent, door);
-        store_triples(lanes.distance, lanes.bearing, lanes.code, seen + kPolarSize * lane);
+        store_triples(lanes.distance, lanes.bearing, lanes.code, seen + kPolarSize * lane, Float::kLanes);
     }
-    constexpr size_t kBytes = kPolarSize * sizeof(float);
-    memcpy(row.room_entities, seen, kBytes * kEntitySlots);
-    memcpy(row.doors, seen + kPolarSize * S::kDoor, kBytes);
-    if constexpr (W::kAgents > 1)  // a lone agent's row is null
-        memcpy(row.partners, seen + kPolarSize * S::kPartners, kBytes * (W::kAgents - 1));
+    copy_numbers<kPolarSize * kEntitySlots>(row.room_entities, seen);
+    copy_numbers<kPolarSize>(row.doors, seen + kPolarSize * S::kDoor);
+    copy_numbers<kPolarSize*(W::kAgents - 1)>(row.partners, seen + kPolarSize * S::kPartners);
 }
 
 template <class W>

@@ -28,11 +28,6 @@ template <int Places>
 DS_INLINE NarrowBits shift_right(NarrowBits a) {
     return {a.v >> Places};
 }
-DS_INLINE NarrowMask equal(NarrowBits a, NarrowBits b) { return {a.v == b.v}; }
-// As signed integers.
-DS_INLINE NarrowMask operator<(NarrowBits a, NarrowBits b) {
-    return {static_cast<int32_t>(a.v) < static_cast<int32_t>(b.v)};
-}
 DS_INLINE NarrowBits load_bits(NarrowFloat, const uint32_t* from) { return {*from}; }
 // Element of any table per lane.
 DS_INLINE NarrowFloat gather(NarrowFloat, const float* table, NarrowBits index) { return table[index.v]; }
@@ -43,12 +38,6 @@ DS_INLINE void store_first(NarrowFloat a, float* to, int) { *to = a.v; }
 DS_INLINE void store_first(NarrowBits a, uint32_t* to, int) { *to = a.v; }
 // The low halves.
 DS_INLINE void store_halves(NarrowBits a, uint16_t* to, int) { *to = static_cast<uint16_t>(a.v); }
-// (x, y, z) of every lane.
-DS_INLINE void store_triples(NarrowFloat x, NarrowFloat y, NarrowFloat z, float* to, int) {
-    to[0] = x.v;
-    to[1] = y.v;
-    to[2] = z.v;
-}
 
 #if defined(__AVX2__)
 
@@ -74,10 +63,6 @@ DS_INLINE WideBits shift_left(WideBits a) {
 template <int Places>
 DS_INLINE WideBits shift_right(WideBits a) {
     return {_mm256_srli_epi32(a.v, Places)};
-}
-DS_INLINE WideMask equal(WideBits a, WideBits b) { return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.v, b.v))}; }
-DS_INLINE WideMask operator<(WideBits a, WideBits b) {
-    return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(b.v, a.v))};
 }
 DS_INLINE WideBits load_bits(WideFloat, const uint32_t* from) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
@@ -117,14 +102,6 @@ DS_INLINE void store_halves(WideBits a, uint16_t* to, int count) {
     uint32_t lanes[WideFloat::kLanes];
     store_first(a, lanes, WideFloat::kLanes);
     for (int i = 0; i < count; i++) to[i] = static_cast<uint16_t>(lanes[i]);
-}
-DS_INLINE void store_triples(WideFloat x, WideFloat y, WideFloat z, float* to, int count) {
-    float lanes[3][WideFloat::kLanes];
-    x.store(lanes[0]);
-    y.store(lanes[1]);
-    z.store(lanes[2]);
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < 3; k++) to[3 * i + k] = lanes[k][i];
 }
 
 #endif
