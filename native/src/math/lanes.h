@@ -314,11 +314,16 @@ DS_INLINE WidestMask is_nonzero(WidestFloat, const int32_t* from) {
 }
 DS_INLINE WidestBits minimum(WidestBits a, WidestBits b) { return {_mm512_min_epu32(a.v, b.v)}; }
 DS_INLINE WidestBits signed_minimum(WidestBits a, WidestBits b) { return {_mm512_min_epi32(a.v, b.v)}; }
-DS_INLINE WidestBits minimum_unless(WidestMask mask, WidestBits a, WidestBits b, WidestBits mark) {
-    return {_mm512_mask_min_epu32(a.v, (~mask).v, a.v, (b | mark).v)};
+struct WidestMarks {
+    WidestMask counts;
+    WidestBits bits;
+};
+DS_INLINE WidestMarks mark_unless(WidestMask excluded, WidestBits mark) { return {~excluded, mark}; }
+DS_INLINE WidestBits marked_minimum(WidestBits a, WidestBits candidate, WidestMarks marks) {
+    return {_mm512_mask_min_epu32(a.v, marks.counts.v, a.v, (candidate | marks.bits).v)};
 }
-DS_INLINE WidestBits signed_minimum_unless(WidestMask mask, WidestBits a, WidestBits b, WidestBits mark) {
-    return {_mm512_mask_min_epi32(a.v, (~mask).v, a.v, (b | mark).v)};
+DS_INLINE WidestBits signed_marked_minimum(WidestBits a, WidestBits candidate, WidestMarks marks) {
+    return {_mm512_mask_min_epi32(a.v, marks.counts.v, a.v, (candidate | marks.bits).v)};
 }
 // Of 8 numbers, the only table that has so many lanes of indices.
 template <int kSize>
@@ -368,14 +373,19 @@ DS_INLINE bool any(Mask mask) {
     return lane_bits(mask) != 0;
 }
 
-// `a` in the lanes of the mask, the smaller of a and b | mark in the others. As signed integers: for negative a.
+// What candidates for a minimum are marked with: bits, or in the lanes of the mask what excludes them.
 template <class Mask, class Bits>
-DS_INLINE Bits minimum_unless(Mask mask, Bits a, Bits b, Bits mark) {
-    return minimum(a, b | (mask_bits(mask) | mark));
+DS_INLINE Bits mark_unless(Mask excluded, Bits mark) {
+    return mask_bits(excluded) | mark;
 }
-template <class Mask, class Bits>
-DS_INLINE Bits signed_minimum_unless(Mask mask, Bits a, Bits b, Bits mark) {
-    return signed_minimum(a, b | (mask_bits(mask) | mark));
+// The smaller of a and the marked candidate. As signed integers: for negative a.
+template <class Bits>
+DS_INLINE Bits marked_minimum(Bits a, Bits candidate, Bits marks) {
+    return minimum(a, candidate | marks);
+}
+template <class Bits>
+DS_INLINE Bits signed_marked_minimum(Bits a, Bits candidate, Bits marks) {
+    return signed_minimum(a, candidate | marks);
 }
 
 }  // namespace doorstep

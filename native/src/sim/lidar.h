@@ -60,10 +60,10 @@ DS_INLINE Lines aim_lines(Heading heading, int first) {
 
 template <class Lines, class Float>
 DS_INLINE void hit(Lines& lines, int v, Float enter, Float leave, uint32_t kind) {
-    const auto clear = all_lanes(Float(), ~kKindBits), mark = all_lanes(Float(), kind);
-    const auto missed = leave < enter;
-    lines.forward[v] = minimum_unless(missed, lines.forward[v], bits_of(enter) & clear, mark);
-    lines.backward[v] = signed_minimum_unless(missed, lines.backward[v], bits_of(leave) & clear, mark);
+    const auto clear = all_lanes(Float(), ~kKindBits);
+    const auto marks = mark_unless(leave < enter, all_lanes(Float(), kind));
+    lines.forward[v] = marked_minimum(lines.forward[v], bits_of(enter) & clear, marks);
+    lines.backward[v] = signed_marked_minimum(lines.backward[v], bits_of(leave) & clear, marks);
 }
 
 // The lines of an agent, directed so that y grows along them: a box's smaller y is where they enter its slab.
