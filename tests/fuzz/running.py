@@ -101,7 +101,7 @@ def fuzz(target: Target, *, seconds: float, seed: int, most_runs: int = 10_000_0
             if outcomes[outcome] == 1 and runs > first and len(pool) < MOST_INPUTS:
                 pool.append(data)
             watch.look(runs)
-    watch.end()
+    watch.end(sum(len(data) for data in pool[first:]))
     return Report(runs, time.monotonic() - begin, accepted, len(outcomes))
 
 
@@ -186,9 +186,10 @@ class _Watch:
     def _more(self) -> Counter[str]:
         return living() - self._before
 
-    def end(self) -> None:
+    def end(self, kept: int) -> None:
+        """kept: bytes of inputs that the runner keeps, which are no growth of what reads them."""
         self._compare()
-        grown = resident_bytes() - self._resident
+        grown = resident_bytes() - self._resident - kept
         if grown > MOST_GROWTH:
             raise FoundError(f"resident memory has grown by {grown >> 20} MiB")
 

@@ -74,6 +74,29 @@ def test_what_lives_on_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     kept.clear()
 
 
+class LargeReader(Reader):
+    """Whose inputs are large, and each of which has an outcome of its own, so that the runner keeps them."""
+
+    def change(self, data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
+        return chance.randbytes(200_000)
+
+    def run(self, data: bytes) -> str:
+        super().run(data)
+        return "".join(chr(ord("a") + byte % 26) for byte in data[:20])
+
+
+def test_memory_that_stays_is_found_but_not_inputs_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.fuzz.running.CHECK_EVERY", 10)
+    monkeypatch.setattr("tests.fuzz.running.MOST_GROWTH", 16 << 20)
+    assert fuzz(LargeReader(len), seconds=60, seed=0, most_runs=200, last=tmp_path / "last").ways == 200
+    stays: list[bytes] = []
+    leaking = LargeReader(lambda data: stays.append(data + b"x"))
+    with pytest.raises(FoundError, match="resident memory has grown"):
+        fuzz(leaking, seconds=60, seed=0, most_runs=200, last=tmp_path / "last")
+
+
 def test_the_same_seed_gives_the_same_inputs() -> None:
     document = b'{"a": [1, 2.5, "x"], "b": {"c": null}}'
     for change in (change_bytes, change_json):

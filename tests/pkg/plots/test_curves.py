@@ -193,7 +193,13 @@ def test_curves_and_their_names_have_one_colour(tmp_path: Path) -> None:
     assert [line.get_color() for line in figure.axes[0].lines] == list(COLOURS)
 
 
-@pytest.mark.parametrize("levels", [3, {"a": 3}, {"a": {"episodes": 1}}, {"a": {"episodes": 1, "successes": "1"}}])
+@pytest.mark.parametrize(
+    "levels",
+    [
+        *(3, {"a": 3}, {"a": {"episodes": 1}}, {"a": {"episodes": 1, "successes": "1"}}),
+        {"\ud800": {"episodes": 1, "successes": 1}},
+    ],
+)
 def test_records_with_other_levels_are_no_records(levels: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="no complete record"):
         read_run(write_run(tmp_path / "run", [{**record_of(1), "levels": levels}]))
