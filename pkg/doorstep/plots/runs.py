@@ -113,13 +113,9 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
         and all(isinstance(share, list) and len(share) in (0, len(ROOM_ENDS)) for share in shares)
         and all(_is_finite(value) for share in shares for value in share)
         and isinstance(levels, dict)
-        and all(_is_storable(name) and isinstance(level, dict) and _has_counts(level) for name, level in levels.items())
+        and all(printable(name) == name for name in levels)  # JSON can have lone surrogates, names of levels cannot
+        and all(isinstance(level, dict) and _has_counts(level) for level in levels.values())
     )
-
-
-def _is_storable(name: str) -> bool:
-    """No level has another name: a picture cannot show lone surrogates, which JSON can contain."""
-    return name.encode(errors="replace") == name.encode(errors="surrogatepass")
 
 
 def _has_counts(level: Mapping[str, Any]) -> bool:
