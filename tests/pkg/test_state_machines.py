@@ -26,10 +26,10 @@ SEEDS = draw.integers(0, 3)
 class Worlds(RuleBasedStateMachine):
     """A world is what has happened to it: worlds with one history are one state, and others are not.
 
-    A history is the number of the world, how many episodes it had, the actions of the present one, and its age.
+    A history is the number of the world, how many episodes it had, the actions of the present one, its age, and whether
+    its last step ended an episode: `dones` is a part of the state, and a reset does not set it.
     """
 
-    hashes: dict[Any, int]
     saves = Bundle("saves")
 
     def __init__(self) -> None:
@@ -39,7 +39,8 @@ class Worlds(RuleBasedStateMachine):
         self.left = [LENGTH] * WORLDS
         self.age = [0] * WORLDS
         self.done = [0] * WORLDS
-        self.hashes = {}
+        self.hashes: dict[Any, int] = {}  # by histories
+        self.owners: dict[int, Any] = {}  # the histories that have these hashes
 
     @rule(action=draw.integers(0, 3), resets=draw.sets(draw.integers(0, WORLDS - 1)))
     def step(self, action: int, resets: set[int]) -> None:
@@ -96,8 +97,10 @@ class Worlds(RuleBasedStateMachine):
 
     @invariant()
     def histories_are_states(self) -> None:
-        for *history, found in zip(self.histories, self.age, self.sim.world_hashes().tolist(), strict=True):
+        hashes = self.sim.world_hashes().tolist()
+        for *history, found in zip(self.histories, self.age, self.done, hashes, strict=True):
             assert self.hashes.setdefault(tuple(history), found) == found
+            assert self.owners.setdefault(found, tuple(history)) == tuple(history)
 
     def teardown(self) -> None:
         self.sim.close()

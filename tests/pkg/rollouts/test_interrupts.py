@@ -282,6 +282,7 @@ def test_an_engine_that_was_being_made_ends() -> None:
     """Not where Python itself starts a thread: there Ctrl-C leaves a lock of it behind."""
     config = RolloutConfig(SimulatorConfig(1, num_threads=1), devices=("cpu",) * 2)
     gc.collect()
+    gc.freeze()  # what other tests left is not looked through at each place
     before = live_counts()["rollout"]
     for place in interrupted_everywhere(lambda: native.EngineHandle(config.native_handle, None, 0)):
         end = time.monotonic() + PATIENCE
