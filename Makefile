@@ -230,9 +230,9 @@ bench-gpu: ## Measure the wheel in dist/ on an NVIDIA GPU, with the torch that P
 	@$(PYTHON) tests/gpu/run.py --bench $(BENCH_ARGUMENTS)
 
 soak: wheel ## Check physical invariants over 1e8 world-steps of random and adversarial actions
-	@$(call environment,demo,)
-	@$(call install_wheel,demo)
-	@$(call bin,demo)/python -m tests.soak $(SOAK_ARGUMENTS)
+	@$(call environment,soak,test-gymnasium)
+	@$(call install_wheel,soak)
+	@$(call bin,soak)/python -m tests.soak $(SOAK_ARGUMENTS)
 
 soak-rollouts: wheel ## Play a day's requests in 20 minutes, with faults: nothing may be lost, doubled, leaked or hang
 	@$(call environment,policy,test-torch)
