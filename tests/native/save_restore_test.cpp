@@ -1,9 +1,12 @@
 // The contents of a save; damaged or foreign bytes change nothing.
+#include <math.h>
 #include <string.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "api/save.h"
+#include "physics/constants.h"
 #include "runtime/hash.h"
 #include "simulators.h"
 
@@ -136,6 +139,34 @@ void saves_of_other_rules_are_refused_by_name() {
     close_simulator(other);
 }
 
+// Levels are checked before they are played, so no save that doorstep wrote has such cubes.
+void a_level_of_impossible_cubes_is_refused() {
+    ds_simulator_config config = default_config(1);
+    config.max_levels = 1;
+    const ds_simulator simulator = stepped_simulator(config, 1);
+    const Bytes good = save_of(simulator);
+    const uint64_t before = hash_of(simulator);
+    const float cubes[] = {doorstep::kCubeInverseMass, doorstep::kCubeInverseInertia, 1.f};
+    const auto found = std::search(good.begin(), good.end(), reinterpret_cast<const char*>(cubes),
+                                   reinterpret_cast<const char*>(cubes + 3));
+    CHECK(found != good.end());
+    const size_t place = static_cast<size_t>(found - good.begin());
+    for (int number = 0; number < 3; ++number) {
+        for (const float bad : {-1.f, -INFINITY, NAN}) {
+            Bytes bytes = good;
+            memcpy(bytes.data() + place + sizeof(float) * static_cast<size_t>(number), &bad, sizeof bad);
+            const Bytes damaged = forged(bytes, [](doorstep::SaveHeader&) {});
+            CHECK_EQUAL(restore(simulator, damaged), DS_STATUS_INVALID_STATE);
+            CHECK(last_message_has("a mass outside its range"));
+            ds_saved_state state;
+            CHECK_EQUAL(ds_saved_state_create(damaged.data(), damaged.size(), &state), DS_STATUS_INVALID_STATE);
+        }
+    }
+    CHECK(hash_of(simulator) == before);
+    CHECK_EQUAL(restore(simulator, forged(good, [](doorstep::SaveHeader&) {})), DS_STATUS_OK);
+    close_simulator(simulator);
+}
+
 void counts_that_overflow_are_damage() {
     const ds_simulator simulator = stepped_simulator(default_config(2), 1);
     Bytes bytes = save_of(simulator);
@@ -189,6 +220,7 @@ int main() {
     RUN(every_damaged_byte_is_noticed_and_nothing_changes);
     RUN(every_truncation_and_extension_is_noticed);
     RUN(saves_of_other_rules_are_refused_by_name);
+    RUN(a_level_of_impossible_cubes_is_refused);
     RUN(counts_that_overflow_are_damage);
     RUN(slots_must_match_the_save);
     RUN(the_hash_tells_apart_bytes_lengths_and_places);

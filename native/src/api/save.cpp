@@ -90,7 +90,7 @@ ds_status check_worlds(const Simulator& simulator, const SaveHeader& header, con
         const char* world = worlds + i * header.saved_world_bytes;
         if (simulator.model().is_valid(world, simulator.simulation().rules.episode_length)) continue;
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, unchanged",
-                    "world %lu of the save has an index or a counter outside its range", i);
+                    "world %lu of the save has an index, a counter or a mass outside its range", i);
     }
     return DS_STATUS_OK;
 }
@@ -186,7 +186,7 @@ ds_status find_model(const SaveHeader& header, const WorldModel** model) {
 ds_status check_block(const WorldModel& model, const SaveHeader& header, const char* block) {
     if (header.saved_world_bytes < header.world_bytes || !model.is_valid(block, header.episode_length)) {
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, unchanged",
-                    "the world of the save has an index or a counter outside its range");
+                    "the world of the save has an index, a counter or a mass outside its range");
     }
     EpisodeProgress progress;
     model.read_progress(block, &progress);

@@ -56,10 +56,13 @@ void read_progress(const void* block, EpisodeProgress* progress) {
     }
 }
 
+// A restore also refuses cubes without a positive mass and inertia, by which the solver divides.
 bool is_valid_block(const void* block, int32_t episode_length) {
     W world;  // a saved block need not be aligned
     memcpy(static_cast<void*>(&world), block, sizeof world);
-    return is_valid(world, episode_length);
+    const auto cubes = world.terms().of_cubes();
+    return is_valid(world, episode_length) && cubes.cube_inverse_mass() > 0.f && cubes.cube_inverse_inertia() > 0.f &&
+           cubes.friction() >= 0.f;
 }
 
 void absorb_block_edits(void* block) { absorb_world_edits<WideFloat>(*static_cast<W*>(block)); }
