@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 import subprocess
@@ -91,8 +92,14 @@ def test_memory_that_stays_is_found_but_not_inputs_that_are_kept(
     monkeypatch.setattr("tests.fuzz.running.CHECK_EVERY", 10)
     monkeypatch.setattr("tests.fuzz.running.MOST_GROWTH", 16 << 20)
     assert fuzz(LargeReader(len), seconds=60, seed=0, most_runs=200, last=tmp_path / "last").ways == 200
-    stays: list[bytes] = []
-    leaking = LargeReader(lambda data: stays.append(data + b"x"))
+    stays: list[mmap.mmap] = []
+
+    def leak(data: bytes) -> None:
+        """More than the runner keeps, and not from the heap: there is room from earlier tests."""
+        stays.append(mmap.mmap(-1, 3 * len(data)))
+        stays[-1].write(3 * data)
+
+    leaking = LargeReader(leak)
     with pytest.raises(FoundError, match="resident memory has grown"):
         fuzz(leaking, seconds=60, seed=0, most_runs=200, last=tmp_path / "last")
 
