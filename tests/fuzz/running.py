@@ -87,8 +87,9 @@ def fuzz(target: Target, *, seconds: float, seed: int, most_runs: int = 10_000_0
     begin, runs, accepted = time.monotonic(), 0, 0
     outcomes: Counter[str] = Counter()
     pool = list(target.inputs())
-    first, watch = len(pool), _Watch()
+    first = len(pool)
     with contextlib.closing(target), _kept_input(last) as keep:
+        watch = _Watch()
         while runs < most_runs and (runs < first or time.monotonic() - begin < seconds):
             chance = random.Random(f"{seed} {runs}")
             data = pool[runs] if runs < first else target.change(_chosen(pool, first, chance), chance, pool)
