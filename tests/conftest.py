@@ -66,7 +66,7 @@ def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[N
         return
     if more_than(before):
         gc.collect()
-        gc.freeze()  # what is left is of modules too
+        gc.freeze()  # later collections leave out what survived this one, too
     assert more_than(before) == {}
 
 

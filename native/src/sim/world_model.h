@@ -139,7 +139,7 @@ struct WorldModel {
     // On single blocks:
     void (*read_health)(const void* block, WorldHealth* health);
     void (*read_progress)(const void* block, EpisodeProgress* progress);
-    bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
+    bool (*is_valid)(const void* block, int32_t episode_length);  // whether a restore may accept it
     void (*absorb_edits)(void* block);                            // as refresh, of a valid one
 
     // Number of leading blocks that are valid. Aligned as a simulation's.
