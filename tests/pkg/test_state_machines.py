@@ -53,7 +53,7 @@ class Worlds(RuleBasedStateMachine):
             self.age[world] += 1
             self.done[world] = int(self.left[world] == 0)
             if self.done[world] or world in resets:
-                self._begin(world, action)
+                self._begin(world)
             else:
                 self.histories[world] += (action,)
 
@@ -61,10 +61,10 @@ class Worlds(RuleBasedStateMachine):
     def reset(self, worlds: list[int]) -> None:
         self.sim.reset(worlds)
         for world in worlds:
-            self._begin(world, "reset")
+            self._begin(world)
             self.done[world] = 0
 
-    def _begin(self, world: int, *how: Any) -> None:
+    def _begin(self, world: int) -> None:
         """What an episode was like leaves no trace but that it was."""
         number, episodes = self.histories[world][0], self.histories[world].count("episode")
         self.histories[world] = (number, *["episode"] * (episodes + 1))
