@@ -245,7 +245,8 @@ class Tensor(NDArrayOperatorsMixin):
             "version": 3,
             "typestr": self._dtype.str,
             "shape": self._shape,
-            "strides": self._strides,
+            # CuPy takes an address of 0 only without strides.
+            "strides": self._strides if self.nbytes else None,
             "data": (self._info.data if self.nbytes else 0, False),
             "stream": interface_stream(self._memory.stream()),
         }

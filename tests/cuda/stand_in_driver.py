@@ -42,6 +42,7 @@ class Report(NamedTuple):
     violations: list[str]  # of the driver's rules
     live: dict[str, int]  # objects by kind; kinds without any are left out
     contexts: int  # references to the primary contexts of all devices
+    modules: int  # that are loaded
     pending: int  # operations that were begun and have not run
     calls: list[str]  # names of the functions, in order
     failed: str  # the function that failed last because a test planned it
@@ -65,7 +66,8 @@ def report() -> Report:
 def read_report(text: str | bytes) -> Report:
     """The same of another process, which wrote it where STAND_IN_REPORT told it to."""
     read = json.loads(text)
-    return Report(contexts=read["live"].pop("contexts", 0), **read)
+    kept = {kind: read["live"].pop(kind, 0) for kind in ("contexts", "modules")}  # by doorstep, until the process ends
+    return Report(**kept, **read)
 
 
 def finish() -> None:
@@ -189,7 +191,7 @@ class RecordedGraph:
     def __init__(self, stream: int, mode: int = RELAXED) -> None:
         self.stream = stream
         self.mode = mode
-        self._exec = 0
+        self.handle = 0
 
     def __enter__(self) -> RecordedGraph:
         call("cuStreamBeginCapture_v2", ctypes.c_uint64(self.stream), self.mode)
@@ -198,11 +200,11 @@ class RecordedGraph:
     def __exit__(self, *error: object) -> None:
         graph = ctypes.c_uint64()
         call("cuStreamEndCapture", ctypes.c_uint64(self.stream), ctypes.byref(graph))
-        self._exec = call_for_value("cuGraphInstantiateWithFlags", graph, ctypes.c_uint64(0))
+        self.handle = call_for_value("cuGraphInstantiateWithFlags", graph, ctypes.c_uint64(0))
         call("cuGraphDestroy", graph)
 
     def launch(self) -> None:
-        call("cuGraphLaunch", ctypes.c_uint64(self._exec), ctypes.c_uint64(self.stream))
+        call("cuGraphLaunch", ctypes.c_uint64(self.handle), ctypes.c_uint64(self.stream))
 
     def close(self) -> None:
-        call("cuGraphExecDestroy", ctypes.c_uint64(self._exec))
+        call("cuGraphExecDestroy", ctypes.c_uint64(self.handle))

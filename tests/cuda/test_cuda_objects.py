@@ -41,6 +41,14 @@ def test_context_of_a_device_is_made_once_and_kept() -> None:
 
 
 @on_stand_in()
+def test_kernels_are_loaded_once_and_kept() -> None:
+    for num_agents in (2, 3, 2, 3, 2):
+        doorstep.Simulator(2, num_agents=num_agents, device="cuda").close()
+    assert driver.report().modules == driver.report().calls.count("cuModuleLoadDataEx") == 2
+    assert not any(doorstep.live_counts().values())
+
+
+@on_stand_in()
 def test_stream_does_its_work_in_order_when_somebody_waits() -> None:
     stream = cuda.Stream()
     one, other = cuda.Buffer(800, stream=stream), cuda.Buffer(800, stream=stream)

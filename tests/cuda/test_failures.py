@@ -28,7 +28,6 @@ GIVING_BACK = {
     "cuMemFree",
     "cuMemFreeAsync",
     "cuMemFreeHost",
-    "cuModuleUnload",
     "cuStreamDestroy",
     "cuStreamIsCapturing",
     "cuStreamSynchronize",

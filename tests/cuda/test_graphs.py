@@ -1,6 +1,8 @@
 """Steps recorded in a user's CUDA graph."""
 
+import ctypes
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -146,22 +148,82 @@ def test_strict_simulator_notices_trouble_of_replays() -> None:
         del positions  # it would keep the memory, which is freed on the stream
 
 
+# What uses no recorded work; the simulator is the only one of its kind.
+BESIDE: dict[str, Call] = {
+    "step_async": lambda sim: sim.step_async().wait(),
+    "hash": lambda sim: sim.hash(),
+    "wait": lambda sim: sim.wait(),
+    "reset of slots": lambda sim: sim.reset([1]),
+    "copies": lambda sim: sim.actions.copy_from_host(sim.actions.copy_to_host()),
+    "close": lambda sim: sim.close(),
+    "a simulator of another kind": lambda sim: doorstep.Simulator(2, num_agents=1, device="cuda").close(),
+    "a wait for a stream": lambda sim: cuda.Stream().synchronize(),
+    "a question about a stream": lambda sim: cuda.Stream().done,
+    "a wait for an event": lambda sim: (cuda.Event().wait(), cuda.Event().wait(0.01)),
+    "memory": lambda sim: cuda.Buffer(100).copy_to_host(),
+    "pinned memory": lambda sim: cuda.Buffer.pinned(100).close(),
+}
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+@pytest.mark.parametrize("name", BESIDE)
 @on_stand_in()
-def test_another_simulator_works_on_beside_a_recording() -> None:
+def test_what_is_done_beside_a_recording_leaves_it_alone(name: str, in_thread: bool) -> None:
     with (
         driver.users_stream() as stream,
         doorstep.Simulator(4, device="cuda", stream=stream) as recorded,
-        doorstep.Simulator(4, device="cuda", seed=1) as free,
-        doorstep.Simulator(4, seed=1) as cpu,
+        doorstep.Simulator(4, device="cuda", num_agents=3) as sim,
     ):
-        with driver.RecordedGraph(stream) as graph:
+        sim.step()
+        with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
             recorded.step()
+            if in_thread:
+                with ThreadPoolExecutor() as executor:
+                    executor.submit(BESIDE[name], sim).result()
+            else:
+                BESIDE[name](sim)
+        graph.launch()
+        assert (recorded.steps_remaining.copy_to_host() == 199).all()
+        graph.close()
+
+
+@on_stand_in()
+def test_a_simulator_cannot_be_made_on_a_stream_that_is_recorded() -> None:
+    with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
+        with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
+            driver.clear()
+            with pytest.raises(doorstep.ArgumentError, match="captured") as caught:
+                doorstep.Simulator(4, num_agents=3, device="cuda", stream=stream)
+            assert caught.value.argument == "stream"
+            assert "cuModuleLoadDataEx" not in driver.report().calls
+            sim.step()
+        graph.launch()
+        assert (sim.steps_remaining.copy_to_host() == 199).all()
+        graph.close()
+
+
+@on_stand_in()
+def test_the_default_stream_is_refused_beside_a_recording_that_it_waits_for() -> None:
+    with (
+        driver.users_context(),
+        doorstep.Simulator(4) as cpu,
+        doorstep.Simulator(4, device="cuda", stream=1) as sim,
+        doorstep.Simulator(4, device="cuda") as free,
+    ):
+        blocking = driver.call_for_value("cuStreamCreate", 0)
+        with driver.RecordedGraph(blocking) as graph:
+            for call in (sim.step, sim.hash, lambda: free.rewards.__dlpack__(stream=1)):
+                with pytest.raises(doorstep.DeviceError) as caught:
+                    call()
+                assert caught.value.driver_code == 906
+                assert "default stream" in caught.value.hint
             free.step()
             cpu.step()
             assert free.hash() == cpu.hash()
-            assert free.rewards.copy_to_host().shape == (4, 2, 1)
-        graph.launch()
+        sim.step()
+        assert sim.hash() == cpu.hash()
         graph.close()
+        driver.call("cuStreamDestroy_v2", ctypes.c_uint64(blocking))
 
 
 @on_stand_in()

@@ -1,6 +1,9 @@
 """The stand-in notices what it is there for: a driver that let everything pass would prove nothing."""
 
+from __future__ import annotations
+
 import ctypes
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -136,27 +139,67 @@ def test_mistake_is_a_violation(mistake: str) -> None:
     driver.expect_violations()
 
 
+PTX = b".version 8.0\n.target sm_75\n.visible .entry kernel(.param .u64 data) { ret; }\n"
+
+
+class Capture:
+    """Of the program's first stream; `is_whole` at its end if nothing has ended it before."""
+
+    def __init__(self, program: Program, mode: int) -> None:
+        self.stream, self.is_whole = program.stream, False
+        driver.call("cuStreamBeginCapture_v2", u64(self.stream), mode)
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        code = driver.library().cuStreamEndCapture(u64(self.stream), ctypes.byref(ctypes.c_uint64()))
+        assert code in (0, 901)
+        self.is_whole = code == 0
+        driver.objects_stay()
+
+
 @pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("function", ["cuCtxSynchronize", "cuModuleUnload", "cuStreamGetCtx"])
 @on_stand_in()
-def test_a_wait_for_a_context_ends_captures(mode: int) -> None:
-    program, graph = Program(), ctypes.c_uint64()
-    driver.call("cuStreamBeginCapture_v2", u64(program.stream), mode)
-    with driver.relaxed_thread():
-        assert driver.library().cuCtxSynchronize() == 900
-    assert driver.library().cuStreamEndCapture(u64(program.stream), ctypes.byref(graph)) == 901
-    assert driver.library().cuCtxSynchronize() == 0
-    driver.objects_stay()
+def test_what_no_mode_allows_ends_captures(function: str, mode: int) -> None:
+    program, context = Program(), ctypes.c_uint64()
+    module = driver.call_for_value("cuModuleLoadDataEx", PTX, 0, None, None)
+    arguments = {"cuModuleUnload": (u64(module),), "cuStreamGetCtx": (u64(program.stream), ctypes.byref(context))}
+    call = functools.partial(getattr(driver.library(), function), *arguments.get(function, ()))
+    with Capture(program, mode) as capture, driver.relaxed_thread():
+        assert call() == 900
+    assert not capture.is_whole
+    assert call() == 0
 
 
+@pytest.mark.parametrize(
+    "function", ["cuEventQuery", "cuEventSynchronize", "cuStreamQuery", "cuStreamSynchronize", "cuGraphExecDestroy"]
+)
 @on_stand_in()
-def test_the_legacy_stream_waits_for_no_capture() -> None:
-    program, graph = Program(), ctypes.c_uint64()
-    blocking = driver.call_for_value("cuStreamCreate", 0)
-    driver.call("cuStreamBeginCapture_v2", u64(blocking), driver.RELAXED)
-    assert driver.library().cuStreamSynchronize(u64(0)) == 906
-    assert driver.library().cuStreamEndCapture(u64(blocking), ctypes.byref(graph)) == 901
-    assert program.context
-    driver.objects_stay()
+def test_what_a_relaxed_thread_may_do_ends_captures_in_another_mode(function: str) -> None:
+    program = Program()
+    with driver.RecordedGraph(program.other) as graph:
+        event = driver.call_for_value("cuEventCreate", 0)
+    handles = {"cuEventQuery": event, "cuEventSynchronize": event, "cuGraphExecDestroy": graph.handle}
+    call = functools.partial(getattr(driver.library(), function), u64(handles.get(function, program.other)))
+    with Capture(program, driver.GLOBAL) as capture:
+        assert call() == 900
+    assert not capture.is_whole
+    with Capture(program, driver.GLOBAL) as capture, driver.relaxed_thread():
+        assert call() == 0
+    assert capture.is_whole
+
+
+@pytest.mark.parametrize(("function", "ends"), [("cuStreamIsCapturing", False), ("cuStreamSynchronize", True)])
+@on_stand_in()
+def test_the_legacy_stream_is_of_no_use_beside_a_capture_of_a_blocking_stream(function: str, ends: bool) -> None:
+    program, status = Program(), ctypes.c_int()
+    program.stream = driver.call_for_value("cuStreamCreate", 0)
+    asked = (ctypes.byref(status),) if function == "cuStreamIsCapturing" else ()
+    with Capture(program, driver.RELAXED) as capture:
+        assert getattr(driver.library(), function)(u64(0), *asked) == 906
+    assert capture.is_whole != ends
 
 
 @on_stand_in()

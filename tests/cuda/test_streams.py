@@ -1,7 +1,6 @@
 """Work is ordered on the streams that users have, without waiting: the stand-in does it as late as it may."""
 
 import sys
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,21 +47,6 @@ def test_steps_are_only_begun() -> None:
         assert end.pending >= 10
         assert (driver.peek(sim.steps_remaining) == 200).all()
         assert (sim.steps_remaining.copy_to_host() == 190).all()
-
-
-@on_stand_in()
-def test_waiting_with_a_limit_leaves_captures_of_other_threads_alone() -> None:
-    with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
-        event, other = cuda.Event(), cuda.Stream()
-        event.record(other)
-        with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
-            waiting = threading.Thread(target=event.wait, args=(0.01,))
-            waiting.start()
-            waiting.join()
-            sim.step()
-        graph.launch()
-        assert (sim.steps_remaining.copy_to_host() == 199).all()
-        graph.close()
 
 
 @on_stand_in()
@@ -147,6 +131,26 @@ def test_the_current_stream_of_pytorch_is_followed_from_call_to_call() -> None:
 
 
 @on_stand_in()
+def test_a_recording_of_pytorchs_current_stream_takes_the_steps() -> None:
+    with driver.users_stream() as one, driver.users_stream() as recorded, doorstep.Simulator(8) as cpu:
+        torch = FakeTorch(one)
+        with doorstep.Simulator(8, device="cuda") as sim:
+            sim.step()
+            sim.wait()
+            torch.stream = recorded
+            with driver.RecordedGraph(recorded, driver.GLOBAL) as graph:
+                sim.step()
+            torch.stream = one
+            graph.launch()
+            driver.synchronize(recorded)
+            for _ in range(2):
+                cpu.step()
+            assert sim.hash() == cpu.hash()
+        graph.close()
+        del sys.modules["torch"]
+
+
+@on_stand_in()
 def test_a_simulator_that_moves_from_its_own_stream_to_pytorchs_stays_in_order() -> None:
     with driver.users_stream() as stream, doorstep.Simulator(8) as cpu, doorstep.Simulator(8, device="cuda") as sim:
         for _ in range(3):
@@ -211,6 +215,13 @@ def test_cuda_array_interface_describes_the_memory() -> None:
             assert interface["stream"] == sim.stream
             assert not hasattr(tensor, "__array_interface__")
         assert sim.actions.__cuda_array_interface__["data"][0] % 256 == 0
+
+
+@on_stand_in()
+def test_a_tensor_without_elements_has_neither_an_address_nor_strides() -> None:
+    with doorstep.Simulator(4, num_agents=1, device="cuda") as sim:
+        interface = sim.partner_observations.__cuda_array_interface__
+        assert (interface["shape"], interface["strides"], interface["data"][0]) == ((4, 1, 0, 3), None, 0)
 
 
 @on_stand_in(devices=2)

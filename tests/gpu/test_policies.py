@@ -110,6 +110,17 @@ def test_steps_with_a_policy_are_the_cpus_also_in_a_graph() -> None:
         assert (sim.world_hashes() == twin.world_hashes()).all()
 
 
+def test_a_first_call_may_be_captured() -> None:
+    on_cpu, on_gpu = both(mlp())
+    observations = torch.randn(64, 2, NUM_INPUTS, device="cuda")
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        actions = on_gpu.act(observations, step=3)
+    graph.replay()
+    assert np.array_equal(actions.cpu().numpy(), on_cpu.act(observations.cpu(), step=3))
+
+
 def test_an_engine_gives_the_cpus_results() -> None:
     on_cpu, on_gpu = both(every_layer())
 

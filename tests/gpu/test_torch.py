@@ -1,7 +1,9 @@
 """With PyTorch on a real GPU: shared memory, streams, graphs."""
 
+import gc
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -181,6 +183,43 @@ def test_calls_that_cannot_be_captured_are_refused_and_the_capture_continues() -
         graph.replay()
         cpu.step()
         assert sim.hash() == cpu.hash()
+        del graph
+
+
+def test_a_simulator_that_ends_within_a_capture_leaves_it_alone() -> None:
+    cycle: list[Any] = [doorstep.Simulator(64, device="cuda", num_agents=3)]  # the last of its kind
+    cycle.append(cycle)
+    cycle[0].step()
+    with doorstep.Simulator(WORLDS, device="cuda") as sim, doorstep.Simulator(WORLDS) as cpu:
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            sim.step()
+            del cycle
+            gc.collect()
+        graph.replay()
+        cpu.step()
+        assert sim.hash() == cpu.hash()
+        del graph
+
+
+def test_what_another_thread_waits_for_beside_a_capture_leaves_it_alone() -> None:
+    with (
+        doorstep.Simulator(WORLDS, device="cuda") as sim,
+        doorstep.Simulator(WORLDS, device="cuda") as other,
+        doorstep.Simulator(WORLDS) as cpu,
+    ):
+        event = other.step_async()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph), ThreadPoolExecutor() as threads:
+            sim.step()
+            waits = [threads.submit(wait) for wait in (event.wait, lambda: event.wait(10.0), other.hash, other.wait)]
+            for wait in waits:
+                wait.result()
+        graph.replay()
+        cpu.step()
+        assert sim.hash() == other.hash() == cpu.hash()
         del graph
 
 

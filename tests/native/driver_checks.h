@@ -20,7 +20,7 @@ inline int64_t live_resources() {
     return sum;
 }
 
-// Nothing is left alive but the primary contexts, which the process keeps, and no call broke the driver's rules.
+// Nothing is left alive but contexts and modules, which the process keeps, and no call broke the driver's rules.
 inline void check_clean() {
     CHECK_EQUAL(live_resources(), 0);
     CHECK_EQUAL(stand_in::alive(), 0);

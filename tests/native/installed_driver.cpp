@@ -35,7 +35,7 @@ int64_t alive(const char* kind) {
 
 int64_t alive() {
     int64_t sum = 0;
-    for (const auto& [kind, count] : driver().live()) sum += kind == "contexts" ? 0 : count;
+    for (const auto& [kind, count] : driver().live()) sum += kind == "contexts" || kind == "modules" ? 0 : count;
     return sum;
 }
 
@@ -65,6 +65,12 @@ uint64_t make_foreign_stream(int device) {
     stream.name = "a foreign stream";
     stream.context = &driver().contexts[static_cast<size_t>(device)];
     return driver().streams.add(std::move(stream));
+}
+
+doorstep::Ref<doorstep::Module> load_module(const doorstep::Ref<doorstep::Context>& context) {
+    using doorstep::Module;
+    const bool loaded = Module::is_loaded(*context, 0) || !Module::load(*context, 0, kImage);
+    return loaded ? Module::find(context, 0) : doorstep::Ref<Module>();
 }
 
 // ---- The kernels

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "driver.h"
-#include "runtime/cuda/driver_types.h"
+#include "runtime/cuda/module.h"
 
 namespace stand_in {
 
@@ -14,7 +14,7 @@ void install(const Settings& settings = {});
 // Makes the next call of a function fail.
 void fail_next(const char* function, doorstep::CUresult result = doorstep::CUDA_ERROR_UNKNOWN);
 
-// Live objects of one of the kinds that Driver::live() counts, or of all of them but the contexts.
+// Live objects of one of the kinds that Driver::live() counts, or of all of them but contexts and modules.
 int64_t alive(const char* kind);
 int64_t alive();
 
@@ -35,5 +35,6 @@ uint64_t make_foreign_stream(int device);
 // An image with one kernel, which does nothing.
 constexpr char kImage[] = ".version 8.0\n.target sm_75\n.visible .entry double_everything(.param .u64 data) { ret; }\n";
 constexpr char kKernelName[] = "double_everything";
+doorstep::Ref<doorstep::Module> load_module(const doorstep::Ref<doorstep::Context>& context);
 
 }  // namespace stand_in

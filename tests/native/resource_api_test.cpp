@@ -82,7 +82,7 @@ struct Everything {
                                             &handles[DS_RESOURCE_DEVICE_MEMORY]),
                     DS_STATUS_OK);
         CHECK_EQUAL(ds_pinned_memory_create(context(), 512, &handles[DS_RESOURCE_PINNED_MEMORY]), DS_STATUS_OK);
-        handles[DS_RESOURCE_MODULE] = handle_of(Module::load(of_device, stand_in::kImage));
+        handles[DS_RESOURCE_MODULE] = handle_of(stand_in::load_module(of_device));
         CHECK_EQUAL(ds_kernel_get(handles[DS_RESOURCE_MODULE], stand_in::kKernelName, &handles[DS_RESOURCE_KERNEL]),
                     DS_STATUS_OK);
         CHECK_EQUAL(begin_capture(*captured), DS_STATUS_OK);

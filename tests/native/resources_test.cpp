@@ -147,10 +147,23 @@ void memory_of_a_per_thread_stream_is_freed_after_everything() {
     CHECK(stand_in::first_call("cuCtxSynchronize") < stand_in::first_call("cuMemFreeAsync"));
 }
 
+void a_module_stays_loaded_when_its_objects_and_those_of_the_context_have_ended() {
+    stand_in::install({.devices = 2});
+    for (int i = 0; i < 3; ++i) {
+        const Ref<Module> module = stand_in::load_module(Context::of_device(0));
+        const Ref<Module> again = stand_in::load_module(Context::of_device(0));
+        CHECK(module && module.get() == again.get());
+    }
+    CHECK_EQUAL(stand_in::alive("modules"), 1);
+    CHECK(stand_in::load_module(Context::of_device(1)));
+    CHECK_EQUAL(stand_in::alive("modules"), 2);
+    check_clean();
+}
+
 void a_kernel_keeps_its_module_and_a_graph_exec_its_graph() {
     Ref<Context> context = context_of_new_driver();
-    Ref<Kernel> kernel = Kernel::get(Module::load(context, stand_in::kImage), stand_in::kKernelName);
-    CHECK_EQUAL(stand_in::alive("modules"), 1);
+    Ref<Kernel> kernel = Kernel::get(stand_in::load_module(context), stand_in::kKernelName);
+    CHECK_EQUAL(live_counts.resources[DS_RESOURCE_MODULE], 1);
     const Ref<Stream> stream = Stream::create(context);
     CHECK_EQUAL(begin_capture(*stream), DS_STATUS_OK);
     Ref<GraphExec> exec = GraphExec::create(Graph::end_capture(*stream));
@@ -159,6 +172,7 @@ void a_kernel_keeps_its_module_and_a_graph_exec_its_graph() {
     CHECK_EQUAL(launch(*kernel, *stream, {{1, 1, 1}, {32, 1, 1}}), DS_STATUS_OK);
     kernel = {};
     exec = {};
+    CHECK_EQUAL(live_counts.resources[DS_RESOURCE_MODULE], 0);
     CHECK_EQUAL(stand_in::alive(), 1);  // the stream
     CHECK_EQUAL(stand_in::violations(), 0);
 }
@@ -185,12 +199,13 @@ void what_ends_beside_a_capture_of_other_code_does_not_disturb_it() {
     Ref<DeviceMemory> memory = DeviceMemory::create_on(stream, 64);
     Ref<DeviceMemory> plain_memory = DeviceMemory::create_without_pool(stream, 64);
     Ref<PinnedMemory> pinned = PinnedMemory::create(context, 64);
-    Ref<Module> module = Module::load(context, stand_in::kImage);
+    CHECK_EQUAL(begin_capture(*stream), DS_STATUS_OK);
+    Ref<GraphExec> exec = GraphExec::create(Graph::end_capture(*stream));
     CHECK_EQUAL(cuStreamBeginCapture_v2(recorded->raw(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
     event = {};
     memory = plain_memory = {};
     pinned = {};
-    module = {};
+    exec = {};
     stream = {};
     CHECK_EQUAL(stand_in::alive(), 1);  // the stream that is recorded
     uint64_t graph;
@@ -279,7 +294,7 @@ void what_doorstep_made_is_found_again_by_its_raw_handle() {
     const Ref<Stream> stream = Stream::create(context);
     const Ref<DeviceMemory> memory = DeviceMemory::create_on(stream, 64);
     const Ref<Event> event = Event::create(context);
-    const Ref<Module> module = Module::load(context, stand_in::kImage);
+    const Ref<Module> module = stand_in::load_module(context);
     const Ref<Kernel> kernel = Kernel::get(module, stand_in::kKernelName);
     CHECK(Stream::borrow(context, stream->raw()).get() == stream.get());
     CHECK(Event::borrow(context, event->raw()).get() == event.get());
@@ -363,12 +378,15 @@ void a_creation_is_undone_if_the_callers_context_cannot_be_restored() {
     Ref<Context> context = context_of_new_driver();
     const Ref<Stream> stream = Stream::create(context);
     const Ref<MemoryPool> pool = MemoryPool::default_of(context);
-    const Ref<Module> module = Module::load(context, stand_in::kImage);
+    stand_in::fail_next("cuCtxPopCurrent");
+    CHECK(!stand_in::load_module(context));
+    stand_in::context_stack().clear();
+    const Ref<Module> module = stand_in::load_module(context);
+    CHECK_EQUAL(stand_in::alive("modules"), 1);  // it was loaded, and is kept
     check_undone_if_context_is_not_restored([&] { return Stream::create(context); });
     check_undone_if_context_is_not_restored([&] { return Event::create(context); });
     check_undone_if_context_is_not_restored([&] { return MemoryPool::default_of(context); });
     check_undone_if_context_is_not_restored([&] { return PinnedMemory::create(context, 64); });
-    check_undone_if_context_is_not_restored([&] { return Module::load(context, stand_in::kImage); });
     check_undone_if_context_is_not_restored([&] { return Kernel::get(module, stand_in::kKernelName); });
     CHECK_EQUAL(stand_in::violations(), 0);
 }
@@ -389,7 +407,7 @@ void a_refused_allocation_names_the_amounts() {
 
 void a_kernel_that_is_not_there_is_an_argument_error() {
     Ref<Context> context = context_of_new_driver();
-    CHECK(!Kernel::get(Module::load(context, stand_in::kImage), "no_such_kernel"));
+    CHECK(!Kernel::get(stand_in::load_module(context), "no_such_kernel"));
     CHECK_EQUAL(last_status(), DS_STATUS_INVALID_ARGUMENT);
     CHECK(strcmp(latest_error().argument, "name") == 0);
     CHECK(strstr(latest_error().message, "no_such_kernel"));
@@ -397,16 +415,15 @@ void a_kernel_that_is_not_there_is_an_argument_error() {
 
 void an_image_that_does_not_compile_tells_what_the_compiler_says() {
     Ref<Context> context = context_of_new_driver();
-    CHECK(!Module::load(context, "nonsense"));
-    CHECK_EQUAL(last_status(), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(strcmp(latest_error().argument, "image") == 0);
+    CHECK_EQUAL(Module::load(*context, 0, "nonsense"), DS_STATUS_DEVICE);
+    CHECK(!Module::is_loaded(*context, 0));
     CHECK(strstr(latest_error().message, "it is neither machine code nor PTX"));
 }
 
 void a_kernels_code_is_loaded_before_its_first_launch_by_every_driver() {
     for (const char* missing : {"", "cuFuncLoad"}) {
         Ref<Context> context = context_of_new_driver({.missing = {missing}});
-        CHECK(Kernel::get(Module::load(context, stand_in::kImage), stand_in::kKernelName));
+        CHECK(Kernel::get(stand_in::load_module(context), stand_in::kKernelName));
         CHECK_EQUAL(stand_in::count_calls(*missing ? "cuFuncGetAttribute" : "cuFuncLoad"), 1);
     }
 }
@@ -434,7 +451,7 @@ void streams_of_another_device_are_refused() {
     CHECK_EQUAL(event->record(*other), DS_STATUS_INVALID_ARGUMENT);
     CHECK(!DeviceMemory::create(MemoryPool::default_of(context), other, 64));
     CHECK_EQUAL(last_status(), DS_STATUS_INVALID_ARGUMENT);
-    const Ref<Kernel> kernel = Kernel::get(Module::load(context, stand_in::kImage), stand_in::kKernelName);
+    const Ref<Kernel> kernel = Kernel::get(stand_in::load_module(context), stand_in::kKernelName);
     CHECK_EQUAL(launch(*kernel, *other, {{1, 1, 1}, {32, 1, 1}}), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(other->wait_event(*event), DS_STATUS_OK);  // events may be waited for on other streams
 }
@@ -459,7 +476,7 @@ void work_that_goes_on_is_pending_and_no_error() {
 void much_shared_memory_is_allowed_once_before_the_launch() {
     Ref<Context> context = context_of_new_driver();
     const Ref<Stream> stream = Stream::create(context);
-    const Ref<Kernel> kernel = Kernel::get(Module::load(context, stand_in::kImage), stand_in::kKernelName);
+    const Ref<Kernel> kernel = Kernel::get(stand_in::load_module(context), stand_in::kKernelName);
     const LaunchShape small{{1, 1, 1}, {32, 1, 1}, 48 * 1024}, large{{1, 1, 1}, {32, 1, 1}, 48 * 1024 + 1};
     CHECK_EQUAL(launch(*kernel, *stream, small), DS_STATUS_OK);
     CHECK_EQUAL(stand_in::count_calls("cuFuncSetAttribute"), 0);
@@ -501,7 +518,7 @@ bool use_everything() {
     if (!plain_memory) return false;
     const Ref<PinnedMemory> pinned = PinnedMemory::create(context, 64);
     if (!pinned || stream->copy(memory->raw(), pinned->address(), 64)) return false;
-    const Ref<Module> module = Module::load(context, stand_in::kImage);
+    const Ref<Module> module = stand_in::load_module(context);
     if (!module) return false;
     const Ref<Kernel> kernel = Kernel::get(module, stand_in::kKernelName);
     if (!kernel || launch(*kernel, *stream, {{1, 1, 1}, {32, 1, 1}, 65536})) return false;
@@ -515,7 +532,7 @@ bool use_everything() {
 }
 
 bool failed_while_ending(const std::string& function) {
-    for (const char* ending : {"Destroy", "Free", "Unload", "Release", "Current", "Captur", "Synchronize"}) {
+    for (const char* ending : {"Destroy", "Free", "Release", "Current", "Captur", "Synchronize"}) {
         if (function.find(ending) != std::string::npos) return true;
     }
     return false;
@@ -646,6 +663,7 @@ int main() {
     RUN(memory_can_be_freed_on_another_stream_than_it_was_made_on);
     RUN(without_memory_pools_memory_is_freed_after_its_stream_has_ended_its_work);
     RUN(memory_of_a_per_thread_stream_is_freed_after_everything);
+    RUN(a_module_stays_loaded_when_its_objects_and_those_of_the_context_have_ended);
     RUN(a_kernel_keeps_its_module_and_a_graph_exec_its_graph);
     RUN(memory_that_a_graph_being_recorded_may_use_is_leaked_rather_than_freed);
     RUN(what_ends_beside_a_capture_of_other_code_does_not_disturb_it);

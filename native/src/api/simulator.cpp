@@ -29,8 +29,8 @@ ds_status make_simulator(const ds_simulator_config& given, Ref<Simulator>* simul
     }
     if (config.device_kind == DS_DEVICE_CPU) return CpuSimulator::create(config, simulator);
     if (config.device_kind == DS_DEVICE_CUDA) return CudaSimulator::create(config, simulator);
-    const Ref<KernelModule> usable = CudaSimulator::find_usable(config);
-    return usable ? CudaSimulator::create(config, simulator) : CpuSimulator::create(config, simulator);
+    return CudaSimulator::is_possible(config) ? CudaSimulator::create(config, simulator)
+                                              : CpuSimulator::create(config, simulator);
 }
 
 }  // namespace doorstep

@@ -90,8 +90,8 @@ DeviceRows::~DeviceRows() {
     if (!stream_) return;
     bool finished;
     {
-        const DestructionScope scope(*stream_->context());
-        finished = scope.entered() && stream_->finish();
+        const CurrentContext current(*stream_->context());
+        finished = current.entered() && stream_->finish();
     }
     if (finished) return;
     if (memory_) memory_->abandon();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -29,6 +30,7 @@ def recorded(
         if graph is None:
             graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(generator)
+            gc.collect()  # an older graph that garbage holds would end this capture by ending within it
             with torch.cuda.graph(graph):
                 function()
         graph.replay()

@@ -292,7 +292,8 @@ def name_of(function: RewardFunction) -> str:
 
 
 def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:
-    """The network before training; its weights follow from the config's seed."""
+    """The network before training, on the CPU; its weights follow from the config's seed. The caller's random numbers
+    stay as they are, on every device."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+        torch.default_generator.manual_seed(config.seed)
         return ActorCritic(config.network, shape, config.num_critic_inputs)

@@ -22,19 +22,14 @@ Settings settings_of_environment() {
     read_number("STAND_IN_BUSY", settings.busy);
     read_number("STAND_IN_EAGER", settings.eager);
     read_number("STAND_IN_SHARING", settings.sharing);
+    read_number("STAND_IN_INTERPRETS", settings.interprets);
+    if (const char* planted = getenv("STAND_IN_PLANTED")) settings.planted = planted;
     std::string missing = getenv("STAND_IN_MISSING") ? getenv("STAND_IN_MISSING") : "";
     for (size_t comma; !missing.empty(); missing.erase(0, comma == std::string::npos ? comma : comma + 1)) {
         comma = missing.find(',');
         settings.missing.insert(missing.substr(0, comma));
     }
     return settings;
-}
-
-bool needs_context(const std::string& function) {
-    for (const char* free : {"cuInit", "cuDriverGet", "cuDevice", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSetCurrent",
-                             "cuCtxPush", "cuCtxPop", "cuGetError", "cuGetProcAddress"})
-        if (function.starts_with(free)) return false;
-    return true;
 }
 
 bool needs_initialization(const std::string& function) {
@@ -179,6 +174,13 @@ Stream* find_stream(const char* function, uint64_t handle) {
 int refuse(int code, const std::string& message) {
     driver().report.violation(message);
     return code;
+}
+
+bool needs_context(const std::string& function) {
+    for (const char* free : {"cuInit", "cuDriverGet", "cuDevice", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSetCurrent",
+                             "cuCtxPush", "cuCtxPop", "cuGetError", "cuGetProcAddress", "cuThread"})
+        if (function.starts_with(free)) return false;
+    return true;
 }
 
 int admit(const char* function) {

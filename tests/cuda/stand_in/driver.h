@@ -31,6 +31,8 @@ struct Settings {
     int64_t eager = 0;                        // 1: operations run when they are begun
     int64_t sharing = 1;                      // 0: no device shares memory or timelines with other APIs
     int64_t memory_pools = 1;                 // 0: no device has them
+    int64_t interprets = 0;                   // 1: steps that came as PTX are interpreted, which is slow
+    std::string planted{};                    // how devices fail: refuses_machine_code, wrong_bit, hang, crash
     std::set<std::string> missing{};          // functions that the driver lacks
 };
 
@@ -66,6 +68,7 @@ struct Module {
     Context* context = nullptr;
     int kind_of_worlds = 0;
     std::map<std::string, KernelCode> kernels;
+    std::string ptx{};  // empty: machine code
 };
 
 struct Kernel {
@@ -199,11 +202,15 @@ int call(const char* function, Body&& body);
 // Whether a call is allowed now, and the code to return if not.
 int admit(const char* function);
 
+// Whether a function fails once the context is lost.
+bool needs_context(const std::string& function);
+
 template <class Body>
 int call(const char* function, Body&& body) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
     if (const int code = admit(function)) return code;
-    return body();
+    const int result = body(), lost = driver().lost;  // perhaps by work that has just run
+    return result == kSuccess && needs_context(function) && lost ? lost : result;
 }
 
 }  // namespace stand_in

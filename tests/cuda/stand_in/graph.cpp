@@ -55,21 +55,24 @@ int record(Stream& stream, Task task) {
 int begin(Stream& stream, Task task) {
     task.what += " on " + stream.name;
     if (stream.capture) return record(stream, std::move(task));
-    if (waits_for_capture(stream)) return kCaptureImplicit;
+    if (const int code = refuse_beside_captures_shared_with(stream)) return code;
     stream.tail = make_operation(task, predecessors(stream));
     if (driver().settings.eager) execute(stream.tail);
     return kSuccess;
 }
 
-bool waits_for_capture(const Stream& stream) {
-    if (&stream != &stream.context->legacy) return false;
-    bool result = false;
+std::vector<std::shared_ptr<Capture>> captures_shared_with(const Stream& stream) {
+    std::vector<std::shared_ptr<Capture>> result;
+    if (&stream != &stream.context->legacy) return result;
     for (const auto& [handle, other] : driver().streams.alive)
-        if (other->context == stream.context && other->blocking && other->capture) {
-            other->capture->invalidated = true;
-            result = true;
-        }
+        if (other->context == stream.context && other->blocking && other->capture) result.push_back(other->capture);
     return result;
+}
+
+int refuse_beside_captures_shared_with(const Stream& stream) {
+    const std::vector<std::shared_ptr<Capture>> captures = captures_shared_with(stream);
+    for (const auto& capture : captures) capture->invalidated = true;
+    return captures.empty() ? kSuccess : kCaptureImplicit;
 }
 
 OperationRef end_of(Stream& stream) { return stream.tail && !stream.tail->done ? stream.tail : nullptr; }
@@ -153,11 +156,12 @@ void finish(const std::shared_ptr<Capture>& capture) {
 
 extern "C" {
 
+// The question itself ends no capture.
 int cuStreamIsCapturing(uint64_t handle, int* status) {
     return call("cuStreamIsCapturing", [&]() -> int {
         Stream* stream = find_stream("cuStreamIsCapturing", handle);
         if (!stream) return kInvalidHandle;
-        if (waits_for_capture(*stream)) return kCaptureImplicit;
+        if (!captures_shared_with(*stream).empty()) return kCaptureImplicit;
         *status = !stream->capture               ? kCaptureNone
                   : stream->capture->invalidated ? kCaptureStatusInvalidated
                                                  : kCaptureActive;
@@ -234,8 +238,9 @@ int cuGraphLaunch(uint64_t handle, uint64_t stream_handle) {
 }
 
 int cuGraphExecDestroy(uint64_t handle) {
-    return call("cuGraphExecDestroy", [&] {
+    return call("cuGraphExecDestroy", [&]() -> int {
         if (!find("cuGraphExecDestroy", driver().graph_execs, handle)) return kInvalidHandle;
+        if (const int code = refuse_beside_capture()) return code;
         driver().graph_execs.alive.erase(handle);
         return kSuccess;
     });

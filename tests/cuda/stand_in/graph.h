@@ -52,9 +52,10 @@ struct Capture {
 // Begins a task on a stream, or captures it if the stream is being captured. Returns a code, 0 on success.
 int begin(Stream& stream, Task task);
 
-// Whether the stream is the legacy default stream and would wait for a stream that is being captured; this ends that
-// capture.
-bool waits_for_capture(const Stream& stream);
+// The captures of blocking streams, if the stream is the legacy default stream, which they share; else none.
+std::vector<std::shared_ptr<Capture>> captures_shared_with(const Stream& stream);
+// The code of a use of the stream, which ends these captures. Without one it is 0.
+int refuse_beside_captures_shared_with(const Stream& stream);
 
 // The operation that ends with all work begun on the stream so far; null without unfinished work.
 OperationRef end_of(Stream& stream);
@@ -68,8 +69,7 @@ bool ends_everything(const Graph& graph, const std::vector<int>& ends);
 // The code of a call that is not allowed during a capture, which it ends. 0 if no capture forbids the call.
 int refuse_beside_capture();
 
-// The code of a wait for all work of a context. It ends every capture there, whatever the modes of threads; without one
-// it is 0.
+// The code of a call that ends every capture of a context, whatever the modes of threads. Without one it is 0.
 int refuse_beside_captures_of(const Context& context);
 
 // The mode of the calling thread during captures: cuThreadExchangeStreamCaptureMode.

@@ -1,12 +1,16 @@
 #include "launches.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <array>
+#include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "emulation.h"
+#include "machine.h"
 #include "math/float_environment.h"
 #include "sim/observe.h"
 #include "sim/world.h"
@@ -73,6 +77,32 @@ std::vector<Access> given_beginnings(const Launch& launch, const doorstep::Kerne
     return accesses;
 }
 
+// Programs stay: work that was begun may outlive the module that it came with.
+const ptx::Program* program_of(const std::string& ptx) {
+    static std::map<std::string, ptx::Program> programs;
+    if (ptx.empty()) return nullptr;
+    const auto known = programs.find(ptx);
+    return &(known != programs.end() ? known : programs.emplace(ptx, ptx::read_program(ptx.c_str())).first)->second;
+}
+
+void interpret(const ptx::Program& program, const std::string& kernel, const ptx::Launch& launch) {
+    std::vector<uint32_t> order(launch.threads);
+    std::iota(order.begin(), order.end(), 0u);
+    ptx::launch(program, program.kernel(kernel), launch, order);
+}
+
+// After a step, as Settings::planted says.
+void fail_as_planted(const doorstep::KernelArguments& arguments, int64_t bytes_of_world) {
+    const std::string& planted = driver().settings.planted;
+    while (planted == "hang") pause();
+    if (planted == "crash") driver().lost = kIllegalAddress;
+    if (planted == "wrong_bit") {
+        constexpr int64_t kFirstCoordinate = sizeof(float) * doorstep::World<2>::kButtonLanes;
+        const int64_t world = arguments.num_worlds / 2 * bytes_of_world;
+        static_cast<char*>(arguments.simulation.worlds)[world + kFirstCoordinate] ^= 1;
+    }
+}
+
 int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arguments, Task* task) {
     const doorstep::WorldKind kind = doorstep::kind_of_number(launch.kind_of_worlds);
     const doorstep::KernelShape& shape = doorstep::find_kernel_shape(kind);
@@ -100,10 +130,17 @@ int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arg
     const int64_t bytes_of_starts = num_worlds * static_cast<int64_t>(sizeof(doorstep::EpisodeStart));
     accesses.add_given("starts", arguments.starts, bytes_of_starts, false);
     accesses.add_given("seed_and_offset", arguments.seed_and_offset, 8, false);
+    const ptx::Program* const program = program_of(launch.ptx);
+    const bool steps = launch.kernel == doorstep::kKernelNames[doorstep::kKernel_step];
     task->run = [=] {
         const doorstep::DefaultFloatEnvironment device;  // independent of the host's
         const OpenMemory given(given_beginnings(launch, arguments));
-        kernel(arguments, launch.grid, launch.threads, next_thread_order());
+        if (program) {
+            interpret(*program, launch.kernel, {launch.grid, launch.threads, launch.shared_bytes, &arguments});
+        } else {
+            kernel(arguments, launch.grid, launch.threads, next_thread_order());
+        }
+        if (steps) fail_as_planted(arguments, bytes_of_world(kind));
     };
     return accesses.code;
 }

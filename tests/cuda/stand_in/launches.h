@@ -17,6 +17,7 @@ struct Launch {
     int device;
     uint32_t grid, threads, shared_bytes;
     int parameter_bytes;  // that the machine code reads; 0: unknown
+    const std::string& ptx;  // empty: machine code
 };
 
 // Collects the memory that a kernel accesses; reports the first problem.

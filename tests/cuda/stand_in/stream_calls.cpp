@@ -50,6 +50,13 @@ int wait(uint64_t stream_handle, uint64_t event_handle) {
     return begin(*stream, std::move(task));
 }
 
+// The code of a wait for a stream, or of a question whether its work has ended; 0 if it is allowed.
+int refuse_wait(const Stream& stream) {
+    if (stream.capture) return refuse_in_capture(*stream.capture);
+    if (const int code = refuse_beside_captures_shared_with(stream)) return code;
+    return refuse_beside_capture();
+}
+
 }  // namespace
 
 extern "C" {
@@ -84,8 +91,7 @@ int cuStreamSynchronize(uint64_t handle) {
     return call("cuStreamSynchronize", [&]() -> int {
         Stream* stream = find_stream("cuStreamSynchronize", handle);
         if (!stream) return kInvalidHandle;
-        if (stream->capture) return refuse_in_capture(*stream->capture);
-        if (waits_for_capture(*stream)) return kCaptureImplicit;
+        if (const int code = refuse_wait(*stream)) return code;
         driver().report.count_wait();
         if (stream->tail) execute(stream->tail);
         return kSuccess;
@@ -96,8 +102,7 @@ int cuStreamQuery(uint64_t handle) {
     return call("cuStreamQuery", [&]() -> int {
         Stream* stream = find_stream("cuStreamQuery", handle);
         if (!stream) return kInvalidHandle;
-        if (stream->capture) return refuse_in_capture(*stream->capture);
-        if (waits_for_capture(*stream)) return kCaptureImplicit;
+        if (const int code = refuse_wait(*stream)) return code;
         const OperationRef end = end_of(*stream);
         if (!end) return kSuccess;
         advance(end);
@@ -111,10 +116,12 @@ int cuStreamWaitEvent(uint64_t stream, uint64_t event, uint32_t flags) {
     });
 }
 
+// Not allowed for a stream that is being captured, as NVIDIA's CCCL tells (get_device_from_stream()).
 int cuStreamGetCtx(uint64_t handle, uint64_t* context) {
-    return call("cuStreamGetCtx", [&] {
+    return call("cuStreamGetCtx", [&]() -> int {
         const Stream* stream = find_stream("cuStreamGetCtx", handle);
         if (!stream) return kInvalidHandle;
+        if (stream->capture) return refuse_in_capture(*stream->capture);
         *context = stream->context->handle;
         return kSuccess;
     });
@@ -163,6 +170,7 @@ int cuEventSynchronize(uint64_t handle) {
         const std::shared_ptr<Event> event = find("cuEventSynchronize", driver().events, handle);
         if (!event) return kInvalidHandle;
         if (event->capture) return refuse_in_capture(*event->capture), kCapturedEvent;
+        if (const int code = refuse_beside_capture()) return code;
         driver().report.count_wait();
         if (event->recorded) execute(event->recorded);
         return kSuccess;

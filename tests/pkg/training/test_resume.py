@@ -126,11 +126,14 @@ def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
         resume(tmp_path)
 
 
-def test_generators_of_other_programs_stay_as_they_are() -> None:
+def test_generators_of_other_programs_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
+    seeds_of_gpus: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds_of_gpus.append)
     Trainer(small()).update()
     assert torch.equal(torch.get_rng_state(), before)
+    assert seeds_of_gpus == []
 
 
 # ---- Files

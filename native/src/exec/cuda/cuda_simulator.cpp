@@ -85,9 +85,9 @@ ds_status CudaMemory::write(void* start, int64_t bytes, const void* host) {
 
 // ---- Creation ----
 
-Ref<KernelModule> CudaSimulator::find_usable(const ds_simulator_config& config) {
+bool CudaSimulator::is_possible(const ds_simulator_config& config) {
     const Ref<Context> context = Context::of_device(config.device_index);
-    return context ? KernelModule::find(context, kind_of(config)) : Ref<KernelModule>();
+    return context && KernelModule::find(context, kind_of(config));
 }
 
 ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator>* simulator) {
@@ -108,17 +108,18 @@ ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator
 ds_status CudaSimulator::find_device() {
     const Ref<Context> context = Context::of_device(config_.device_index);
     if (!context) return last_status();
-    kernels_ = KernelModule::find(context, kind_of(config_));
-    if (!kernels_) return last_status();
     order_ = WorkOrder::create(context, config_.stream);
     if (!order_) return last_status();
+    if (const ds_status status = order_->check_not_recorded("the creation of a simulator")) return status;
+    kernels_ = KernelModule::find(context, kind_of(config_));
+    if (!kernels_) return last_status();
     const KernelShape& shape = kernels_->shape();
     const TileDivision division =
         divide_into_tiles(shape, config_.num_worlds, kernels_->resident_blocks(), INT64_MAX);
     arguments_.tile_worlds = division.tile_worlds;
     const uint32_t grid = static_cast<uint32_t>(division.blocks);
     shape_ = {{grid, 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
-    return order_->check_not_recorded("the creation of a simulator");
+    return DS_STATUS_OK;
 }
 
 ds_status CudaSimulator::take_own_memory() {

@@ -38,9 +38,8 @@ class WorldStaging;
 
 class CudaSimulator final : public Simulator {
 public:
-    // The kernels on the configuration's device; null without such a device, a driver, or kernels for it. While the
-    // caller keeps them, create() uses them instead of loading them again.
-    static Ref<KernelModule> find_usable(const ds_simulator_config& config);
+    // False without the configuration's device, a driver, or kernels for it.
+    static bool is_possible(const ds_simulator_config& config);
 
     // Generates the first levels.
     static ds_status create(const ds_simulator_config& config, Ref<Simulator>* simulator);

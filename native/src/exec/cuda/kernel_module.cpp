@@ -7,10 +7,7 @@
 namespace doorstep {
 namespace {
 
-// All loaded modules that are in use. A module leaves the list in its destructor, which takes the lock, so modules in
-// the list are not destroyed. Loading holds the lock, so that no module is loaded twice.
-constinit Mutex list_mutex;
-constinit List<KernelModule> loaded_modules;
+constinit Mutex loading_mutex;  // held while a module is looked for and loaded, so that none is loaded twice
 
 ds_status fail_without_kernels(int compute_capability) {
     if (compute_capability < kOldestComputeCapability) {
@@ -53,37 +50,16 @@ ds_kernel_source find_kernel_source(int module, int compute_capability) {
 }
 
 Ref<Module> load_module(const Ref<Context>& context, int module) {
-    return Module::share(*context, module, [&] {
+    MutexGuard guard(loading_mutex);
+    if (!Module::is_loaded(*context, module)) {
         const OwnedImage image = choose_image(module, context->compute_capability());
-        return image.data ? Module::load(context, image.data.get(), "") : Ref<Module>();
-    });
+        if (!image.data || Module::load(*context, module, image.data.get())) return {};
+    }
+    return Module::find(context, module);
 }
 
 Ref<KernelModule> KernelModule::find(const Ref<Context>& context, WorldKind kind) {
     DS_ASSERT(kind.num_agents >= 1 && kind.num_agents <= DS_MAX_AGENTS);
-    MutexGuard guard(list_mutex);
-    Ref<KernelModule> module;
-    loaded_modules.find([&](KernelModule& listed) {
-        if (listed.context_.get() != context.get() || number_of(listed.kind_) != number_of(kind)) return false;
-        module = Ref<KernelModule>::share_if_alive(&listed);
-        return static_cast<bool>(module);
-    });
-    if (module) return module;
-    module = load(context, kind);
-    if (!module) return {};
-    module->listed_ = true;
-    loaded_modules.insert(module.get());
-    return module;
-}
-
-KernelModule::~KernelModule() {
-    if (!listed_ || in_forked_process()) return;  // in a forked process the lock may stay locked forever
-    MutexGuard guard(list_mutex);
-    const bool was_listed = loaded_modules.remove(this);
-    DS_ASSERT(was_listed);
-}
-
-Ref<KernelModule> KernelModule::load(const Ref<Context>& context, WorldKind kind) {
     const Ref<Module> module = load_module(context, number_of(kind));
     if (!module) return {};
     const Ref<KernelModule> made = check_allocated(new (std::nothrow) KernelModule(context, kind));

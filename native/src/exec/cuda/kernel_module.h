@@ -1,5 +1,5 @@
-// The kernels on a device: chooses the machine code, loads it once for all simulators that use it, and keeps kernels
-// that are prepared before they are launched from any thread.
+// The kernels on a device: chooses the machine code, loads it once, and keeps kernels that are prepared before they are
+// launched from any thread.
 #pragma once
 
 #include <stdint.h>
@@ -27,12 +27,8 @@ Ref<Module> load_module(const Ref<Context>& context, int module);
 
 class KernelModule final : public RefCounted {
 public:
-    KernelModule *next_listed = nullptr, *previous_listed = nullptr;  // in the list of loaded modules
-
-    // Loads the kernels for a kind of worlds, or shares them if they are in use already. Null, with the thread's
-    // error set, on failure.
+    // The kernels for a kind of worlds. Null, with the thread's error set, on failure.
     static Ref<KernelModule> find(const Ref<Context>& context, WorldKind kind);
-    ~KernelModule();
 
     Kernel& kernel(KernelId id) const {
         DS_ASSERT(id >= 0 && id < kKernelCount);
@@ -46,7 +42,6 @@ public:
 
 private:
     KernelModule(const Ref<Context>& context, WorldKind kind) : context_(context), kind_(kind) {}
-    static Ref<KernelModule> load(const Ref<Context>& context, WorldKind kind);
     ds_status get_kernels(const Ref<Module>& module);
     ds_status count_resident_blocks();
 
@@ -54,7 +49,6 @@ private:
     WorldKind kind_;
     int resident_blocks_ = 0;
     Ref<Kernel> kernels_[kKernelCount];
-    bool listed_ = false;
 };
 
 // ---- Prepared kernels: loaded once, kept until the last release

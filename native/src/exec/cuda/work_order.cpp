@@ -16,13 +16,6 @@ bool is_default_stream(const Stream& stream) {
 // The driver's result of waiting for work, or its error if it cannot wait.
 bool has_ended(CUresult result) { return result == CUDA_SUCCESS || loses_context(result); }
 
-// True also if the driver cannot tell. The context is current.
-bool is_recorded(const Stream& stream) {
-    CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
-    return !has_ended(driver().cuStreamIsCapturing(stream.handle(), &recording)) ||
-           recording != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 }  // namespace
 
 Ref<WorkOrder> WorkOrder::create(const Ref<Context>& context, uint64_t stream) {
@@ -132,24 +125,25 @@ bool WorkOrder::settle(Ref<Stream>* stream) {
     MutexGuard guard(mutex_);
     *stream = stream_;
     if (abandoned_) return false;
-    const DestructionScope scope(*context_);
+    const CurrentContext current(*context_);
     // Checked first: waiting would invalidate the capture
-    abandoned_ = !scope.entered() || is_recorded(*stream_) || (shared_ && !has_ended(context_->wait_for_everything()));
+    abandoned_ = !current.entered() || stream_->may_be_capturing() ||
+                 (shared_ && !has_ended(context_->wait_for_everything()));
     return !abandoned_;
 }
 
 bool WorkOrder::finish() {
     Ref<Stream> last;
     if (!settle(&last)) return false;
-    const DestructionScope scope(*context_);
-    return scope.entered() && has_ended(driver().cuStreamSynchronize(last->handle()));
+    const CurrentContext current(*context_);
+    return current.entered() && has_ended(driver().cuStreamSynchronize(last->handle()));
 }
 
 bool WorkOrder::finish_for_caller() {
     if (in_forked_process()) return false;
     MutexGuard guard(mutex_);
-    const DestructionScope scope(*context_);
-    if (abandoned_ || !scope.entered() || is_recorded(*stream_)) return false;
+    const CurrentContext current(*context_);
+    if (abandoned_ || !current.entered() || stream_->may_be_capturing()) return false;
     return has_ended(shared_ ? context_->wait_for_everything() : driver().cuStreamSynchronize(stream_->handle()));
 }
 

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <new>
+#include <utility>
 
 #include "runtime/cuda/driver.h"
 #include "runtime/status.h"
@@ -14,8 +16,9 @@ namespace doorstep {
 ds_status count_devices(int* count) {
     const Driver* driver = find_driver();
     if (!driver) return last_status();
-    const CUresult result = driver->cuDeviceGetCount(count);
-    return result ? fail_driver(result, "cuDeviceGetCount") : DS_STATUS_OK;
+    if (const CUresult result = driver->cuDeviceGetCount(count)) return fail_driver(result, "cuDeviceGetCount");
+    *count = std::min(*count, kMostDevices);
+    return DS_STATUS_OK;
 }
 
 ds_status find_device(int64_t index, CUdevice* device) {
@@ -140,11 +143,10 @@ CUresult Context::wait_for_everything() const {
 
 CurrentContext::CurrentContext(const Context& context) {
     CUcontext current;
-    result_ = driver().cuCtxGetCurrent(&current);
-    if (result_ || current == context.handle()) return;
-    function_ = "cuCtxPushCurrent";
-    result_ = driver().cuCtxPushCurrent(context.handle());
-    pushed_ = result_ == CUDA_SUCCESS;
+    relaxed_ = succeeded("cuThreadExchangeStreamCaptureMode", driver().cuThreadExchangeStreamCaptureMode(&mode_));
+    if (!relaxed_ || !succeeded("cuCtxGetCurrent", driver().cuCtxGetCurrent(&current))) return;
+    if (current == context.handle()) return;
+    pushed_ = succeeded("cuCtxPushCurrent", driver().cuCtxPushCurrent(context.handle()));
 }
 
 ds_status CurrentContext::status() const {
@@ -152,22 +154,28 @@ ds_status CurrentContext::status() const {
 }
 
 ds_status CurrentContext::restore() {
-    const CUresult result = leave();
-    return result ? fail_driver(result, "cuCtxPopCurrent") : DS_STATUS_OK;
+    leave();
+    return status();
 }
 
-CUresult CurrentContext::leave() {
-    if (!pushed_) return CUDA_SUCCESS;
-    pushed_ = false;
+bool CurrentContext::succeeded(const char* function, CUresult result) {
+    if (result) {
+        result_ = result;
+        function_ = function;
+    }
+    return result == CUDA_SUCCESS;
+}
+
+void CurrentContext::leave() {
     CUcontext popped;
-    return driver().cuCtxPopCurrent(&popped);
+    if (std::exchange(relaxed_, false)) {
+        succeeded("cuThreadExchangeStreamCaptureMode", driver().cuThreadExchangeStreamCaptureMode(&mode_));
+    }
+    if (std::exchange(pushed_, false)) succeeded("cuCtxPopCurrent", driver().cuCtxPopCurrent(&popped));
 }
 
 // ---- Captures ----
 
 constinit Mutex capture_mutex;
-
-DestructionScope::DestructionScope(const Context& context)
-    : current_(context), checks_(CU_STREAM_CAPTURE_MODE_RELAXED) {}
 
 }  // namespace doorstep

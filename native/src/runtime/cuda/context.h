@@ -53,7 +53,7 @@ public:
     // Waits for all work begun in the context. That ends every capture of its streams by other code, so wait for streams
     // or events where these are known.
     ds_status synchronize() const;
-    // The same for destructors, in a DestructionScope.
+    // The same for destructors, in a CurrentContext.
     CUresult wait_for_everything() const;
 
     // Calls a driver function while the context is current: call(driver) returns its result. PENDING for
@@ -72,7 +72,9 @@ private:
     bool kept_ = false;  // see keeps_primary_context()
 };
 
-// Makes the context the calling thread's current one; the destructor restores the caller's.
+// Makes the context the calling thread's current one, and relaxes how the thread's calls are checked against captures
+// (cuThreadExchangeStreamCaptureMode): the driver would end those of other code at allocations, loads and waits, none of
+// which depends on captured work. restore() or the destructor gives the thread back what it had.
 class CurrentContext {
 public:
     explicit CurrentContext(const Context& context);
@@ -80,19 +82,22 @@ public:
     CurrentContext(const CurrentContext&) = delete;
     CurrentContext& operator=(const CurrentContext&) = delete;
 
-    // Fails, with the thread's error set, if the context could not be made current.
+    // Fails, with the thread's error set, if the driver refused.
     ds_status status() const;
-    // Restores the caller's context now. Code that created something undoes it if this fails.
+    // Ends the scope now. Code that created something undoes it if this fails.
     ds_status restore();
 
+    // For destructors. If it was not entered, the driver must not be called: the resource is leaked.
     bool entered() const { return result_ == CUDA_SUCCESS; }
 
 private:
-    CUresult leave();
+    bool succeeded(const char* function, CUresult result);
+    void leave();
 
-    CUresult result_;
-    const char* function_ = "cuCtxGetCurrent";  // the function that returned result_
-    bool pushed_ = false;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // from then on the thread's own
+    CUresult result_ = CUDA_SUCCESS;
+    const char* function_ = "";  // the function that returned result_
+    bool relaxed_ = false, pushed_ = false;
 };
 
 template <class Call>
@@ -105,43 +110,8 @@ ds_status Context::call(const char* function, const char* argument, const Call& 
     return result ? DS_STATUS_PENDING : DS_STATUS_OK;
 }
 
-// How the calling thread's calls are checked against captures, while the object exists
-// (cuThreadExchangeStreamCaptureMode): relaxed, for calls that touch no stream that is captured; or thread-local, for
-// those that only captures of this thread forbid.
-class CaptureChecks {
-public:
-    explicit CaptureChecks(CUstreamCaptureMode mode)
-        : mode_(mode), changed_(driver().cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
-    ~CaptureChecks() {
-        if (changed_) driver().cuThreadExchangeStreamCaptureMode(&mode_);
-    }
-    CaptureChecks(const CaptureChecks&) = delete;
-    CaptureChecks& operator=(const CaptureChecks&) = delete;
-
-    bool changed() const { return changed_; }
-
-private:
-    CUstreamCaptureMode mode_;
-    bool changed_;
-};
-
 // Held while doorstep captures, and while it waits for a whole context, which would end the capture.
 extern constinit Mutex capture_mutex;
-
-// For destructors: makes the context current, without disturbing streams that are being captured. If it was not
-// entered, the driver must not be called: the resource is leaked.
-class DestructionScope {
-public:
-    explicit DestructionScope(const Context& context);
-    DestructionScope(const DestructionScope&) = delete;
-    DestructionScope& operator=(const DestructionScope&) = delete;
-
-    bool entered() const { return current_.entered() && checks_.changed(); }
-
-private:
-    CurrentContext current_;
-    CaptureChecks checks_;
-};
 
 // ---- The life of a resource
 
@@ -163,8 +133,8 @@ Ref<T> Resource::create_with(T* object, const Make& make) {
 template <class End>
 void Resource::destroy(const End& end) {
     if (!disown()) return;
-    const DestructionScope scope(*context_);
-    if (scope.entered()) end(driver());
+    const CurrentContext current(*context_);
+    if (current.entered()) end(driver());
 }
 
 }  // namespace doorstep

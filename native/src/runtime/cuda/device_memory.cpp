@@ -70,7 +70,6 @@ Ref<DeviceMemory> DeviceMemory::create_on(Ref<Stream> stream, uint64_t bytes) {
 Ref<DeviceMemory> DeviceMemory::allocate(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes) {
     if (check_not_capturing(*stream)) return {};
     return create_with(new (std::nothrow) DeviceMemory(pool, stream, bytes), [&](DeviceMemory& memory) {
-        const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
         CUdeviceptr address;
         const CUresult result =
             pool ? driver().cuMemAllocFromPoolAsync(&address, bytes, pool->handle(), stream->handle())
@@ -101,18 +100,17 @@ Ref<DeviceMemory> DeviceMemory::borrow(Ref<Context> context, uint64_t raw, uint6
 
 DeviceMemory::~DeviceMemory() {
     const Ref<Stream> stream = Ref<Stream>::adopt(stream_.load());
-    destroy([&](const Driver&) { free_on(stream->handle()); });
+    destroy([&](const Driver&) { free_on(*stream); });
 }
 
-void DeviceMemory::free_on(CUstream stream) const {
+void DeviceMemory::free_on(const Stream& stream) const {
     // A graph being captured from the stream may use the memory whenever it is launched: leak it.
-    CUstreamCaptureStatus capture;
-    if (driver().cuStreamIsCapturing(stream, &capture) || capture != CU_STREAM_CAPTURE_STATUS_NONE) return;
+    if (stream.may_be_capturing()) return;
     // "Per thread" may be another thread's stream than the one that used the memory.
-    if (stream == CU_STREAM_PER_THREAD && context()->wait_for_everything()) return;
+    if (stream.handle() == CU_STREAM_PER_THREAD && context()->wait_for_everything()) return;
     if (pool_) {
-        driver().cuMemFreeAsync(address(), stream);
-    } else if (driver().cuStreamSynchronize(stream) == CUDA_SUCCESS) {
+        driver().cuMemFreeAsync(address(), stream.handle());
+    } else if (driver().cuStreamSynchronize(stream.handle()) == CUDA_SUCCESS) {
         driver().cuMemFree(address());
     }
 }
@@ -134,7 +132,6 @@ PinnedMemory::PinnedMemory(Ref<Context> context, uint64_t bytes)
 
 Ref<PinnedMemory> PinnedMemory::create(Ref<Context> context, uint64_t bytes) {
     return create_with(new (std::nothrow) PinnedMemory(std::move(context), bytes), [](PinnedMemory& memory) {
-        const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_RELAXED);
         const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
         if (const CUresult result = driver().cuMemHostAlloc(&memory.data_, memory.bytes_, flags)) {
             const ds_status status = fail_driver(result, "cuMemHostAlloc");
@@ -144,8 +141,7 @@ Ref<PinnedMemory> PinnedMemory::create(Ref<Context> context, uint64_t bytes) {
         CUdeviceptr address;
         if (const CUresult result = driver().cuMemHostGetDevicePointer(&address, memory.data_, 0)) {
             const ds_status status = fail_driver(result, "cuMemHostGetDevicePointer");
-            const DestructionScope scope(*memory.context());
-            if (scope.entered()) driver().cuMemFreeHost(memory.data_);
+            driver().cuMemFreeHost(memory.data_);
             return status;
         }
         memory.own(address);

@@ -55,7 +55,7 @@ private:
     DeviceMemory(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes);
     DeviceMemory(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner);
     static Ref<DeviceMemory> allocate(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes);
-    void free_on(CUstream stream) const;
+    void free_on(const Stream& stream) const;
 
     uint64_t bytes_;
     Ref<MemoryPool> pool_;  // null: without pool

@@ -23,11 +23,12 @@ enum State : uint32_t {
     kForked,   // in the child of a process that was loading, or had loaded, the driver
 };
 
-constinit Mutex open_mutex;  // guards everything below except the state, which is read without it
+constinit Mutex open_mutex;  // guards what is below but the state, which is read without it, and what is kept
 constinit std::atomic<uint32_t> state{kUnopened};
 constinit Driver table{};
 constinit bool fork_handler_installed = false;
-constinit std::atomic<uint64_t> kept_contexts{0};  // a bit per device; beyond the 64th none is kept
+constinit std::atomic<uint64_t> kept_contexts{0};  // a bit per device
+constinit CUmodule kept_modules[kMostDevices][kMostModules]{};
 
 // Why the driver was refused, for the errors of all threads.
 struct Refusal {
@@ -241,10 +242,14 @@ const Driver& driver() {
 }
 
 bool keeps_primary_context(CUdevice device) {
-    DS_ASSERT(device >= 0);
-    if (device >= 64) return false;
+    DS_ASSERT(device >= 0 && device < kMostDevices);
     const uint64_t bit = uint64_t{1} << device;
     return !(kept_contexts.fetch_or(bit) & bit);
+}
+
+CUmodule& kept_module(CUdevice device, int number) {
+    DS_ASSERT(device >= 0 && device < kMostDevices && number >= 0 && number < kMostModules);
+    return kept_modules[device][number];
 }
 
 bool in_forked_process() { return state.load(std::memory_order_relaxed) == kForked; }
@@ -254,6 +259,7 @@ void reset_driver(SymbolResolver resolver) {
     resolver_for_tests = resolver;
     table = {};
     kept_contexts.store(0);
+    memset(kept_modules, 0, sizeof kept_modules);
     state.store(kUnopened);
 }
 

@@ -13,6 +13,11 @@ namespace doorstep {
 // The oldest driver that loads machine code of CUDA 12 (R525 and later), in the driver's numbering: 12000 is 12.0.
 constexpr int kMinimumDriverVersion = 12000;
 
+// Further devices are not used.
+constexpr int kMostDevices = 64;
+
+constexpr int kMostModules = 32;  // of a device
+
 // Results that the driver never returns.
 constexpr CUresult kFunctionMissing = static_cast<CUresult>(-1);
 constexpr CUresult kCalledInForkedProcess = static_cast<CUresult>(-2);
@@ -31,9 +36,12 @@ const Driver* find_driver();
 // For holders of a resource: the driver is loaded already, or this is a forked child.
 const Driver& driver();
 
-// True once per device: the caller's reference to its primary context is to be kept until the process ends. Making the
-// context anew takes some tenths of a second, and CUDA's runtime keeps it likewise.
+// What the process keeps of a device until it ends:
+// - its primary context, because making it anew takes some tenths of a second; CUDA's runtime keeps it likewise. True once
+//   per device: the caller's reference is the one to be kept.
 bool keeps_primary_context(CUdevice device);
+// - the modules that were loaded, by numbers below kMostModules; null: not loaded. The caller guards it.
+CUmodule& kept_module(CUdevice device, int number);
 
 // Whether this process was forked from one that had loaded the driver.
 bool in_forked_process();

@@ -72,6 +72,9 @@ constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, DS_STATUS_DEVICE_BUSY, "end another client of the MPS server"},
     {CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, DS_STATUS_DEVICE_BUSY, "end another client of the MPS server"},
     {CUDA_ERROR_MPS_CLIENT_TERMINATED, DS_STATUS_DEVICE, kServerHint},
+    {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, DS_STATUS_DEVICE,
+     "the default stream cannot be used while a stream that it waits for is captured: use another stream, capture one "
+     "made with CU_STREAM_NON_BLOCKING, or do this before or after the capture"},
     {CUDA_ERROR_UNKNOWN, DS_STATUS_DEVICE, "see dmesg and nvidia-smi; restart the process, then the machine"},
 };
 
@@ -83,10 +86,10 @@ bool blames_argument(CUresult result) {
 
 Meaning find_meaning(CUresult result, bool has_argument) {
     if (has_argument && blames_argument(result)) return {result, DS_STATUS_INVALID_ARGUMENT, kArgumentHint};
-    if (is_capture_error(result)) return {result, DS_STATUS_DEVICE, kCaptureHint};
     for (const Meaning& meaning : kMeanings) {
         if (meaning.result == result) return meaning;
     }
+    if (is_capture_error(result)) return {result, DS_STATUS_DEVICE, kCaptureHint};
     return {result, DS_STATUS_DEVICE, "check that the device works with other programs; if so, please report this"};
 }
 

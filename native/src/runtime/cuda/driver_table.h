@@ -53,7 +53,6 @@
     X(cuMemsetD8Async, 3020, (CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream))              \
     X(cuModuleLoadDataEx, 2010,                                                                                     \
       (CUmodule * module, const void* image, unsigned count, CUjit_option* options, void** values))                 \
-    X(cuModuleUnload, 2000, (CUmodule module))                                                                      \
     X(cuModuleGetFunction, 2000, (CUfunction * function, CUmodule module, const char* name))                        \
     X(cuFuncGetAttribute, 2020, (int* value, CUfunction_attribute attribute, CUfunction function))                  \
     X(cuFuncSetAttribute, 9000, (CUfunction function, CUfunction_attribute attribute, int value))                   \

@@ -2,7 +2,6 @@
 
 #include <new>
 
-#include "runtime/list.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -15,55 +14,31 @@ constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 
 // ---- Module ----
 
-Module::Module(Ref<Context> context) : Resource(kKind, std::move(context)) {}
-
-Ref<Module> Module::load(Ref<Context> context, const void* image, const char* argument) {
-    return create_with(new (std::nothrow) Module(std::move(context)), [&](Module& module) {
-        char log[512] = "";
-        CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-        void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+ds_status Module::load(const Context& context, int number, const void* image) {
+    DS_ASSERT(!is_loaded(context, number));
+    char log[512] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+    const ds_status status = context.call("cuModuleLoadDataEx", "", [&](const Driver& driver) {
         CUmodule handle;
-        const CUresult result = driver().cuModuleLoadDataEx(&handle, image, 2, options, values);
-        const ds_status status = module.own_made(result, handle, "cuModuleLoadDataEx", argument);
-        if (status && *log) add_detail("; the compiler reports: %s", log);
-        return status;
+        const CUresult result = driver.cuModuleLoadDataEx(&handle, image, 2, options, values);
+        if (!result) kept_module(context.device(), number) = handle;
+        return result;
     });
+    if (status && *log) add_detail("; the compiler reports: %s", log);
+    return status;
 }
 
-// ---- Shared modules
-
-namespace {
-
-// A module leaves the list in its destructor, which takes the lock, so modules in the list are not destroyed.
-constinit List<Module> shared_modules;
-
-}  // namespace
-
-constinit Mutex Module::shared_mutex;
-
-Ref<Module> Module::find_shared(const Context& context, int number) {
-    Ref<Module> found;
-    shared_modules.find([&](Module& listed) {
-        if (listed.context().get() != &context || listed.number_ != number) return false;
-        found = Ref<Module>::share_if_alive(&listed);
-        return static_cast<bool>(found);
-    });
-    return found;
+Ref<Module> Module::find(Ref<Context> context, int number) {
+    const CUmodule handle = kept_module(context->device(), number);
+    DS_ASSERT(handle);
+    const Ref<Module> module = check_allocated(new (std::nothrow) Module(std::move(context)));
+    if (!module) return {};
+    Ref<Resource> known = module->own_unless_known(handle);
+    return known ? resource_cast<Module>(std::move(known)) : module;
 }
 
-void Module::list_as(int number) {
-    DS_ASSERT(number >= 0 && number_ < 0);
-    number_ = number;
-    shared_modules.insert(this);
-}
-
-Module::~Module() {
-    if (number_ >= 0 && !in_forked_process()) {
-        MutexGuard guard(shared_mutex);
-        shared_modules.remove(this);
-    }
-    destroy([this](const Driver& driver) { driver.cuModuleUnload(handle()); });
-}
+Module::~Module() { disown(); }
 
 // ---- Kernel ----
 

@@ -7,36 +7,24 @@
 
 namespace doorstep {
 
+// Stays loaded until the process ends, even if no object does: unloading may end the captures of other code, whatever
+// the modes, and the last reference may go at any time.
 class Module final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_MODULE;
 
-    // image: a cubin, a fatbin, or PTX text that ends with a zero. argument: the argument that a bad image is reported
-    // for; "" if it is doorstep's. Null, with the thread's error set, on failure.
-    static Ref<Module> load(Ref<Context> context, const void* image, const char* argument = "image");
-    // The module that is loaded under this number, which is at least 0, in the context, or else what load() returns: a
-    // Ref<Module>, null with the error set. Two threads do not load it twice.
-    template <class Load>
-    static Ref<Module> share(const Context& context, int number, const Load& load) {
-        MutexGuard guard(shared_mutex);
-        Ref<Module> module = find_shared(context, number);
-        if (!module && (module = load())) module->list_as(number);
-        return module;
-    }
+    // Modules have numbers below kMostModules. The caller of these holds a lock.
+    static bool is_loaded(const Context& context, int number) { return kept_module(context.device(), number); }
+    // image: a cubin, a fatbin, or PTX text that ends with a zero.
+    static ds_status load(const Context& context, int number, const void* image);
+    // One object per loaded module, however often it is called. Null, with the thread's error set, on failure.
+    static Ref<Module> find(Ref<Context> context, int number);
     ~Module();
-
-    Module *next_listed = nullptr, *previous_listed = nullptr;  // in the list of those that are shared
 
     CUmodule handle() const { return reinterpret_cast<CUmodule>(raw()); }
 
 private:
-    explicit Module(Ref<Context> context);
-    static Ref<Module> find_shared(const Context& context, int number);
-    void list_as(int number);
-
-    static constinit Mutex shared_mutex;
-
-    int number_ = -1;  // -1: it is not shared
+    explicit Module(Ref<Context> context) : Resource(kKind, std::move(context)) {}
 };
 
 // The dimensions of one launch.

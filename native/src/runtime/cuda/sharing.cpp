@@ -58,8 +58,7 @@ Ref<ExportedMemory> ExportedMemory::create(Ref<Stream> stream, uint64_t bytes) {
     if (check_can_export(*context)) return {};
     return create_with(new (std::nothrow) ExportedMemory(std::move(stream)), [&](ExportedMemory& memory) {
         if (const ds_status status = memory.take(bytes)) {
-            const DestructionScope scope(*context);
-            if (scope.entered()) memory.give_back();
+            memory.give_back();
             return status;
         }
         memory.own(memory.address_);
@@ -122,13 +121,11 @@ ds_status ExportedMemory::export_descriptor(int* descriptor) const {
 // ---- Imported memory ----
 
 Ref<ImportedMemory> ImportedMemory::create(Ref<Stream> stream, int descriptor, uint64_t bytes, bool dedicated) {
-    const Ref<Context> context = stream->context();
     return create_with(new (std::nothrow) ImportedMemory(std::move(stream), bytes), [&](ImportedMemory& memory) {
         ds_status status = memory.import(descriptor, dedicated);
         if (!status) status = memory.map();
         if (status) {
-            const DestructionScope scope(*context);
-            if (scope.entered()) memory.give_back();
+            memory.give_back();
             return status;
         }
         memory.own(memory.address_);

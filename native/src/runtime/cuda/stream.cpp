@@ -15,10 +15,23 @@ namespace {
 // Default streams are numbers, not objects: they exist in every context.
 bool is_default_stream(uint64_t raw) { return raw <= reinterpret_cast<uint64_t>(CU_STREAM_PER_THREAD); }
 
-// Checks that a raw stream exists and belongs to this context.
+ds_status ask_capture(const Context& context, uint64_t raw, const char* argument, bool* captured) {
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    const ds_status status = context.call("cuStreamIsCapturing", argument, [&](const Driver& driver) {
+        return driver.cuStreamIsCapturing(reinterpret_cast<CUstream>(raw), &capture);
+    });
+    *captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
+}
+
+// Checks that a raw stream exists and belongs to this context. Of one that is being captured that is not asked: it would
+// end the capture.
 ds_status check_stream(const Context& context, uint64_t raw, const char* argument) {
+    bool captured;
+    ds_status status = ask_capture(context, raw, argument, &captured);
+    if (status || captured) return status;
     CUcontext owner;
-    const ds_status status = context.call("cuStreamGetCtx", argument, [&](const Driver& driver) {
+    status = context.call("cuStreamGetCtx", argument, [&](const Driver& driver) {
         return driver.cuStreamGetCtx(reinterpret_cast<CUstream>(raw), &owner);
     });
     if (status || owner == context.handle()) return status;
@@ -92,14 +105,7 @@ ds_status Stream::follow(const Stream& earlier) const {
     return status ? status : wait_event(*event);
 }
 
-ds_status Stream::is_capturing(bool* capturing) const {
-    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    const ds_status status = context()->call("cuStreamIsCapturing", "stream", [&](const Driver& driver) {
-        return driver.cuStreamIsCapturing(handle(), &capture);
-    });
-    *capturing = capture != CU_STREAM_CAPTURE_STATUS_NONE;
-    return status;
-}
+ds_status Stream::is_capturing(bool* capturing) const { return ask_capture(*context(), raw(), "stream", capturing); }
 
 ds_status Stream::copy(uint64_t to, uint64_t from, uint64_t bytes) const {
     return context()->call("cuMemcpyAsync", "to", [&](const Driver& driver) {
@@ -127,10 +133,14 @@ ds_status Stream::copy_rows(const ds_row_copy& rows) const {
                            [&](const Driver& driver) { return driver.cuMemcpy2DAsync(&copy, handle()); });
 }
 
+bool Stream::may_be_capturing() const {
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult result = driver().cuStreamIsCapturing(handle(), &capture);
+    return (result && !loses_context(result)) || capture != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 bool Stream::finish() const {
-    CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult asked = driver().cuStreamIsCapturing(handle(), &recording);
-    if (asked || recording != CU_STREAM_CAPTURE_STATUS_NONE) return loses_context(asked);
+    if (may_be_capturing()) return false;
     // "Per thread" may be another thread's stream than the one that did the work.
     const CUresult result = handle() == CU_STREAM_PER_THREAD
                                 ? context()->wait_for_everything()
@@ -172,12 +182,9 @@ ds_status Event::record(const Stream& stream) const {
     });
 }
 
-// A capture in another thread does not forbid it: it is of another stream.
 ds_status Event::query() const {
-    return context()->call("cuEventQuery", "event", [&](const Driver& driver) {
-        const CaptureChecks checks(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-        return driver.cuEventQuery(handle());
-    });
+    return context()->call("cuEventQuery", "event",
+                           [&](const Driver& driver) { return driver.cuEventQuery(handle()); });
 }
 
 ds_status Event::synchronize() const {

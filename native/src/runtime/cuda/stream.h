@@ -78,8 +78,10 @@ public:
     ds_status fill(uint64_t memory, uint8_t value, uint64_t bytes) const;
     ds_status copy_rows(const ds_row_copy& rows) const;
 
-    // For destructors of objects that the work may use, in a DestructionScope. Waits for the work; false if that takes
-    // longer than kReleasePatience, or if the stream is being captured.
+    // For destructors of objects that the work may use, in a CurrentContext.
+    // True also if the driver cannot tell.
+    bool may_be_capturing() const;
+    // Waits for the work; false if that takes longer than kReleasePatience, or if the stream may be captured.
     bool finish() const;
 
 private:
