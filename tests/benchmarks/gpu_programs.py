@@ -1,19 +1,21 @@
 """What programs make of the GPU's worlds: engines, training, worlds in tensors of PyTorch and JAX, as tables.
 
-    python -m tests.benchmarks.gpu_programs [--rounds 3] [--worlds 8192 65536] [--quick | --large]
+    python -m tests.benchmarks.gpu_programs [--rounds 3] [--worlds 65536 8192] [--seconds 50]
 
 Times are elapsed, until the GPU has done all work; figures are medians over the rounds. What needs a PyTorch or a JAX
-that can use the GPU is left out where they cannot, which is said.
+that can use the GPU is left out where they cannot, which is said, and so are programs that would begin after
+`--seconds`.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,11 +31,9 @@ import doorstep
 from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig, cuda
 from doorstep.levels.files import AnyLevel
 
-WORLDS = sized((8192, 65536), (5,))
-QUICK_WORLDS = sized((8192, 32768), (5,))
-LARGE_WORLDS = sized((32768, 131072, 262144), (6,))
+WORLDS = sized((65536, 8192, 262144), (5,))
 STEPS = sized(200, 4)  # of an episode, and of a round
-UPDATES = sized(10, 1)
+UPDATES = sized(5, 1)
 UPDATE_STEPS = 32
 
 
@@ -55,17 +55,15 @@ def row(program: str, worlds: int, speed: float) -> None:
 # ---- Engines
 
 
-def measure_engines(worlds: int, rounds: int) -> None:
+def measure_engine(name: str, plays_levels: bool, worlds: int, rounds: int) -> None:
+    config = SimulatorConfig(worlds, max_levels=int(plays_levels))
+    table = some_levels(2) if plays_levels else [None]
     with driver.users_stream() as stream, policy_on(stream, mlp(*NETWORK)) as (network, _):
-        for plays_levels in (False, True):
-            config = SimulatorConfig(worlds, max_levels=int(plays_levels))
-            table = some_levels(2) if plays_levels else [None]
-            for name, policy in {"random": "random", "3 x 256": network}.items():
-                program = f"engine, {name}{', levels' if plays_levels else ''}"
-                with RolloutEngine(RolloutConfig(config, devices=("cuda",))) as engine:
-                    work = functools.partial(play, engine, policy, worlds, table)
-                    row(program, worlds, median_speed(rounds, work))
-                    del work
+        policy = network if name == "3 x 256" else name
+        with RolloutEngine(RolloutConfig(config, devices=("cuda",))) as engine:
+            work = functools.partial(play, engine, policy, worlds, table)
+            row(f"engine, {name}{', levels' if plays_levels else ''}", worlds, median_speed(rounds, work))
+            del work
         del network, policy
 
 
@@ -81,24 +79,24 @@ def play(engine: RolloutEngine, policy: Any, worlds: int, table: Sequence[AnyLev
 # ---- Training
 
 
-def measure_training(worlds: int, rounds: int) -> None:
+def measure_training(graph: bool, worlds: int, rounds: int) -> None:
     from doorstep.training import Trainer, preset
 
-    for graph in (True, False):
-        changes = [
-            f"simulator.num_worlds={worlds}",
-            "simulator.device=cuda",
-            f"experience.num_steps={UPDATE_STEPS}",
-            f"experience.cuda_graph={str(graph).lower()}",
-        ]
-        trainer = Trainer(preset("default").changed(*changes))
+    changes = [
+        f"simulator.num_worlds={worlds}",
+        "simulator.device=cuda",
+        f"experience.num_steps={UPDATE_STEPS}",
+        "experience.retries=0",  # the host draws them in every step, so that no graph would be recorded
+        f"experience.cuda_graph={str(graph).lower()}",
+    ]
+    trainer = Trainer(preset("default").changed(*changes))
 
-        def update(trainer: Trainer = trainer) -> int:
-            for _ in range(UPDATES):
-                trainer.update()
-            return UPDATES * UPDATE_STEPS * worlds
+    def update() -> int:
+        for _ in range(UPDATES):
+            trainer.update()
+        return UPDATES * UPDATE_STEPS * worlds
 
-        row(f"training{'' if graph else ', no graph'}", worlds, median_speed(rounds, update))
+    row(f"training{'' if graph else ', no graph'}", worlds, median_speed(rounds, update))
 
 
 # ---- Worlds in tensors
@@ -146,27 +144,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--worlds", type=int, nargs="+", default=WORLDS)
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--quick", action="store_true", help="one round, of few worlds")
-    sizes.add_argument("--large", action="store_true", help="more worlds")
+    parser.add_argument("--seconds", type=float, default=math.inf)
     options = parser.parse_args()
-    rounds = 1 if options.quick else options.rounds
-    worlds = QUICK_WORLDS if options.quick else LARGE_WORLDS if options.large else options.worlds
+    begin = time.monotonic()
     print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, NumPy {np.__version__}\n")
     print("| program | worlds | world-steps/s |\n|---|---|---|")
-    programs = [
-        (measure_engines, ""),
-        (measure_training, why_not_torch()),
-        (measure_torch, why_not_torch()),
-        (measure_jax, why_not_jax()),
-    ]
-    for count in worlds:
-        for measure, absent in programs:
-            if not absent:
-                measure(count, rounds)
-    for reason in dict.fromkeys(absent for _, absent in programs if absent):
-        print(f"left out: {reason}")
+    for count in options.worlds:
+        for measure in programs():
+            if time.monotonic() - begin > options.seconds:
+                print(f"the rest is left out after {options.seconds:.0f} s")
+                return 0
+            measure(count, options.rounds)
     return 0
+
+
+def programs() -> Iterator[Callable[[int, int], None]]:
+    """What measures a number of worlds; says what is absent."""
+    for plays_levels in (False, True):
+        for policy in ("random", "3 x 256"):
+            yield functools.partial(measure_engine, policy, plays_levels)
+    if absent := why_not_torch():
+        print(f"left out: {absent}")
+    else:
+        for graph in (True, False):
+            yield functools.partial(measure_training, graph)
+        yield measure_torch
+    if absent := why_not_jax():
+        print(f"left out: {absent}")
+    else:
+        yield measure_jax
 
 
 if __name__ == "__main__":

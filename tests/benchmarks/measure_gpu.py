@@ -1,23 +1,25 @@
 """The GPU's figures of docs/explanation/performance.md, as tables: run it where the package and a GPU are.
 
-    python -m tests.benchmarks.measure_gpu [--rounds 5] [--worlds 1024 8192] [--agents 2] [--start rooms]
+    python -m tests.benchmarks.measure_gpu [--rounds 5] [--worlds 65536 8192] [--agents 2] [--quick] [--seconds 50]
 
 Every step has new random actions, drawn beforehand and copied from device memory within the time that is measured, as
 a policy would. 400 steps are two episodes of every world, so that resets are counted in. Times are elapsed, until the
-GPU has done all of them; every figure is the median over the rounds. With `--start rooms` both episodes begin among the
-cubes, as in `doorstep bench`; returning there is not counted. With `--levels reference` worlds play the reference's
-rooms as a level, with `drawn` also with friction of their own. Only the first table depends on these, and only that is
-measured then. `--quick`: one round, of three numbers of worlds.
+GPU has done all of them; every figure is the median over the rounds. Worlds play the reference's rooms; the largest
+number of them also begins both episodes among the cubes, as in `doorstep bench` (returning there is not counted), plays
+the same rooms as a level, and plays them with friction of their own. `--quick`: one round, of few numbers of worlds.
+Rows that would begin after `--seconds` are left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import math
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from tests.cuda import stand_in_driver as driver
@@ -31,12 +33,15 @@ from doorstep.levels.files import AnyLevel
 
 STEPS, EPISODE = sized((400, 200), (8, 4))
 DRAWN = sized(40, 4)  # sets of actions, and steps in a recorded graph
-WORLDS = sized((1, 8, 64, 512, 4096, 8192, 16384, 32768, 65536, 131072, 262144), (1, 5))
-QUICK_WORLDS = sized((1024, 8192, 65536), (5,))
-WORLDS_WITH_VIEWS = sized((1024, 4096, 16384), (2,))
-LEVELS: dict[str, AnyLevel] = {
-    "reference": levels.reference(),
-    "drawn": levels.GeneratedLevel(physics=levels.Physics(friction=(0.5, 1.5))),
+# The largest first: what was predicted for it is compared first.
+WORLDS = sized((65536, 262144, 131072, 32768, 16384, 8192, 4096, 512, 64, 8, 1), (5, 1))
+QUICK_WORLDS = sized((65536, 8192, 1024), (5,))
+WORLDS_WITH_VIEWS = sized((4096, 16384, 1024), (2,))
+SCENES: dict[str, AnyLevel | None] = {
+    "normal": None,
+    "among cubes": None,
+    "levels": levels.reference(),
+    "levels, drawn friction": levels.GeneratedLevel(physics=levels.Physics(friction=(0.5, 1.5))),
 }
 LATENCY_WORLDS = sized(8192, 5)
 LATENCY = f"""
@@ -52,7 +57,7 @@ print(made - begin, time.perf_counter() - made)
 
 
 class Batch:
-    """Worlds on a stream, with actions drawn for many steps. rooms: their episodes begin among the cubes."""
+    """Worlds on a stream, in a scene, with actions drawn for many steps."""
 
     def __init__(
         self,
@@ -60,9 +65,7 @@ class Batch:
         num_agents: int,
         stream: int,
         cameras: doorstep.Cameras | None = None,
-        *,
-        rooms: bool = False,
-        level: AnyLevel | None = None,
+        scene: str = "normal",
     ) -> None:
         before = cuda.Device().free_bytes
         self._stream = stream
@@ -74,7 +77,7 @@ class Batch:
             cameras=cameras,
             observations="by_name",
             episode_length=EPISODE,
-            levels="reference" if level is None else [level],
+            levels=SCENES[scene] or "reference",
         )
         self.sim.wait()
         self.bytes_per_world = (before - cuda.Device().free_bytes) / num_worlds
@@ -88,7 +91,7 @@ class Batch:
         with self._graph:
             self.play()
         self._start: bytes | None = None
-        if rooms:
+        if scene == "among cubes":
             RoomsStart(self.sim).place(np.arange(num_worlds))
             self._start = self.sim.save()
 
@@ -126,17 +129,16 @@ class Batch:
         self.sim.close()
 
 
-def measure(num_worlds: int, options: argparse.Namespace, stream: int) -> str:
+def measure(scene: str, num_worlds: int, options: argparse.Namespace, stream: int) -> str:
     """A row: speeds with and without a graph, microseconds of a step, bytes."""
-    level = LEVELS.get(options.levels)
-    batch = Batch(num_worlds, options.agents, stream, rooms=options.start == "rooms", level=level)
+    batch = Batch(num_worlds, options.agents, stream, scene=scene)
     batch.speed(batch.replay)
     plain = statistics.median(batch.speed(batch.play) for _ in range(options.rounds))
     replayed = statistics.median(batch.speed(batch.replay) for _ in range(options.rounds))
     batch.close()
     microseconds = num_worlds / replayed * 1e6
     speeds = f"{plain / 1e6:.2f} M | {replayed / 1e6:.2f} M"
-    return f"| {num_worlds:,} | {speeds} | {microseconds:.1f} | {batch.bytes_per_world:,.0f} |"
+    return f"| {scene} | {num_worlds:,} | {speeds} | {microseconds:.1f} | {batch.bytes_per_world:,.0f} |"
 
 
 def measure_views(num_worlds: int, options: argparse.Namespace, stream: int) -> str:
@@ -151,15 +153,15 @@ def measure_views(num_worlds: int, options: argparse.Namespace, stream: int) -> 
     return f"| {num_worlds:,} | {drawing / 1e6:.2f} M | {speeds[1] / 1e6:.2f} M |"
 
 
-def latency(rounds: int) -> tuple[float, float]:
-    """Seconds of construction and of the first step, each in a process of its own whose driver is open."""
+def latency(rounds: int) -> str:
+    """A row: milliseconds of construction and of the first step, each in a process of its own whose driver is open."""
     command = [sys.executable, "-c", f"import doorstep.cuda\n{LATENCY}"]
     taken = []
     for _ in range(rounds):
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         taken.append([float(word) for word in output.split()])
-    made, stepped = (statistics.median(column) for column in zip(*taken, strict=True))
-    return made, stepped
+    made, stepped = (statistics.median(column) * 1e3 for column in zip(*taken, strict=True))
+    return f"| {made:.1f} | {stepped:.1f} |"
 
 
 def main() -> int:
@@ -167,35 +169,41 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--worlds", type=int, nargs="+", default=WORLDS)
     parser.add_argument("--agents", type=int, default=2)
-    parser.add_argument("--start", choices=("normal", "rooms"), default="normal")
-    parser.add_argument("--levels", choices=("none", *LEVELS), default="none")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float, default=math.inf)
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.worlds = 1, QUICK_WORLDS
     begin = time.monotonic()
-    print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, {options.agents} agents, ", end="")
-    print(f"{options.start} start, levels: {options.levels}\n")
-    print("| worlds | world-steps/s, one by one | world-steps/s, from a graph | a step, µs | bytes per world |")
-    print("|---|---|---|---|---|")
+    print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, {options.agents} agents")
     with driver.users_stream() as stream:
-        for num_worlds in options.worlds:
-            print(measure(num_worlds, options, stream), flush=True)
-        if options.start == "normal" and options.levels == "none":
-            measure_the_rest(options, stream)
+        for header, rows in tables(options, stream):
+            print(f"\n{header}\n|" + "---|" * (header.count("|") - 1), flush=True)
+            for row in rows:
+                if time.monotonic() - begin > options.seconds:
+                    print(f"the rest is left out after {options.seconds:.0f} s")
+                    return 0
+                print(row(), flush=True)
     print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
     return 0
 
 
-def measure_the_rest(options: argparse.Namespace, stream: int) -> None:
-    """Prints the tables of views and latencies."""
-    print("\n| worlds | views/s | views/s, steps included |\n|---|---|---|")
-    for num_worlds in WORLDS_WITH_VIEWS:
-        print(measure_views(num_worlds, options, stream), flush=True)
-    made, stepped = latency(options.rounds)
-    print(f"\n| {LATENCY_WORLDS:,} worlds | value |\n|---|---|")
-    print(f"| construction | {made * 1e3:.1f} ms |")
-    print(f"| first step after it | {stepped * 1e3:.1f} ms |")
+def tables(options: argparse.Namespace, stream: int) -> Iterator[tuple[str, list[Callable[[], str]]]]:
+    """The header of each table, and what measures its rows."""
+    largest, *others = options.worlds
+    measured = [(scene, largest) for scene in SCENES] + [("normal", num_worlds) for num_worlds in others]
+    yield (
+        "| scene | worlds | world-steps/s, one by one | world-steps/s, from a graph | a step, µs | bytes per world |",
+        [functools.partial(measure, scene, num_worlds, options, stream) for scene, num_worlds in measured],
+    )
+    yield (
+        "| worlds | views/s | views/s, steps included |",
+        [functools.partial(measure_views, num_worlds, options, stream) for num_worlds in WORLDS_WITH_VIEWS],
+    )
+    yield (
+        f"| {LATENCY_WORLDS:,} worlds: construction, ms | first step after it, ms |",
+        [functools.partial(latency, options.rounds)],
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""The scripts for machines with a GPU: with wheels and programs that contain and do next to nothing, and all of them
-once on the stand-in driver."""
+"""The command for a GPU that this code has never met: all of it once on the stand-in, and what it says of failures."""
 
 from __future__ import annotations
 
@@ -9,368 +8,266 @@ import re
 import subprocess
 import sys
 import time
-import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from tests.cuda.on_stand_in import environment_of, require_stand_in
-from tests.gpu import first_contact, profiles
-from tests.gpu.first_contact import Contact, Part
+from tests.gpu.contact import plan, profiles
+from tests.gpu.contact.programs import NOT_HERE
+from tests.gpu.contact.results import PROFILES
+from tests.gpu.contact.running import CLOSING
 from tests.gpu.sizes import REHEARSAL
 
 import doorstep
 
 pytest.importorskip("torch")
 
-SCRIPTS = Path(first_contact.__file__).parent
-NO_DRIVER = """
-class NoDriverError(Exception): pass
-class NoDeviceError(Exception): pass
-__version__ = "7.8"
-"""
-CUDA = """
-import doorstep
-class Device:
-    def __init__(self, index): self.name = f"Imaginary {index}"
-    def count():
-        if %r: return 2
-        raise doorstep.NoDriverError("There is no driver.")
-"""
+PROJECT = Path(__file__).resolve().parents[2]
+COMMAND = [
+    sys.executable,
+    str(PROJECT / "tests/gpu/first_contact.py"),
+    "--wheel",
+    str(Path(doorstep.__file__).parents[1]),
+]
+SHOWN = 10_000  # characters of its output that reach the caller at least
+MEBIBYTE = 2**20
 
-
-def wheel_of(folder: Path, *, gpu: bool) -> Path:
-    """A wheel with as much of doorstep as finding GPUs needs."""
-    wheel = folder / "doorstep-7.8-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("doorstep/__init__.py", NO_DRIVER)
-        archive.writestr("doorstep/cuda.py", CUDA % gpu)
-    return wheel
-
-
-def run(
-    script: str, *arguments: str | Path, timeout: float = 120, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPTS / script), *map(str, arguments)]
-    environment = {**os.environ, **variables}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
-
-
-# ---- tests/gpu/run.py
-
-
-def test_gpus_are_found(tmp_path: Path) -> None:
-    done = run("run.py", "--find", "--wheel", wheel_of(tmp_path, gpu=True))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "doorstep: doorstep-7.8-py3-none-any.whl: doorstep 7.8 on Imaginary 0, Imaginary 1\n"
-
-
-@pytest.mark.parametrize(("arguments", "status"), [((), 0), (("--bench",), 0), (("--find",), 3)])
-def test_without_a_gpu_nothing_runs(arguments: tuple[str, ...], status: int, tmp_path: Path) -> None:
-    done = run("run.py", *arguments, "--wheel", wheel_of(tmp_path, gpu=False))
-    assert (done.returncode, done.stderr) == (status, "")
-    assert done.stdout == "doorstep: nothing is run on a GPU: There is no driver.\n"
-
-
-def test_a_command_runs_with_the_wheel(tmp_path: Path) -> None:
-    code = "import sys, doorstep; print(doorstep.__version__, sys.argv[1:])"
-    wheel = wheel_of(tmp_path, gpu=True)
-    done = run("run.py", "--command", "--wheel", wheel, sys.executable, "-c", code, "-s", "62", "--set", "full", "-f")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "7.8 ['-s', '62', '--set', 'full', '-f']"
-
-
-def test_a_wheels_content_may_be_kept_and_used(tmp_path: Path) -> None:
-    content = tmp_path / "content"
-    wheel = wheel_of(tmp_path, gpu=True)
-    assert run("run.py", "--find", "--wheel", wheel, "--unpack", content).returncode == 0
-    wheel.unlink()
-    done = run("run.py", "--find", "--wheel", content)
-    assert done.stdout == "doorstep: content: doorstep 7.8 on Imaginary 0, Imaginary 1\n"
-
-
-def test_another_package_named_tests_is_reported(tmp_path: Path) -> None:
-    other = tmp_path / "tests" / "__init__.py"
-    other.parent.mkdir()
-    other.touch()
-    done = run("run.py", "--find", "--wheel", wheel_of(tmp_path, gpu=True), PYTHONPATH=str(tmp_path))
-    assert done.returncode == 1
-    assert f"{other} hides the tests of this repository" in done.stderr
-
-
-# ---- tests/gpu/first_contact.py
-
-
-def python(code: str) -> list[str]:
-    return [sys.executable, "-c", code]
-
-
-def contact(folder: Path, budget: float = 600, memcheck: str | None = None) -> Contact:
-    return Contact("Imaginary 0", folder, budget, memcheck=memcheck)
-
-
-def results_in(folder: Path) -> dict[str, tuple[str, str]]:
-    """Status and summary of each part."""
-    results = json.loads((folder / "results.json").read_text())
-    assert results["machine"] == "Imaginary 0"
-    return {part["part"]: (part["status"], part["summary"]) for part in results["parts"]}
-
-
-def program(path: Path, code: str) -> Path:
-    """A program of that name."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!{sys.executable}\n{code}")
-    path.chmod(0o755)
-    return path
-
-
-def has_ended(process: int) -> bool:
-    """Whether a process ends within a moment; one that nobody has waited for is a zombie."""
-    status = Path(f"/proc/{process}/status")
-    for _ in range(100):
-        if not status.exists() or "State:\tZ" in status.read_text():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def test_what_becomes_of_parts_is_written_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    look = f"import json; print(len(json.load(open({str(tmp_path / 'results.json')!r}))['parts']))"
-    made = contact(tmp_path)
-    for part in (
-        Part("fails", python("print('one'); raise SystemExit(4)"), 60),
-        Part("cannot-start", ["/no/such/program"], 60),
-        Part("not:here", python("print('its tool is not here'); raise SystemExit(77)"), 60),
-        Part("passes", python("print('| a | b |')"), 60),
-        Part("looks", python(look), 60),
-    ):
-        made.run(part)
-    found = results_in(tmp_path)
-    assert found["fails"] == ("failed", "one")
-    assert found["cannot-start"][0] == "failed"
-    assert "/no/such/program" in found["cannot-start"][1]
-    assert found["not:here"] == ("skipped", "its tool is not here")
-    assert found["passes"] == ("passed", "| a | b |")
-    assert found["looks"] == ("passed", "4")  # results are written after each part
-    page = re.sub(r"\| \d+ \|", "| 0 |", (tmp_path / "results.md").read_text())  # seconds
-    for line in ("| not:here | skipped | 0 | its tool is not here |", "| passes | passed | 0 | / a / b / |", "    one"):
-        assert f"\n{line}\n" in page
-    assert (tmp_path / "not-here.log").exists()
-    assert capsys.readouterr().out.count("\n") == len(found)
-
-
-@pytest.mark.slow
-def test_a_part_that_takes_too_long_is_ended_with_all_its_processes_and_says_where_it_was(tmp_path: Path) -> None:
-    child = f"import os, time; print(os.getpid(), file=open({str(tmp_path / 'child')!r}, 'w')); time.sleep(600)"
-    code = f"import subprocess, sys\ndef sleep_long(): subprocess.run({python(child)!r})\nprint('begun')\nsleep_long()"
-    contact(tmp_path).run(Part("hangs", python(code), 6))
-    assert results_in(tmp_path)["hangs"][0] == "timed out"
-    assert "in sleep_long" in (tmp_path / "hangs.log").read_text()
-    assert has_ended(int((tmp_path / "child").read_text()))
-
-
-def test_what_does_not_fit_into_the_budget_is_named(tmp_path: Path) -> None:
-    made = contact(tmp_path, budget=50)
-    made.run(Part("long", python("print('never')"), 600, needs=100))
-    made.run(Part("short", python("print('done')"), 600, needs=1))
-    found = results_in(tmp_path)
-    assert found["long"][0] == "skipped"
-    assert found["long"][1].startswith("about 100 s do not fit into the ")
-    assert found["short"] == ("passed", "done")
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700) (this process can no longer use the device: ...)",
-        "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
-        "Fatal Python error: Segmentation fault",
-    ],
-)
-def test_a_part_that_loses_the_context_runs_again_under_memcheck(said: str, tmp_path: Path) -> None:
-    code = "import sys; print('watched', sys.argv[1:3], sys.argv[-1])"
-    tool = program(tmp_path / "tools" / "compute-sanitizer", code)
-    made = contact(tmp_path, memcheck=str(tool))
-    made.run(Part("tests:lost", python(f"print({said!r}); raise SystemExit(1)"), 60))
-    made.run(Part("tests:other", python("print('an assertion'); raise SystemExit(1)"), 60))
-    found = results_in(tmp_path)
-    assert list(found) == ["tests:lost", "tests:lost-memcheck", "tests:other"]
-    assert found["tests:lost-memcheck"][1].startswith("watched ['--tool', 'memcheck'] print(")
-
-
-def test_a_failed_smoke_is_shown_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = contact(tmp_path)
-    for name in ("smoke", "tests:other"):
-        made.run(Part(name, python(f"print('why {name}'); print('failed'); raise SystemExit(1)"), 60))
-    printed = capsys.readouterr().out
-    assert "why smoke" in printed
-    assert "why tests:other" not in printed
-
-
-def test_the_first_minutes_tell_most() -> None:
-    parts = first_contact.parts_of(Path("folder"))
-    names, seconds = [part.name for part in parts], 0.0
-    assert len(set(names)) == len(names)
-    assert names[:2] == ["facts", "smoke"]
-    assert all(0 < part.needs <= part.limit < 600 for part in parts)
-    fitting = []
-    for part in parts:
-        seconds += part.needs
-        if seconds <= first_contact.BUDGET:
-            fitting.append(part.name)
-    assert {part.group for part in parts} == {"facts", "smoke", "tests", "speed", "profile"}
-    assert {"tests:same_bits", "speed:worlds", "speed:rooms", "speed:levels", "profile:step-8192"} <= set(fitting)
-    assert {"tests:policies", "tests:engines", "tests:trainer", "tests:torch", "tests:training"} <= set(fitting)
-
-
-def test_all_tests_are_in_it() -> None:
-    programs = [part.program for part in first_contact.parts_of(Path("folder"))]
-    for file in SCRIPTS.glob("test_*.py"):
-        assert any(str(file) in program for program in programs), file
-
-
-# ---- tests/gpu/profiles.py
-
-NCU = """
+# What the tools of the toolkit do that it calls, as far as it looks.
+RUN = """
 import os, sys
-arguments = sys.argv[1:]
-print(*arguments, file=open(os.environ["CALLS"], "a"))
-if "--import" in arguments:
+begin = next(index for index, word in enumerate(sys.argv) if "python" in os.path.basename(word))
+program = sys.argv[begin:]
+"""
+TOOLS = {
+    "ncu": RUN.replace("begin =", "begin = '--import' not in sys.argv and")
+    + r"""
+if "--import" in sys.argv:
     names = ["ID", "Kernel Name", "smsp__inst_executed.sum", "launch__occupancy_limit_registers"]
     rows = [names, ["", "", "inst", "block"], ["0", "doorstep_step", "20,480,000", "8"]]
-    table = arguments[arguments.index("--log-file") + 1]
     lines = ['"' + '","'.join(row) + '"' for row in rows]
-    print("==PROF== a line, before", *lines, sep="\\n", file=open(table, "w"))
-elif "full" in arguments and os.environ.get("REFUSES"):
-    sys.exit(os.environ["REFUSES"])
-else:
-    begin = next(index for index, word in enumerate(arguments) if "python" in os.path.basename(word))
-    open(arguments[arguments.index("-o") + 1], "w").close()
-    if os.environ.get("PLAYS"):
-        program = arguments[begin:]
-        program[program.index("--worlds") + 1], program[program.index("--steps") + 1] = "3", "2"
-        os.execv(program[0], program)
-"""
+    print("==PROF== a line, before", *lines, sep="\n", file=open(sys.argv[sys.argv.index("--log-file") + 1], "w"))
+    raise SystemExit
+if "full" in sys.argv and os.environ.get("NCU") == "refuses much":
+    sys.exit("==ERROR== Unknown section")
+if os.environ.get("NCU") == "refuses all":
+    sys.exit("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters")
+open(sys.argv[sys.argv.index("-o") + 1], "w").write(sys.argv[sys.argv.index("-k") + 1])
+program[program.index("--worlds") + 1], program[program.index("--steps") + 1] = "3", "2"
+os.execv(program[0], program)
+""",
+    "compute-sanitizer": RUN
+    + "print('========= COMPUTE-SANITIZER', sys.argv[2], flush=True); os.execv(program[0], program)",
+    "cuda-gdb": "print('  Kernel 0 doorstep_step<<<(16,1,1),(512,1,1)>>>')",
+    "dmesg": "print('[7.0] NVRM: Xid (PCI:0000:00:05): 31, pid=1, MMU Fault')",
+}
 
 
 @pytest.fixture
-def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file with the arguments of every call of a profiler that is found."""
-    profiler = program(tmp_path / "tools" / "ncu", NCU)
-    monkeypatch.setattr(profiles, "find_tool", lambda name: str(profiler))
-    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
-    return tmp_path / "calls"
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of these names, which are found first."""
+    for name, code in TOOLS.items():
+        path = tmp_path / "tools" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!{sys.executable}\n{code}")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_metrics_of_the_profiler_are_read(
-    calls: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["profiles", "views", "--worlds", "8192", "--output", str(tmp_path)])
-    assert profiles.main() == 0
-    assert (tmp_path / "views_8192.ncu-rep").exists()
-    printed = capsys.readouterr().out
-    for line in (
-        "| warp instructions | 20,480,000 inst |",
-        "| blocks per multiprocessor, by registers | 8 block |",
-        "| warp instructions per world | 2,500 |",
-    ):
-        assert f"{line}\n" in printed
-    profiled, _ = calls.read_text().splitlines()
-    assert "--clock-control none -k doorstep_draw_views -s 62 -c 1" in profiled
-    assert "-m tests.gpu.workloads views --worlds 8192 --steps 66" in profiled
+def meet(
+    folder: Path, *arguments: str, budget: float = 60, patience: float = 15, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Meets the stand-in with these settings; programs may take so many times as long as on a GPU."""
+    require_stand_in()
+    given = [
+        "--output",
+        str(folder / "out"),
+        "--publish",
+        str(folder / "published"),
+        "--budget",
+        str(budget),
+        *arguments,
+    ]
+    variables = environment_of(dict(settings)) | {REHEARSAL: str(patience)}
+    done = subprocess.run([*COMMAND, *given], env=variables, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done
 
 
-def test_a_profiler_that_fails_is_asked_for_less(
-    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REFUSES", "==ERROR== Unknown section")
-    assert profiles.profile("step", 100, tmp_path / "report") == 0
-    first, second = calls.read_text().splitlines()
-    assert "--set full" in first
-    assert "--set full" not in second
-    assert profiles.METRICS["warps waiting at barriers"] in second
-
-
-def test_counters_that_the_user_may_not_read_end_it(
-    calls: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refusal = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters"
-    monkeypatch.setenv("REFUSES", refusal)
-    assert profiles.profile("step", 100, tmp_path / "report") == first_contact.NOT_HERE
-    assert len(calls.read_text().splitlines()) == 1
-    assert "may not read the GPU's counters" in capsys.readouterr().out.splitlines()[-1]
-
-
-def test_without_a_profiler_there_is_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(profiles, "find_tool", lambda name: None)
-    assert profiles.profile("step", 100, tmp_path / "report") == first_contact.NOT_HERE
-    assert capsys.readouterr().out == "ncu (Nsight Compute) is not here\n"
-
-
-# ---- The command
-
-
-def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
-    output = tmp_path / "results"
-    done = run("first_contact.py", "--output", output, "--wheel", wheel_of(tmp_path, gpu=False))
-    assert (done.returncode, done.stderr) == (2, "")
-    assert done.stdout == "doorstep: nothing is run on a GPU: There is no driver.\n"
-    assert not output.exists()
-
-
-def test_a_failing_part_fails_the_whole(tmp_path: Path) -> None:
-    # This wheel's doorstep has no tests that could pass.
-    wheel = wheel_of(tmp_path, gpu=True)
-    arguments = ("--output", tmp_path / "out", "--wheel", wheel, "--parts", "tests:vulkan", "--limit", "90")
-    done = run("first_contact.py", *arguments)
-    assert done.returncode == 1, done.stdout + done.stderr
-    parts = json.loads((tmp_path / "out" / "results.json").read_text())["parts"]
-    assert [(part["part"], part["status"]) for part in parts] == [("tests:vulkan", "failed"), ("facts-after", "passed")]
-
-
-def test_an_unknown_part_is_named(tmp_path: Path) -> None:
-    done = run("first_contact.py", "--parts", "speed,sped", "--wheel", wheel_of(tmp_path, gpu=True))
-    assert done.returncode == 2
-    assert "--parts: sped; there are facts, smoke, tests, speed, profile, and of these tests:same_bits, " in done.stderr
-
-
-SANITIZER = """
-import os, sys
-begin = next(index for index, word in enumerate(sys.argv) if "python" in os.path.basename(word))
-os.execv(sys.argv[begin], sys.argv[begin:])
-"""
+def results_in(folder: Path) -> dict[str, str]:
+    """The status of each part."""
+    return {part["part"]: part["status"] for part in json.loads((folder / "results.json").read_text())["parts"]}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_a_rehearsal_of_all_on_the_stand_in(tmp_path: Path) -> None:
-    require_stand_in()
-    for name, code in {"ncu": NCU, "compute-sanitizer": SANITIZER}.items():
-        program(tmp_path / "tools" / name, code)
-    variables = environment_of({}) | {
-        "PATH": f"{tmp_path / 'tools'}{os.pathsep}{os.environ['PATH']}",
-        "CALLS": str(tmp_path / "calls"),
-        "PLAYS": "1",
-        REHEARSAL: "1",
-    }
-    content, output = Path(doorstep.__file__).parents[1], tmp_path / "out"
-    limits = ("--budget", "100000", "--limit", "550")
-    done = run("first_contact.py", "--wheel", content, "--output", output, *limits, timeout=3000, **variables)
-    results = json.loads((output / "results.json").read_text())["parts"]
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert [result["part"] for result in results] == [
-        *(part.name for part in first_contact.parts_of(output)),
-        "facts-after",
-    ]
+@pytest.mark.usefixtures("tools")
+def test_a_rehearsal_of_all(tmp_path: Path) -> None:
+    done = meet(tmp_path, budget=2900)
+    found, output, shown = results_in(tmp_path / "out"), tmp_path / "out", done.stdout[-SHOWN:]
+    parts = [part for stage in plan.stages(output) for lane in stage for part in lane]
+    assert sorted(found) == sorted(part.name for part in parts)
+    # Three numbers of agents have no kernels on the stand-in.
+    assert {name for name, status in found.items() if status not in ("passed", "nothing done")} == {"doctor"}
+    assert (output / "doctor.log").read_text().count("CUDA_ERROR_500") == 3
     # These files need PyTorch with CUDA, which cannot use the stand-in driver: pytest skips them whole.
     files = ("bridge", "environments", "policies", "torch", "trainer", "training")
-    without_frameworks = {f"tests:{name}" for name in files}
-    assert {result["part"] for result in results if result["status"] == "skipped"} <= without_frameworks
+    assert {name for name, status in found.items() if status == "nothing done"} <= {f"tests:{name}" for name in files}
     known = "cannot use the GPU|import 'cupy'|no Vulkan loader|nvidia-smi is not there"
     for report in output.glob("*.xml"):
         for skipped in ElementTree.parse(report).iter("skipped"):
             assert re.search(known, skipped.attrib["message"] + (skipped.text or "")), (report.name, skipped.attrib)
-    profiled = (tmp_path / "calls").read_text()
-    assert all(kernel in profiled for kernel in profiles.KERNELS.values())
+    assert {path.read_text() for path in output.glob("*.ncu-rep")} == set(profiles.KERNELS.values())
+    profiled = sorted(path.name for path in output.glob("*.ncu-rep"))[:PROFILES]
+    published = sorted(path.name for path in (tmp_path / "published").iterdir())
+    assert len(published) == 3 + len(profiled)
+    assert {"logs.tgz", "results.json", "results.md"} < set(published)
+    assert done.returncode == 1
+    assert shown.startswith(done.stdout[-SHOWN : -SHOWN + 1])
+    for line in (
+        "verdict: failed: doctor; 0 parts left out",
+        "| engine, random | 5 |",
+        "| warp instructions per world |",
+    ):
+        assert line in shown
+    assert "| normal | 5 |" in shown
+    assert "doorstep 0" in shown
+
+
+FAILING: dict[str, tuple[float, list[str]]] = {
+    "refuses_machine_code": (
+        15,
+        [
+            "machine code of steps: FAILED: the driver refuses it: code 209",
+            "PTX of steps, compiled by the driver: [1-9]",
+            "verdict: stopped: smoke failed",
+        ],
+    ),
+    "wrong_bit": (
+        15,
+        [
+            r"1 of 5 worlds differ, step 1 of 3: worlds 2",
+            r"  state.body_positions\[0, 0\]: CPU .*, GPU .*, 1 ULP apart",
+            "30 steps: FAILED",
+            "verdict: stopped: smoke failed",
+        ],
+    ),
+    "hang": (
+        0.15,
+        [
+            "smoke timed out:",
+            r"Kernel 0 doorstep_step<<<",
+            'File ".*smoke.py", line [0-9]+ in main',
+            "  1 step: $",
+            "verdict: stopped: smoke timed out",
+        ],
+    ),
+    "crash": (
+        15,
+        [
+            r"smoke: .*CUDA_ERROR_700",
+            "NVRM: Xid .*: 31",
+            "========= COMPUTE-SANITIZER memcheck",
+            "verdict: stopped: smoke failed",
+        ],
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("failure", FAILING)
+def test_a_driver_that_fails_is_diagnosed(failure: str, tmp_path: Path) -> None:
+    patience, expected = FAILING[failure]
+    begin, budget = time.monotonic(), 60.0
+    done = meet(tmp_path, "--parts", "smoke,speed,facts", budget=budget, patience=patience, planted=failure)
+    assert time.monotonic() - begin < budget + CLOSING
+    assert done.returncode == 1
+    for line in expected:
+        assert re.search(line, done.stdout[-SHOWN:], re.MULTILINE), (line, done.stdout)
+    found = results_in(tmp_path / "published")
+    assert {name for name, status in found.items() if status == "left out"} > {"speed:worlds", "facts"}
+    assert (tmp_path / "published/difference.npz").exists() == (failure == "wrong_bit")
+    if failure == "wrong_bit":
+        command = [
+            sys.executable,
+            "-m",
+            "tests.cuda.differences",
+            str(tmp_path / "published/difference.npz"),
+            "cpu",
+            "cuda",
+        ]
+        of_ptx = environment_of({"interprets": 1, "compute_capability": 130})
+        replayed = subprocess.run(command, env=of_ptx, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+        assert "played again on cpu: the CPU's result\nplayed again on cuda: the CPU's result\n" in replayed
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(("ncu", "status"), [("refuses much", 0), ("refuses all", NOT_HERE)])
+def test_a_profiler_that_fails_is_asked_for_less(
+    ncu: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NCU", ncu)
+    command = [sys.executable, "-m", "tests.gpu.contact.profiles", "step", "--output", str(tmp_path)]
+    done = subprocess.run(command, env=environment_of({}), cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert ("| warp instructions per world | 2,500 |" in done.stdout) == (status == 0)
+
+
+def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
+    done = subprocess.run([*COMMAND, "--output", str(tmp_path / "out")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.startswith("doorstep: no GPU: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_left_out_is_done_by_the_next_call(tmp_path: Path) -> None:
+    first = meet(tmp_path, "--parts", "facts,racecheck", budget=0)
+    assert "verdict: everything that ran is well; 3 parts left out" in first.stdout
+    assert set(results_in(tmp_path / "out").values()) == {"left out"}
+    assert meet(tmp_path, "--parts", "facts").returncode == 0
+    rest = meet(tmp_path, "--parts", "facts,racecheck", "--rest", patience=1)
+    assert "facts: passed" not in rest.stdout
+    assert "racecheck:step: " in rest.stdout
+    assert results_in(tmp_path / "out")["facts"] == "passed"
+
+
+def test_an_unknown_part_is_named() -> None:
+    done = subprocess.run([*COMMAND, "--parts", "speed,sped"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--parts: sped is none of doctor, smoke, speed:worlds, " in done.stderr
+
+
+def test_ending_it_ends_what_it_runs(tmp_path: Path) -> None:
+    require_stand_in()
+    variables = environment_of({"planted": "hang"}) | {REHEARSAL: "1"}
+    given = ["--output", str(tmp_path / "out"), "--parts", "smoke"]
+    with subprocess.Popen([*COMMAND, *given], env=variables, stdout=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: (tmp_path / "out/smoke.log").exists() and bool(children_of(process.pid)))
+        children = children_of(process.pid)
+        process.terminate()
+        assert process.wait(60) == 1
+    wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+
+
+def children_of(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_what_travels_to_a_machine_with_a_gpu_is_small() -> None:
+    """Such a machine gets 64 MiB: the tree, one wheel, and what else it may need."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(listed, cwd=PROJECT, capture_output=True, text=True, check=False)
+    wheels = sorted((PROJECT / "dist").glob("doorstep-*.whl"), key=lambda path: path.stat().st_mtime)
+    if done.returncode or not wheels:
+        pytest.skip("this is no clone of the repository, or there is no wheel in dist/")
+    files = [PROJECT / name for name in done.stdout.split("\0") if name] + wheels[-1:]
+    assert sum(path.stat().st_size for path in files if path.exists()) < 56 * MEBIBYTE

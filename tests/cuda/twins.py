@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from tests.cuda.differences import Drawn, Moment, differing_worlds, explain, step
 from tests.scenes import random_actions
 
 import doorstep
@@ -17,11 +19,10 @@ from doorstep.levels.files import AnyLevel
 class Twins:
     """A simulator on the CPU, with one thread if not told otherwise, and one on the GPU, fed with the same actions."""
 
-    def __init__(
-        self, num_worlds: int, device: str = "cuda", *, num_threads: int | None = 1, **options: Any
-    ) -> None:
+    def __init__(self, num_worlds: int, device: str = "cuda", *, num_threads: int | None = 1, **options: Any) -> None:
         self.cpu = doorstep.Simulator(num_worlds, num_threads=num_threads, **options)
         self.gpu = doorstep.Simulator(num_worlds, device=device, **options)
+        self._agree()
 
     def __enter__(self) -> Twins:
         return self
@@ -37,26 +38,39 @@ class Twins:
 
     def step(self, actions: npt.NDArray[np.int32]) -> None:
         """One step with these actions."""
-        self.cpu.actions.to_numpy()[:] = actions
-        self.gpu.actions.copy_from_host(actions)
-        for sim in self.both():
-            sim.step()
+        self._step(actions.copy)
 
     def step_randomly(self, steps: int, seed: int = 1) -> None:
         """As many steps with random actions."""
-        for step in range(steps):
-            self.step(random_actions(seed << 32 | step, 1, self.cpu.num_worlds, self.cpu.num_agents)[0])
+        for number in range(steps):
+            self._step(functools.partial(self._random_actions, seed << 32 | number))
+
+    def _random_actions(self, seed: int) -> npt.NDArray[np.int32]:
+        drawn: npt.NDArray[np.int32] = random_actions(seed, 1, self.cpu.num_worlds, self.cpu.num_agents)[0]
+        return drawn
+
+    def _step(self, draw: Drawn) -> None:
+        actions = draw()
+        self._since.append(draw)
+        for sim in self.both():
+            step(sim, actions)
 
     def assert_same_worlds(self) -> None:
-        np.testing.assert_array_equal(self.gpu.world_hashes(), self.cpu.world_hashes())
+        self._assert((self.gpu.world_hashes() == self.cpu.world_hashes()).all())
 
     def assert_same(self) -> None:
         """The same worlds, tensors and health, bit for bit."""
-        self.assert_same_worlds()
-        for name, tensor in self.cpu.tensors.items():
-            expected = tensor.to_numpy()
-            assert self.gpu.tensors[name].copy_to_host().tobytes() == expected.tobytes(), name
+        self._assert(not differing_worlds(self.cpu, self.gpu).size)
         assert self.gpu.health == self.cpu.health
+
+    def _assert(self, same: bool | np.bool_) -> None:
+        if not same:
+            raise AssertionError(explain(self.cpu, self.gpu, self._agreed, self._since))
+        self._agree()
+
+    def _agree(self) -> None:
+        self._agreed = Moment.of(self.cpu)
+        self._since: list[Drawn] = []  # the actions of the steps after it
 
 
 def some_levels(num_agents: int) -> list[AnyLevel]:

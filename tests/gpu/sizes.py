@@ -1,5 +1,6 @@
 """How much the tests and measurements on a GPU do. A rehearsal runs them on the stand-in driver of tests/cuda, which
-executes kernels on one core, so it does little; DOORSTEP_GPU_REHEARSAL=1 asks for one."""
+executes kernels on one core, so it does little; DOORSTEP_GPU_REHEARSAL asks for one, and says how many times as long
+programs may take."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import TypeVar
 Size = TypeVar("Size")
 
 REHEARSAL = "DOORSTEP_GPU_REHEARSAL"
-IS_REHEARSAL = os.environ.get(REHEARSAL) == "1"
+IS_REHEARSAL = REHEARSAL in os.environ
+PATIENCE = float(os.environ.get(REHEARSAL, 1))
 # The stand-in emulates the step of these.
 AGENTS = (1, 2, 3, 5, 8) if IS_REHEARSAL else tuple(range(1, 9))
 

@@ -64,6 +64,7 @@ def rooms() -> Any:
     with doorstep.Simulator(500, device="cuda", episode_length=6) as sim:
         made = doorstep.jax.make(sim.config, outputs=("observations", "rewards", "final_lidar"))
     made.step(made.init(0), jax.numpy.zeros((500, 2, 4), jax.numpy.int32)).rewards.block_until_ready()
+    doorstep.jax.make(1, device="cuda", levels=some_levels(2)).init(0).worlds.block_until_ready()
     return made
 
 

@@ -24,6 +24,7 @@ def _kernels_stay() -> None:
     zeros, flags = torch.zeros(1, 1, device="cuda"), torch.zeros(1, 1, dtype=torch.bool, device="cuda")
     doorstep_torch.generalized_advantages(zeros, zeros, zeros, flags, flags)
     doorstep_torch.make(1, device="cuda").init(0)
+    doorstep_torch.make(1, device="cuda", levels=some_levels(2)).init(0)
 
 
 def steps(dtype: Any) -> list[Any]:
@@ -50,7 +51,7 @@ def test_multi_discrete_actions_and_gradients_are_the_cpus(dtype: Any) -> None:
     logits[::7, 3] = float("-inf")
     results = []
     for device in ("cpu", "cuda"):
-        given = logits.to(device).requires_grad_()
+        given = logits.to(device, copy=True).requires_grad_()
         made = torch.ops.doorstep.multi_discrete_sample(given, uniforms.to(device), SIZES)
         (made[0].sum() + made[1].square().sum()).backward()
         results.append([*(tensor.detach().cpu() for tensor in made), given.grad.cpu()])

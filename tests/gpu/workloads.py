@@ -1,28 +1,30 @@
-"""Small programs for a GPU that need numpy and PyTorch's modules, and no CUDA of theirs: each kind of kernel does some
-work. Sanitizers watch them and profilers look into them.
+"""Small programs for a GPU that need numpy, and for policies PyTorch's modules, and no CUDA of theirs: each kind of
+kernel does some work. Sanitizers watch them and profilers look into them.
 
-    python -m tests.gpu.workloads {step,agents,levels,policy,views,level-views,training} [--worlds 70] [--steps 8]
+    python -m tests.gpu.workloads {step,cubes,agents,levels,policy,views,level-views,training,all} [--worlds 70]
+        [--steps 8]
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.device_module import DeviceModule
 from tests.cuda.training_calls import advantages, multi_discrete, prepared, run_on_gpu
 from tests.cuda.twins import some_levels
 from tests.cuda.users_memory import UsersArrays
 from tests.gpu.sizes import AGENTS
-from tests.pkg.policy.networks import mlp
 from tests.scenes import random_actions
 
 import doorstep
 from doorstep import cuda
+from doorstep.cli.rooms_start import RoomsStart
 from doorstep.policy import SamplingParams
 
 NETWORK = (256, 256, 256)
@@ -44,6 +46,13 @@ def step(worlds: int, steps: int, num_agents: int = 2) -> None:
         sim.refresh()
         sim.restore(sim.save())
         sim.wait()
+
+
+def cubes(worlds: int, steps: int) -> None:
+    """Agents begin among the cubes."""
+    with doorstep.Simulator(worlds, device="cuda") as sim:
+        RoomsStart(sim).place(np.arange(worlds))
+        play(sim, steps)
 
 
 def agents(worlds: int, steps: int) -> None:
@@ -81,6 +90,8 @@ def all_pictures() -> doorstep.Cameras:
 @contextmanager
 def policy_on(stream: int, module: Any) -> Iterator[tuple[doorstep.Policy, UsersArrays]]:
     """The policy of a module whose weights have been copied to the GPU, and its arrays there."""
+    from tests.cuda.device_module import DeviceModule  # PyTorch takes seconds, and other workloads do without it
+
     arrays = UsersArrays(stream)
     made = DeviceModule(module, arrays, SamplingParams(seed=3))
     driver.synchronize(stream)
@@ -91,6 +102,8 @@ def policy_on(stream: int, module: Any) -> Iterator[tuple[doorstep.Policy, Users
 
 def policy(worlds: int, steps: int) -> None:
     """A network chooses the actions of all agents."""
+    from tests.pkg.policy.networks import mlp
+
     with (
         driver.users_stream() as stream,
         policy_on(stream, mlp(*NETWORK)) as (chooser, _),
@@ -115,6 +128,7 @@ def training(worlds: int, steps: int) -> None:
 
 WORKLOADS: dict[str, Callable[[int, int], None]] = {
     "step": step,
+    "cubes": cubes,
     "agents": agents,
     "levels": levels,
     "policy": policy,
@@ -126,12 +140,15 @@ WORKLOADS: dict[str, Callable[[int, int], None]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("workload", choices=(*WORKLOADS, "all"))
     parser.add_argument("--worlds", type=int, default=70)
     parser.add_argument("--steps", type=int, default=8)
     options = parser.parse_args()
-    WORKLOADS[options.workload](options.worlds, options.steps)
-    print(f"{options.workload}: {options.steps} steps of {options.worlds} worlds")
+    for workload in WORKLOADS if options.workload == "all" else (options.workload,):
+        begin = time.monotonic()
+        WORKLOADS[workload](options.worlds, options.steps)
+        seconds = time.monotonic() - begin
+        print(f"{workload}: {options.steps} steps of {options.worlds} worlds in {seconds:.1f} s", flush=True)
     return 0
 
 

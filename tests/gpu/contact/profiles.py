@@ -1,6 +1,6 @@
 """One launch of a kernel, seen by Nsight Compute: its report, and a table of the metrics that tell most.
 
-    python -m tests.gpu.profiles {step,levels,policy,views,level-views} [--worlds 8192] [--output .]
+    python -m tests.gpu.contact.profiles {step,cubes,levels,policy,views} [--worlds 8192] [--output .]
 
 If the profiler fails it is asked for less. Exit status: 0, 1 if it fails all the same, 77 if the profiler is not
 here, or this user may not read the GPU's counters.
@@ -14,26 +14,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.gpu.first_contact import NOT_HERE, find_tool
+from tests.gpu.contact.programs import NOT_HERE, find_tool
 
 KERNELS = {
     "step": "doorstep_step",
-    "levels": "doorstep_step",
     "policy": "doorstep_act",
+    "cubes": "doorstep_step",
+    "levels": "doorstep_step",
     "views": "doorstep_draw_views",
-    "level-views": "doorstep_draw_level_views",
 }
 # The 63rd launch, when agents have spread over the first room.
 SKIPPED, STEPS = 62, 66
 STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 METRICS = {
     "duration": "gpu__time_duration.sum",
+    # The step has several times as much machine code as a multiprocessor's instruction cache holds.
+    "warps waiting for instructions": STALLED.format("no_instruction"),
     "warp instructions": "smsp__inst_executed.sum",
     "threads per instruction": "smsp__thread_inst_executed_per_inst_executed.ratio",
     "blocks per multiprocessor, by shared memory": "launch__occupancy_limit_shared_mem",
     "blocks per multiprocessor, by registers": "launch__occupancy_limit_registers",
     "hits in the L1 cache": "l1tex__t_sector_hit_rate.pct",
-    "warps waiting for instructions": STALLED.format("no_instruction"),
     "warps waiting at barriers": STALLED.format("barrier"),
     "warps waiting for local and global memory": STALLED.format("long_scoreboard"),
     "warps waiting for shared memory": STALLED.format("short_scoreboard"),
@@ -99,7 +100,7 @@ def main() -> int:
     parser.add_argument("--worlds", type=int, default=8192)
     parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER")
     options = parser.parse_args()
-    report = options.output / f"{options.workload}_{options.worlds}.ncu-rep"
+    report = options.output / f"{options.workload}.ncu-rep"
     status = profile(options.workload, options.worlds, report)
     if status == 0:
         print_metrics(report, options.worlds)

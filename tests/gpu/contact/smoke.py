@@ -1,6 +1,6 @@
 """The first minute on a GPU: one small check of each kind of work. All are made, whatever fails.
 
-    python -m tests.gpu.smoke
+    python -m tests.gpu.contact.smoke
 """
 
 from __future__ import annotations
@@ -10,18 +10,37 @@ import time
 import traceback
 from collections.abc import Callable
 
+import numpy as np
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.training_calls import advantages, assert_same, prepared
 from tests.cuda.twins import Twins, some_levels
 from tests.gpu.sizes import sized
 from tests.gpu.workloads import all_pictures, play, policy_on
-from tests.pkg.policy.networks import mlp, observe
 from tests.scenes import random_actions
 
 import doorstep
 from doorstep import cuda
 
 WORLDS, STEPS = sized(1000, 5), sized(30, 3)
+
+
+def buffer() -> None:
+    """Bytes return from the device as they went."""
+    sent = np.arange(1 << 20, dtype=np.int32)
+    memory = cuda.Buffer(sent.nbytes)
+    memory.copy_from_host(sent)
+    assert memory.copy_to_host(np.int32).tobytes() == sent.tobytes()
+
+
+def twice() -> None:
+    """The GPU agrees with itself: a difference that moves is a race."""
+    hashes = []
+    for _ in range(2):
+        with doorstep.Simulator(WORLDS, device="cuda", episode_length=20) as sim:
+            play(sim, STEPS)
+            hashes.append(sim.world_hashes())
+    different = np.flatnonzero(hashes[0] != hashes[1])
+    assert not different.size, f"worlds {different[:10]} of {WORLDS} differ between two runs of the same program"
 
 
 def step() -> None:
@@ -44,6 +63,8 @@ def levels() -> None:
 
 def act() -> None:
     """Logits of a network are the CPU's."""
+    from tests.pkg.policy.networks import mlp, observe  # PyTorch takes seconds
+
     module, observations = mlp(*sized((256, 256, 256), (32,))), observe(WORLDS, 2).numpy()
     expected = doorstep.load_policy(module).forward(observations)
     with driver.users_stream() as stream, policy_on(stream, module) as (policy, arrays):
@@ -87,7 +108,7 @@ def training() -> None:
         assert_same("generalized_advantages", advantages("float32", 9, 1000))
 
 
-CHECKS: tuple[Callable[[], None], ...] = (step, act, view, graph, levels, training)
+CHECKS: tuple[Callable[[], None], ...] = (buffer, twice, step, view, graph, levels, training, act)
 
 
 def main() -> int:
