@@ -19,22 +19,25 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from tests.benchmarks.measure_gpu import Table, print_tables
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.twins import some_levels
 from tests.gpu.frameworks import why_not_jax, why_not_torch
 from tests.gpu.sizes import sized
 from tests.gpu.workloads import NETWORK, policy_on
-from tests.pkg.policy.networks import mlp
+from tests.pkg.policy.networks import NUM_INPUTS, mlp
 from tests.scenes import random_actions
 
 import doorstep
 from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig, cuda
 from doorstep.levels.files import AnyLevel
+from doorstep.policy import SamplingParams
 
 WORLDS = sized((65536, 8192, 262144), (5,))
 STEPS = sized(200, 4)  # of an episode, and of a round
 UPDATES = sized(5, 1)
 UPDATE_STEPS = 32
+ROWS = sized((16384, 131072, 2048), (64,))  # of calls of a policy: one an agent
 
 
 def median_speed(rounds: int, work: Callable[[], int]) -> float:
@@ -48,23 +51,24 @@ def median_speed(rounds: int, work: Callable[[], int]) -> float:
     return statistics.median(speeds)
 
 
-def row(program: str, worlds: int, speed: float) -> None:
-    print(f"| {program} | {worlds:,} | {speed / 1e6:.2f} M |", flush=True)
+def row(program: str, worlds: int, speed: float) -> str:
+    return f"| {program} | {worlds:,} | {speed / 1e6:.2f} M |"
 
 
 # ---- Engines
 
 
-def measure_engine(name: str, plays_levels: bool, worlds: int, rounds: int) -> None:
+def measure_engine(name: str, plays_levels: bool, worlds: int, rounds: int) -> str:
     config = SimulatorConfig(worlds, max_levels=int(plays_levels))
     table = some_levels(2) if plays_levels else [None]
     with driver.users_stream() as stream, policy_on(stream, mlp(*NETWORK)) as (network, _):
         policy = network if name == "3 x 256" else name
         with RolloutEngine(RolloutConfig(config, devices=("cuda",))) as engine:
             work = functools.partial(play, engine, policy, worlds, table)
-            row(f"engine, {name}{', levels' if plays_levels else ''}", worlds, median_speed(rounds, work))
+            speed = median_speed(rounds, work)
             del work
         del network, policy
+    return row(f"engine, {name}{', levels' if plays_levels else ''}", worlds, speed)
 
 
 def play(engine: RolloutEngine, policy: Any, worlds: int, table: Sequence[AnyLevel | None]) -> int:
@@ -79,7 +83,7 @@ def play(engine: RolloutEngine, policy: Any, worlds: int, table: Sequence[AnyLev
 # ---- Training
 
 
-def measure_training(graph: bool, worlds: int, rounds: int) -> None:
+def measure_training(graph: bool, worlds: int, rounds: int) -> str:
     from doorstep.training import Trainer, preset
 
     changes = [
@@ -96,13 +100,13 @@ def measure_training(graph: bool, worlds: int, rounds: int) -> None:
             trainer.update()
         return UPDATES * UPDATE_STEPS * worlds
 
-    row(f"training{'' if graph else ', no graph'}", worlds, median_speed(rounds, update))
+    return row(f"training{'' if graph else ', no graph'}", worlds, median_speed(rounds, update))
 
 
 # ---- Worlds in tensors
 
 
-def measure_torch(worlds: int, rounds: int) -> None:
+def measure_torch(worlds: int, rounds: int) -> str:
     import torch
 
     import doorstep.torch as doorstep_torch
@@ -117,10 +121,10 @@ def measure_torch(worlds: int, rounds: int) -> None:
         torch.cuda.synchronize()
         return STEPS * worlds
 
-    row("steps of PyTorch", worlds, median_speed(rounds, steps))
+    return row("steps of PyTorch", worlds, median_speed(rounds, steps))
 
 
-def measure_jax(worlds: int, rounds: int) -> None:
+def measure_jax(worlds: int, rounds: int) -> str:
     import jax
 
     import doorstep.jax
@@ -137,7 +141,59 @@ def measure_jax(worlds: int, rounds: int) -> None:
         compiled(state).worlds.block_until_ready()
         return STEPS * worlds
 
-    row("steps of JAX", worlds, median_speed(rounds, steps))
+    return row("steps of JAX", worlds, median_speed(rounds, steps))
+
+
+# ---- Calls of policies
+
+
+def measure_calls(rows: int, rounds: int) -> str:
+    """A row: milliseconds of a call of a policy, beside a graph of what PyTorch would do."""
+    import torch
+
+    module = mlp(*NETWORK).cuda().eval()
+    policy = doorstep.load_policy(module, sampling=SamplingParams(temperature=0.8, top_p=0.95, seed=4))
+    observations = torch.randn(rows // 2, 2, NUM_INPUTS, device="cuda")
+
+    def by_pytorch() -> None:
+        with torch.no_grad():
+            for logits in module(observations).split(list(doorstep.ACTIONS), -1):
+                (logits - torch.empty_like(logits).exponential_().log_()).argmax(-1)
+
+    call = functools.partial(policy.act, observations, step=0)
+    works: list[Callable[[], object]] = [replay_of(by_pytorch), replay_of(call), call]
+    if torch.cuda.get_device_capability() >= (8, 0):
+        rounded = doorstep.load_policy(policy, precision="bfloat16")
+        works.append(functools.partial(rounded.act, observations, step=0))
+    return f"| {rows:,} | {' | '.join(f'{milliseconds(work, 20 * rounds):.4f}' for work in works)} |"
+
+
+def replay_of(work: Callable[[], object]) -> Callable[[], object]:
+    """The same work, recorded in a graph of PyTorch."""
+    import torch
+
+    work()  # libraries initialise themselves outside the capture
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return lambda: graph.replay()
+
+
+def milliseconds(work: Callable[[], object], repetitions: int) -> float:
+    """The median of the GPU's time between two events."""
+    import torch
+
+    work()
+    times = []
+    for _ in range(repetitions):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return float(statistics.median(times))
 
 
 def main() -> int:
@@ -146,33 +202,32 @@ def main() -> int:
     parser.add_argument("--worlds", type=int, nargs="+", default=WORLDS)
     parser.add_argument("--seconds", type=float, default=math.inf)
     options = parser.parse_args()
-    begin = time.monotonic()
-    print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, NumPy {np.__version__}\n")
-    print("| program | worlds | world-steps/s |\n|---|---|---|")
-    for count in options.worlds:
-        for measure in programs():
-            if time.monotonic() - begin > options.seconds:
-                print(f"the rest is left out after {options.seconds:.0f} s")
-                return 0
-            measure(count, options.rounds)
+    print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, NumPy {np.__version__}")
+    print_tables(tables(options), options.seconds)
+    for reason in filter(None, (why_not_torch(), why_not_jax())):
+        print(f"left out: {reason}")
     return 0
 
 
-def programs() -> Iterator[Callable[[int, int], None]]:
-    """What measures a number of worlds; says what is absent."""
-    for plays_levels in (False, True):
-        for policy in ("random", "3 x 256"):
-            yield functools.partial(measure_engine, policy, plays_levels)
-    if absent := why_not_torch():
-        print(f"left out: {absent}")
-    else:
-        for graph in (True, False):
-            yield functools.partial(measure_training, graph)
-        yield measure_torch
-    if absent := why_not_jax():
-        print(f"left out: {absent}")
-    else:
-        yield measure_jax
+def tables(options: argparse.Namespace) -> Iterator[Table]:
+    programs: list[Callable[[int, int], str]] = [
+        functools.partial(measure_engine, policy, plays_levels)
+        for plays_levels in (False, True)
+        for policy in ("random", "3 x 256")
+    ]
+    if not why_not_torch():
+        programs += [*(functools.partial(measure_training, graph) for graph in (True, False)), measure_torch]
+    if not why_not_jax():
+        programs.append(measure_jax)
+    yield (
+        "| program | worlds | world-steps/s |",
+        [functools.partial(measure, count, options.rounds) for count in options.worlds for measure in programs],
+    )
+    if not why_not_torch():
+        yield (
+            "| rows of a policy, 3 x 256 | graph of PyTorch, ms | our graph | our call | in bfloat16 |",
+            [functools.partial(measure_calls, rows, options.rounds) for rows in ROWS],
+        )
 
 
 if __name__ == "__main__":

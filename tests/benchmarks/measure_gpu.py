@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from tests.cuda import stand_in_driver as driver
@@ -43,6 +43,7 @@ SCENES: dict[str, AnyLevel | None] = {
     "levels": levels.reference(),
     "levels, drawn friction": levels.GeneratedLevel(physics=levels.Physics(friction=(0.5, 1.5))),
 }
+Table = tuple[str, list[Callable[[], str]]]  # its header, and what measures each of its rows
 LATENCY_WORLDS = sized(8192, 5)
 LATENCY = f"""
 import time, doorstep
@@ -174,22 +175,26 @@ def main() -> int:
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.worlds = 1, QUICK_WORLDS
-    begin = time.monotonic()
     print(f"{cuda.Device().name}, doorstep {doorstep.__version__}, {options.agents} agents")
     with driver.users_stream() as stream:
-        for header, rows in tables(options, stream):
-            print(f"\n{header}\n|" + "---|" * (header.count("|") - 1), flush=True)
-            for row in rows:
-                if time.monotonic() - begin > options.seconds:
-                    print(f"the rest is left out after {options.seconds:.0f} s")
-                    return 0
-                print(row(), flush=True)
-    print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
+        print_tables(tables(options, stream), options.seconds)
     return 0
 
 
-def tables(options: argparse.Namespace, stream: int) -> Iterator[tuple[str, list[Callable[[], str]]]]:
-    """The header of each table, and what measures its rows."""
+def print_tables(tables: Iterable[Table], seconds: float) -> None:
+    """Prints rows as they are measured, and begins none after so many seconds."""
+    begin = time.monotonic()
+    for header, rows in tables:
+        print(f"\n{header}\n|" + "---|" * (header.count("|") - 1), flush=True)
+        for row in rows:
+            if time.monotonic() - begin > seconds:
+                print(f"the rest is left out after {seconds:.0f} s")
+                return
+            print(row(), flush=True)
+    print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
+
+
+def tables(options: argparse.Namespace, stream: int) -> Iterator[Table]:
     largest, *others = options.worlds
     measured = [(scene, largest) for scene in SCENES] + [("normal", num_worlds) for num_worlds in others]
     yield (

@@ -126,7 +126,7 @@ def test_a_rehearsal_of_all(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert shown.startswith(done.stdout[-SHOWN : -SHOWN + 1])
     for line in (
-        "verdict: failed: doctor; 0 parts left out",
+        "verdict: failed: doctor; parts left out: 0",
         "| engine, random | 5 |",
         "| warp instructions per world |",
     ):
@@ -224,7 +224,7 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
 
 def test_what_was_left_out_is_done_by_the_next_call(tmp_path: Path) -> None:
     first = meet(tmp_path, "--parts", "facts,racecheck", budget=0)
-    assert "verdict: everything that ran is well; 3 parts left out" in first.stdout
+    assert "verdict: everything that ran is well; parts left out: 3" in first.stdout
     assert set(results_in(tmp_path / "out").values()) == {"left out"}
     assert meet(tmp_path, "--parts", "facts").returncode == 0
     rest = meet(tmp_path, "--parts", "facts,racecheck", "--rest", patience=1)

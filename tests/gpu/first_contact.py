@@ -3,9 +3,10 @@
     python3 tests/gpu/first_contact.py [--wheel dist/NAME.whl] [--budget 540] [--output FOLDER] [--publish FOLDER]
         [--parts doctor,tests,speed:worlds] [--rest]
 
-docs/developers/gpu.md says what it needs and what to do after each verdict. What tells most for its time comes first.
-`--rest` runs what earlier calls with the same output have left out. The last 10,000 characters that it prints have all
-that matters; the output folder has everything, the published one its pages, logs, profiles and the first difference.
+docs/developers/first_contact.md says what it needs and what to do after each verdict. What tells most for its time
+comes first. `--rest` runs what earlier calls with the same output have left out. The last 10,000 characters that it
+prints have all that matters; the output folder has everything, the published one its pages, logs, profiles and the
+first difference.
 Exit status: 0; 1 if a part failed or timed out; 2 if there is no GPU.
 """
 
@@ -29,7 +30,7 @@ if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tests.gpu.contact import plan  # noqa: E402
-from tests.gpu.contact.programs import PATIENCE, begin, end_session  # noqa: E402
+from tests.gpu.contact.programs import ENDED, GRACE_PERIOD, begin, end_session  # noqa: E402
 from tests.gpu.contact.results import LEFT_OUT, Results  # noqa: E402
 from tests.gpu.contact.running import CLOSING, Contact  # noqa: E402
 from tests.gpu.run import environment_with, unpack  # noqa: E402
@@ -88,9 +89,9 @@ def main() -> int:
                     contact.stop_early(machine)
                 diagnosis = contact.diagnose()
                 failed = results.failed()
-                left = sum(one.status == LEFT_OUT for one in results.mine)
+                left = sum(one.status in (LEFT_OUT, ENDED) for one in results.mine)
                 found = f"failed: {', '.join(failed)}" if failed else "everything that ran is well"
-                results.finish("; ".join(filter(None, (contact.stopped, found, f"{left} parts left out"))), diagnosis)
+                results.finish("; ".join(filter(None, (contact.stopped, found, f"parts left out: {left}"))), diagnosis)
     return int(bool(contact.stopped or failed))
 
 
@@ -124,7 +125,7 @@ def kept_device(environment: Mapping[str, str]) -> Iterator[str]:
         keeper.stdin.close()
         keeper.stdout.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            keeper.wait(PATIENCE)
+            keeper.wait(GRACE_PERIOD)
 
 
 @contextlib.contextmanager

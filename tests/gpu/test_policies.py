@@ -1,4 +1,4 @@
-"""Policies on a real GPU: the CPU's bits, PyTorch's streams and memory, graphs, engines; and how fast they are."""
+"""Policies on a real GPU: the CPU's bits, PyTorch's streams and memory, graphs, engines."""
 
 import copy
 from collections.abc import Callable
@@ -171,52 +171,3 @@ def test_bf16_is_near_the_exact_results(make: Callable[[], Any]) -> None:
         found, expected = policy.forward(observations), exact.forward(observations)
         assert 0 < (found - expected).norm() / expected.norm() < 0.05
         assert torch.equal(policy.forward(observations), found)
-
-
-# ---- Speed: printed, and nothing is asserted of it
-
-
-def milliseconds(work: Callable[[], object], repetitions: int = 50) -> float:
-    """The median of the GPU's time between two events."""
-    times = []
-    for _ in range(repetitions):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return float(np.median(times))
-
-
-@pytest.mark.parametrize("rows", [64, 2048, 16384, 131072])
-def test_the_time_of_a_call_beside_a_graph_of_pytorch(rows: int, capsys: pytest.CaptureFixture[str]) -> None:
-    module = mlp().cuda().eval()
-    policy = doorstep.load_policy(module, sampling=DRAWN)
-    observations = torch.randn(rows // 2, 2, NUM_INPUTS, device="cuda")
-    split = list(doorstep.ACTIONS)
-
-    def by_pytorch() -> Any:
-        with torch.no_grad():
-            logits = module(observations).split(split, -1)
-            return [(one - torch.empty_like(one).exponential_().log_()).argmax(-1) for one in logits]
-
-    by_pytorch()
-    policy.act(observations, step=0)
-    torch.cuda.synchronize()
-    graph, graph_of_ours = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        by_pytorch()
-    with torch.cuda.graph(graph_of_ours):
-        policy.act(observations, step=0)
-    times = {
-        "PyTorch's graph": milliseconds(graph.replay),
-        "our graph": milliseconds(graph_of_ours.replay),
-        "our call": milliseconds(lambda: policy.act(observations, step=0)),
-    }
-    if has_bf16():
-        rounded = doorstep.load_policy(policy, precision="bfloat16")
-        rounded.act(observations, step=0)
-        times["our call in bf16"] = milliseconds(lambda: rounded.act(observations, step=0))
-    with capsys.disabled():
-        print(f"\n{rows} rows, 3 x 256:", *(f"{name} {time:.4f} ms" for name, time in times.items()))

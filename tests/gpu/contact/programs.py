@@ -17,8 +17,8 @@ PROJECT = Path(__file__).resolve().parents[3]
 PASSED, FAILED, TIMED_OUT, NOTHING_DONE, ENDED = "passed", "failed", "timed out", "nothing done", "ended"
 NOT_HERE = 77  # exit status of programs that cannot do their work on this machine
 NO_TESTS = 5  # of pytest, where a whole file is skipped
-PATIENCE = 5.0  # seconds in which a process that is ended may say where it was
-DEBUGGER_PATIENCE = 20.0
+GRACE_PERIOD = 5.0  # seconds in which a process that is ended may say where it was
+DEBUGGER_SECONDS = 20.0
 
 KERNELS = ("-batch", "-ex", "set pagination off", "-ex", "info cuda kernels", "-ex", "info cuda blocks", "-ex", "where")
 
@@ -52,7 +52,7 @@ def run_program(
             show_kernels(process.pid, output.fileno(), environment)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGABRT)
-        if not end_session(process, PATIENCE if hangs else 0.0):
+        if not end_session(process, GRACE_PERIOD if hangs else 0.0):
             output.write(b"The process does not end: the driver holds it.\n")
     if code is None:
         return TIMED_OUT if hangs else ENDED
@@ -72,14 +72,14 @@ def begin(program: Sequence[str], environment: Mapping[str, str], output: int) -
     )
 
 
-def end_session(process: subprocess.Popen[bytes], patience: float = 0.0) -> bool:
+def end_session(process: subprocess.Popen[bytes], grace: float = 0.0) -> bool:
     """Waits a moment for its first process, and kills what is left of it; whether that ended it."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(patience)
+        process.wait(grace)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     try:
-        process.wait(PATIENCE)
+        process.wait(GRACE_PERIOD)
     except subprocess.TimeoutExpired:
         return False
     return True
@@ -98,6 +98,6 @@ def show_kernels(process: int, output: int, environment: Mapping[str, str]) -> N
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            timeout=DEBUGGER_PATIENCE,
+            timeout=DEBUGGER_SECONDS,
             check=False,
         )

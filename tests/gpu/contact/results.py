@@ -130,7 +130,7 @@ class Results:
     # ---- What is shown
 
     def figures(self) -> list[str]:
-        """The tables of benchmarks and profiles."""
+        """The tables that benchmarks and profiles print."""
         lines = []
         for one in self.mine:
             rows = [line for line in self.log_of(one).splitlines() if line.startswith("| ")]

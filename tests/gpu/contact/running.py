@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 from tests.gpu.contact.plan import Lane, Part, Stage, python, sanitized
-from tests.gpu.contact.programs import PATIENCE, TIMED_OUT, run_program
+from tests.gpu.contact.programs import GRACE_PERIOD, TIMED_OUT, run_program
 from tests.gpu.contact.results import DIAGNOSIS, DIFFERENCE, LEFT_OUT, Result, Results, spoken
 
 CLOSING = 35.0  # seconds after the budget in which parts may still end
@@ -24,6 +24,7 @@ class Contact:
         self.results = results
         self.stopped = ""  # the reason
         self._end = begin + budget
+        # As tests/cuda/differences.py reads it.
         self._environment = {**environment, "DOORSTEP_DIFFERENCE": str(results.output / DIFFERENCE)}
         self._stop = threading.Event()
         self._hangs = 0
@@ -36,11 +37,11 @@ class Contact:
                 thread.start()
             try:
                 for thread in threads:
-                    thread.join(max(self._end + CLOSING - time.monotonic(), 0))
+                    thread.join(max(self._end + CLOSING + GRACE_PERIOD + 1 - time.monotonic(), 0))
             except BaseException:
                 self.stop_early("interrupted")
                 for thread in threads:
-                    thread.join(3 * PATIENCE)
+                    thread.join(GRACE_PERIOD + 1)
                 raise
 
     def stop_early(self, reason: str) -> None:
