@@ -154,12 +154,12 @@ FAILING: dict[str, tuple[float, list[str]]] = {
         ],
     ),
     "hang": (
-        0.15,
+        0.25,
         [
             "smoke timed out:",
             r"Kernel 0 doorstep_step<<<",
             'File ".*smoke.py", line [0-9]+ in main',
-            "  1 step: $",
+            r"  1 step: +Kernel 0",
             "verdict: stopped: smoke timed out",
         ],
     ),

@@ -234,7 +234,7 @@ int cuModuleLoadDataEx(uint64_t* handle, const void* data, unsigned count, int* 
     });
 }
 
-// No mode allows it beside a capture: NVIDIA tells nothing of modes, and its Warp puts it off to the end of captures.
+// Refused beside a capture in every mode: no mode is documented to allow it, and it was reported to end captures.
 int cuModuleUnload(uint64_t handle) {
     return call("cuModuleUnload", [&]() -> int {
         const std::shared_ptr<Module> module = find("cuModuleUnload", driver().modules, handle);

@@ -116,7 +116,7 @@ int cuStreamWaitEvent(uint64_t stream, uint64_t event, uint32_t flags) {
     });
 }
 
-// Not allowed for a stream that is being captured, as NVIDIA's CCCL tells (get_device_from_stream()).
+// Not allowed for a stream that is being captured, as a comment in NVIDIA's CCCL says (get_device_from_stream()).
 int cuStreamGetCtx(uint64_t handle, uint64_t* context) {
     return call("cuStreamGetCtx", [&]() -> int {
         const Stream* stream = find_stream("cuStreamGetCtx", handle);
