@@ -1,4 +1,4 @@
-"""What programs make of the GPU's worlds: engines, training, worlds in tensors of PyTorch and JAX, as tables.
+"""What programs make of a GPU: engines, training, worlds in tensors of PyTorch and JAX, calls of policies, as tables.
 
     python -m tests.benchmarks.gpu_programs [--rounds 3] [--worlds 65536 8192] [--seconds 50]
 
@@ -22,7 +22,7 @@ import numpy as np
 from tests.benchmarks.measure_gpu import Table, print_tables
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.twins import some_levels
-from tests.gpu.frameworks import why_not_jax, why_not_torch
+from tests.gpu.frameworks import has_bf16, why_not_jax, why_not_torch
 from tests.gpu.sizes import sized
 from tests.gpu.workloads import NETWORK, policy_on
 from tests.pkg.policy.networks import NUM_INPUTS, mlp
@@ -162,7 +162,7 @@ def measure_calls(rows: int, rounds: int) -> str:
 
     call = functools.partial(policy.act, observations, step=0)
     works: list[Callable[[], object]] = [replay_of(by_pytorch), replay_of(call), call]
-    if torch.cuda.get_device_capability() >= (8, 0):
+    if has_bf16():
         rounded = doorstep.load_policy(policy, precision="bfloat16")
         works.append(functools.partial(rounded.act, observations, step=0))
     return f"| {rows:,} | {' | '.join(f'{milliseconds(work, 20 * rounds):.4f}' for work in works)} |"

@@ -30,8 +30,8 @@ if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tests.gpu.contact import plan  # noqa: E402
-from tests.gpu.contact.programs import ENDED, GRACE_PERIOD, begin, end_session  # noqa: E402
-from tests.gpu.contact.results import LEFT_OUT, Results  # noqa: E402
+from tests.gpu.contact.programs import GRACE_PERIOD, begin, end_session  # noqa: E402
+from tests.gpu.contact.results import NOT_DONE, Results  # noqa: E402
 from tests.gpu.contact.running import CLOSING, Contact  # noqa: E402
 from tests.gpu.run import environment_with, unpack  # noqa: E402
 
@@ -89,7 +89,7 @@ def main() -> int:
                     contact.stop_early(machine)
                 diagnosis = contact.diagnose()
                 failed = results.failed()
-                left = sum(one.status in (LEFT_OUT, ENDED) for one in results.mine)
+                left = sum(one.status in NOT_DONE for one in results.mine)
                 found = f"failed: {', '.join(failed)}" if failed else "everything that ran is well"
                 results.finish("; ".join(filter(None, (contact.stopped, found, f"parts left out: {left}"))), diagnosis)
     return int(bool(contact.stopped or failed))

@@ -45,6 +45,13 @@ def cuda_torch() -> Any:
     return torch
 
 
+def has_bf16() -> bool:
+    """Whether the tensor cores of PyTorch's GPU multiply bfloat16."""
+    import torch
+
+    return bool(torch.cuda.get_device_capability() >= (8, 0))
+
+
 def cuda_jax() -> Any:
     """The module; skips the test without a GPU or a JAX that uses it."""
     need_gpu()

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.gpu.frameworks import cuda_torch
+from tests.gpu.frameworks import cuda_torch, has_bf16
+from tests.gpu.workloads import NETWORK
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
@@ -14,9 +15,10 @@ from doorstep.policy import SamplingParams
 
 torch = cuda_torch()
 
-from doorstep.policy import Heads  # noqa: E402 (it needs torch)
+from tests.pkg.policy.networks import NUM_INPUTS, mlp  # noqa: E402 (it needs torch)
 
-NUM_INPUTS = 94
+from doorstep.policy import Heads  # noqa: E402
+
 LONG = 1_000_000_000  # clock cycles: about half a second
 DRAWN = SamplingParams(temperature=0.8, top_p=0.95, seed=4)
 
@@ -25,12 +27,6 @@ DRAWN = SamplingParams(temperature=0.8, top_p=0.95, seed=4)
 def _kernels_stay() -> None:
     """Loads what stays loaded until the process ends, before objects are counted."""
     torch.zeros(1, device="cuda")
-
-
-def mlp(width: int = 256) -> Any:
-    nn = torch.nn
-    hidden = (nn.Linear(NUM_INPUTS, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width))
-    return nn.Sequential(*hidden, nn.Tanh(), nn.Linear(width, 19))
 
 
 def every_layer() -> Any:
@@ -42,6 +38,13 @@ def every_layer() -> Any:
     return nn.Sequential(nn.Linear(NUM_INPUTS, 70), nn.LayerNorm(70), *hidden, *memory, heads)
 
 
+NETWORKS = [
+    pytest.param(lambda: mlp(*NETWORK), id="mlp"),
+    pytest.param(every_layer, id="every-layer"),
+    pytest.param(lambda: mlp(1500, 1500, 1500), id="wide"),
+]
+
+
 def both(module: Any, sampling: SamplingParams = DRAWN) -> tuple[Any, Any]:
     return (
         doorstep.load_policy(module, sampling=sampling),
@@ -50,7 +53,7 @@ def both(module: Any, sampling: SamplingParams = DRAWN) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("make", [mlp, every_layer, lambda: mlp(1500)], ids=["mlp", "every-layer", "wide"])
+@pytest.mark.parametrize("make", NETWORKS)
 def test_logits_states_and_actions_are_the_cpus(make: Callable[[], Any], dtype: Any) -> None:
     torch.manual_seed(0)
     on_cpu, on_gpu = both(make().to(dtype))
@@ -70,7 +73,7 @@ def test_logits_states_and_actions_are_the_cpus(make: Callable[[], Any], dtype: 
 
 
 def test_weights_are_shared_and_calls_are_ordered_by_the_current_stream() -> None:
-    module = mlp().cuda()
+    module = mlp(*NETWORK).cuda()
     policy = doorstep.load_policy(module)
     observations = torch.randn(64, 2, NUM_INPUTS, device="cuda")
     frozen = policy.freeze()
@@ -91,7 +94,7 @@ def test_weights_are_shared_and_calls_are_ordered_by_the_current_stream() -> Non
 
 
 def test_steps_with_a_policy_are_the_cpus_also_in_a_graph() -> None:
-    on_cpu, on_gpu = both(mlp())
+    on_cpu, on_gpu = both(mlp(*NETWORK))
     options: dict[str, Any] = {"seed": 2}
     with doorstep.Simulator(100, device="cuda", **options) as sim, doorstep.Simulator(100, **options) as twin:
         step, observations = torch.zeros(1, dtype=torch.int32, device="cuda"), sim.observations.to_torch()
@@ -111,7 +114,7 @@ def test_steps_with_a_policy_are_the_cpus_also_in_a_graph() -> None:
 
 
 def test_a_first_call_may_be_captured() -> None:
-    on_cpu, on_gpu = both(mlp())
+    on_cpu, on_gpu = both(mlp(*NETWORK))
     observations = torch.randn(64, 2, NUM_INPUTS, device="cuda")
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -141,10 +144,6 @@ def test_an_engine_gives_the_cpus_results() -> None:
 # ---- The precision bfloat16: other bits
 
 
-def has_bf16() -> bool:
-    return bool(torch.cuda.get_device_capability() >= (8, 0))
-
-
 def test_bf16_rounds_what_it_multiplies_and_adds_in_single_precision() -> None:
     torch.manual_seed(1)
     module, given = torch.nn.Linear(NUM_INPUTS, 19).cuda(), torch.randn(3000, 2, NUM_INPUTS, device="cuda")
@@ -159,7 +158,7 @@ def test_bf16_rounds_what_it_multiplies_and_adds_in_single_precision() -> None:
         assert (error <= NUM_INPUTS * 2**-22 * (values.abs() @ weights.abs().T + bias.abs())).all()
 
 
-@pytest.mark.parametrize("make", [mlp, every_layer, lambda: mlp(1500)], ids=["mlp", "every-layer", "wide"])
+@pytest.mark.parametrize("make", NETWORKS)
 def test_bf16_is_near_the_exact_results(make: Callable[[], Any]) -> None:
     if not has_bf16():
         pytest.skip("the tensor cores of this GPU do not multiply bfloat16")

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 from tests.gpu.contact.programs import ENDED, FAILED, TIMED_OUT
 
 LEFT_OUT = "left out"  # it did not fit into the time
+NOT_DONE = (LEFT_OUT, ENDED)  # what another call with the same output does
 DIAGNOSIS = "diagnosis:"  # parts whose output is shown as such
 PROFILES = 4  # reports of the profiler that are published
 MOST_BYTES = 15 << 20  # of a published file
@@ -59,7 +60,7 @@ class Results:
         self.mine: list[Result] = []
         file = output / "results.json"
         earlier = json.loads(file.read_text())["parts"] if file.exists() else []
-        self.earlier = [Result(**one) for one in earlier if one["status"] not in (LEFT_OUT, ENDED)]
+        self.earlier = [Result(**one) for one in earlier if one["status"] not in NOT_DONE]
         self._machine = ""
         self._verdict = "not finished"
         self._publish = publish
