@@ -49,7 +49,7 @@ tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan test-msan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts fuzz fuzz-native docs docs-images docs-site clean
+.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks test-release wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan test-msan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts fuzz fuzz-native docs docs-images docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -63,7 +63,7 @@ test: ## Build, then test the native code by itself and the installed wheel
 	@$(MAKE) --jobs 2 wheel test-packages
 	@$(MAKE) test-native test-wheel
 
-test-slow: wheel test-native test-asserts test-environment test-frameworks ## Test what takes too long for every change
+test-slow: wheel test-native test-asserts test-environment test-frameworks test-release ## Test what takes too long for every change
 	@echo "doorstep: testing the installed wheel, and builds of it, at length"
 	@$(call tier,slow,slow or builds,--numprocesses 2 --dist loadfile --ignore tests/view)
 	@$(call tier,view,slow,tests/view)
@@ -95,6 +95,10 @@ test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib 
 	@$(call environment,pufferlib,test test-pufferlib)
 	@$(call install_wheel,pufferlib)
 	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest tests/envs/test_pufferlib.py
+
+test-release: wheel ## Test the wheel in dist/ as a release does: by the release's command, with its packages alone
+	@echo "doorstep: testing the installed wheel as a release does"
+	@$(call bin,build)/python wheel_build/release_tests.py build/environments/release dist/doorstep-*.whl
 
 wheel: ## Build and check the wheel; its path is the last line
 	@$(call environment,build,build repair)

@@ -79,7 +79,7 @@ def more_than(before: dict[str, int]) -> dict[str, int]:
 def undone_registrations() -> Iterator[None]:
     """Forgets the schedulers, controllers and curricula that a test registers, which other tests would find."""
     registries = [SchedulerConfig.registry, ControllerConfig.registry]
-    with contextlib.suppress(ModuleNotFoundError):  # PyTorch is missing, and nobody registers curricula
+    with contextlib.suppress(ImportError):  # PyTorch is missing, and nobody registers curricula
         registries.append(importlib.import_module("doorstep.training").CurriculumConfig.registry)
     before = [dict(registry._classes) for registry in registries]
     yield

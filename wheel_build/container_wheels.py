@@ -40,7 +40,7 @@ def build(output: Path, cache: Path) -> None:
         podman = container_engine.configure(cache, variables, package_index.local_paths(variables))
         podman.run("rm", "--all", "--force")  # left by an interrupted run
         environment = wheel_environment(podman.environment)
-        sources = _pack_sources(Path(folder))
+        sources = pack_sources(Path(folder))
         if not image_is_named:
             chosen = _chosen_identifiers(sources, environment)
             environment["CIBW_BUILD"] = " ".join(available(chosen, stand_in_image.identifiers()))
@@ -71,7 +71,7 @@ def available(chosen: Iterable[str], offered: Iterable[str]) -> list[str]:
     )
 
 
-def _pack_sources(folder: Path) -> Path:
+def pack_sources(folder: Path) -> Path:
     """The sdist: cibuildwheel copies all its input into the container, and the sdist must be sufficient."""
     run([sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)], folder=PROJECT)
     (sources,) = folder.glob("*.tar.gz")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from doorstep._native import ACTIONS, NEUTRAL_ACTION, Action, EntityKind, capi, get_include, live_counts
 from doorstep._native import VERSION_STRING as _VERSION
 from doorstep._observations import OBSERVATIONS
+from doorstep._optional import Lazy as _Lazy
+from doorstep._optional import lazy_names as _lazy_names
 from doorstep.cameras import Cameras
 from doorstep.config import SimulatorConfig
 from doorstep.errors import (
@@ -92,37 +94,22 @@ __all__ = [
 ]
 
 
-# Simulators do not need these: they are imported when they are first used.
 _LATER = {
-    "CameraPose": "doorstep.render.camera",
-    "EpisodeRequest": "doorstep.rollouts",
-    "EpisodeResult": "doorstep.rollouts",
-    "Evaluation": "doorstep.evaluation",
-    "Level": "doorstep.levels",
-    "Policy": "doorstep.policy",
-    "Rewards": "doorstep.levels",
-    "RolloutConfig": "doorstep.rollouts",
-    "RolloutEngine": "doorstep.rollouts",
-    "evaluate": "doorstep.evaluation",
-    "load_policy": "doorstep.policy",
-    "record": "doorstep.recording",
-    "resume": "doorstep.training",
-    "train": "doorstep.training",
-    "view": "doorstep.viewer",
+    **dict.fromkeys(("EpisodeRequest", "EpisodeResult", "RolloutConfig", "RolloutEngine"), _Lazy("doorstep.rollouts")),
+    **dict.fromkeys(("Evaluation", "evaluate"), _Lazy("doorstep.evaluation")),
+    **dict.fromkeys(("Level", "Rewards"), _Lazy("doorstep.levels")),
+    **dict.fromkeys(("Policy", "load_policy"), _Lazy("doorstep.policy")),
+    **dict.fromkeys(("resume", "train"), _Lazy("doorstep.training", "train", ("torch",))),
+    "CameraPose": _Lazy("doorstep.render.camera"),
+    "record": _Lazy("doorstep.recording"),
+    "view": _Lazy("doorstep.viewer"),
 }
-# `doorstep.levels.curated()` works without an import of `doorstep.levels`.
-_PACKAGES = ("levels", "render")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_PACKAGES})
+_find, __dir__ = _lazy_names(__name__, __all__, _LATER)
 
 
 def __getattr__(name: str) -> object:
-    import importlib
+    if name in ("levels", "render"):  # doorstep.levels.curated() works without an import of doorstep.levels
+        import importlib
 
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)

@@ -98,6 +98,24 @@ except doorstep.LibraryError as error:
     assert 'pip install "doorstep[gymnasium]"' in message
 
 
+def test_a_gymnasium_that_cannot_be_imported_stops_only_those_who_need_it(
+    run_new_python: RunPython, tmp_path: Path
+) -> None:
+    (tmp_path / "gymnasium.py").write_text("raise RuntimeError('half an installation')", "utf-8")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import doorstep.envs
+from doorstep.envs import *
+doorstep.envs.MultiDiscrete
+try:
+    doorstep.envs.EscapeRoomEnv
+except RuntimeError as error:
+    print(error)
+"""
+    assert run_new_python(code) == "half an installation\n"
+
+
 @pytest.mark.parametrize(
     "statement", ["doorstep.envs.EscapeRoomEnv", 'gymnasium.make("doorstep/EscapeRoom-v0")'], ids=["name", "make"]
 )

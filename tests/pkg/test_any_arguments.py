@@ -117,7 +117,8 @@ def _of_engines(folder: Path) -> Iterator[Call]:
         yield engine.remove_replica, {"number": 99}
         recorded = engine.run([doorstep.EpisodeRequest(max_steps=1, record="actions")])
         yield rollouts.pad_trajectories, {"trajectories": recorded}
-        yield rollouts.TrajectoryDataset, {"engine": engine, "requests": [one]}
+        if "TrajectoryDataset" in rollouts.__all__:  # PyTorch is installed
+            yield rollouts.TrajectoryDataset, {"engine": engine, "requests": [one]}
     yield interop.describe, {"tensor": np.zeros(3)}
     yield interop.empty_like, {"tensor": np.zeros(3)}
     yield interop.current_stream, {"tensor": np.zeros(3), "device_index": None}

@@ -46,7 +46,7 @@ PLACES = {
     "doorstep.SimulatorConfig(1).to_yaml()": "yaml",
     "doorstep.SimulatorConfig.from_yaml('num_worlds: 1')": "yaml",
     "doorstep.cli._print_completion(None, 'bash')": "cli",
-    **{f"doorstep.envs.{name}": extra for name, (_, extra) in _ENVIRONMENTS.items()},
+    **{f"doorstep.envs.{name}": extra for name, (_, extra, _packages) in _ENVIRONMENTS.items()},
 }
 
 CODE = f"""
@@ -82,6 +82,27 @@ def said(request: pytest.FixtureRequest) -> Callable[[str], str]:
 @pytest.mark.parametrize(("place", "extra"), PLACES.items())
 def test_what_is_missing_is_named_with_its_extra(said: Callable[[str], str], place: str, extra: str) -> None:
     assert re.fullmatch(rf'.* needs? .*\(pip install "doorstep\[{extra}\]"\)', said(place))
+
+
+def test_what_can_be_imported_without_any_of_them_can_be_looked_at(run_new_python: RunPython) -> None:
+    code = f"""
+import importlib, inspect, pkgutil, pydoc, sys
+for name in {MISSING!r}:
+    sys.modules[name] = None
+import doorstep
+for module in pkgutil.iter_modules(doorstep.__path__, "doorstep."):
+    if "._" not in module.name:
+        try:
+            importlib.import_module(module.name)
+        except doorstep.LibraryError as error:
+            print(module.name)
+for name, module in sorted(sys.modules.items()):
+    if name.startswith("doorstep") and "._" not in name:
+        pydoc.render_doc(module)
+        inspect.getmembers(module)
+        exec(f"from {{name}} import *", {{}})
+"""
+    assert run_new_python(code).split() == ["doorstep.jax", "doorstep.serve", "doorstep.torch", "doorstep.training"]
 
 
 def test_the_extras_that_errors_name_exist() -> None:

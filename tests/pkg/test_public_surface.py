@@ -4,12 +4,14 @@ import ast
 import re
 from collections.abc import Callable
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import doorstep
 
 PACKAGE = Path(doorstep.__file__).parent
-LAZY = set(doorstep._LATER)  # imported when they are first used
+NEED_PYTORCH = set() if find_spec("torch") else {"resume", "train"}
+LAZY = set(doorstep._LATER) - NEED_PYTORCH  # imported when they are first used
 # The modules and packages of doorstep that a simulator is made of.
 NEEDED = {
     *("_arguments", "_configs", "_documents", "_files", "_level_table", "_native", "_observations", "_optional"),

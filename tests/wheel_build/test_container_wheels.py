@@ -51,7 +51,7 @@ def last_run(add_program: AddProgram, monkeypatch: pytest.MonkeyPatch) -> dict[s
         add_program(name, "exit 0")
     monkeypatch.setattr(container_wheels, "run", record)
     monkeypatch.setattr(package_index, "index_variables", dict)
-    monkeypatch.setattr(container_wheels, "_pack_sources", lambda folder: folder / "doorstep.tar.gz")
+    monkeypatch.setattr(container_wheels, "pack_sources", lambda folder: folder / "doorstep.tar.gz")
     chosen = ["cp310-manylinux_x86_64", "cp313-manylinux_x86_64"]
     monkeypatch.setattr(container_wheels, "_chosen_identifiers", lambda *_: chosen)
     monkeypatch.setattr(stand_in_image, "make", lambda podman: "made here")

@@ -25,12 +25,10 @@ points of installed packages: either import `doorstep.envs`, or let gymnasium do
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from doorstep._optional import missing
+from doorstep._optional import Lazy, lazy_names
 from doorstep.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -52,26 +50,29 @@ if TYPE_CHECKING:
 ENVIRONMENT_ID = "doorstep/EscapeRoom-v0"
 
 OLDEST_GYMNASIUM = (1, 1)
-WITHOUT_GYMNASIUM = ("jax", "torch", "torchrl", "pufferlib")  # PufferLib brings an older one, of which spaces suffice
 
-# name: (module, the framework that it imports, the extra that installs it)
+_GYMNASIUM = ("gymnasium", ("gymnasium",))
 _ENVIRONMENTS = {
-    "AsyncEscapeRooms": ("asynchronous", "gymnasium"),
-    "EscapeRoomEnv": ("single", "gymnasium"),
-    "EscapeRoomJaxEnv": ("jax", "jax"),
-    "EscapeRoomParallelEnv": ("pettingzoo", "pettingzoo"),
-    "EscapeRoomPufferEnv": ("pufferlib", "pufferlib"),
-    "EscapeRoomRLlibEnv": ("rllib", "rllib"),
-    "EscapeRoomRslRlEnv": ("rsl_rl", "rsl-rl"),
-    "EscapeRoomSkrlEnv": ("skrl", "skrl"),
-    "EscapeRoomSkrlMultiAgentEnv": ("skrl", "skrl"),
-    "EscapeRoomTorchRLEnv": ("torchrl", "torchrl"),
-    "EscapeRoomVecEnv": ("stable_baselines3", "stable-baselines3"),
-    "EscapeRoomVectorEnv": ("vector", "gymnasium"),
-    "JaxMultiDiscrete": ("jax_distributions", "jax"),
-    "MultiDiscrete": ("distributions", "torch"),
-    "MultiDiscreteDistribution": ("rsl_rl", "rsl-rl"),
-    "TorchEscapeRoomVectorEnv": ("vector", "gymnasium"),
+    name: Lazy(f"doorstep.envs.{module}", extra, packages)
+    for name, module, (extra, packages) in (
+        ("AsyncEscapeRooms", "asynchronous", _GYMNASIUM),
+        ("EscapeRoomEnv", "single", _GYMNASIUM),
+        ("EscapeRoomJaxEnv", "jax", ("jax", ("jax",))),
+        ("EscapeRoomParallelEnv", "pettingzoo", ("pettingzoo", ("gymnasium", "pettingzoo"))),
+        # PufferLib brings an older gymnasium, of which spaces suffice.
+        ("EscapeRoomPufferEnv", "pufferlib", ("pufferlib", ("pufferlib",))),
+        ("EscapeRoomRLlibEnv", "rllib", ("rllib", ("gymnasium", "ray"))),
+        ("EscapeRoomRslRlEnv", "rsl_rl", ("rsl-rl", ("gymnasium", "rsl_rl"))),
+        ("EscapeRoomSkrlEnv", "skrl", ("skrl", ("gymnasium", "skrl", "torch"))),
+        ("EscapeRoomSkrlMultiAgentEnv", "skrl", ("skrl", ("gymnasium", "skrl", "torch"))),
+        ("EscapeRoomTorchRLEnv", "torchrl", ("torchrl", ("torchrl",))),
+        ("EscapeRoomVecEnv", "stable_baselines3", ("stable-baselines3", ("gymnasium", "stable_baselines3"))),
+        ("EscapeRoomVectorEnv", "vector", _GYMNASIUM),
+        ("JaxMultiDiscrete", "jax_distributions", ("jax", ("jax",))),
+        ("MultiDiscrete", "distributions", ("torch", ("torch",))),
+        ("MultiDiscreteDistribution", "rsl_rl", ("rsl-rl", ("gymnasium", "rsl_rl"))),
+        ("TorchEscapeRoomVectorEnv", "vector", ("gymnasium", ("gymnasium", "torch"))),
+    )
 }
 
 __all__ = [
@@ -95,26 +96,19 @@ __all__ = [
 ]
 
 
+_OVER_GYMNASIUM = {name for name, lazy in _ENVIRONMENTS.items() if "gymnasium" in lazy.packages}
+_find, __dir__ = lazy_names(__name__, __all__, _ENVIRONMENTS)
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _ENVIRONMENTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, extra = _ENVIRONMENTS[name]
-    _check_gymnasium(name, extra)
-    try:
-        found = importlib.import_module(f"{__name__}.{module}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("doorstep"):
-            raise
-        raise missing(f"doorstep.envs.{name} needs {error.name}", extra, error) from error
-    return getattr(found, name)
+    if name in _OVER_GYMNASIUM and _gymnasium is not None:
+        _check_gymnasium(name, _gymnasium.__version__)
+    return _find(name)
 
 
-def _check_gymnasium(name: str, extra: str) -> None:
+def _check_gymnasium(name: str, installed: str) -> None:
     """Refuses a version that lacks what environments need: importing them would fail at the first missing name."""
-    if extra in WITHOUT_GYMNASIUM or importlib.util.find_spec("gymnasium") is None:
-        return
-    installed: str = importlib.import_module("gymnasium").__version__
-    if tuple(map(int, installed.split(".")[:2])) < OLDEST_GYMNASIUM:
+    if _is_old(installed):
         oldest = ".".join(map(str, OLDEST_GYMNASIUM))
         raise LibraryError(
             f"doorstep.envs.{name} needs gymnasium {oldest} or newer; {installed} is installed",
@@ -122,20 +116,24 @@ def _check_gymnasium(name: str, extra: str) -> None:
         )
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+def _is_old(version: str) -> bool:
+    return tuple(map(int, version.split(".")[:2])) < OLDEST_GYMNASIUM
 
 
-def _register() -> None:
-    import gymnasium
-
-    if ENVIRONMENT_ID not in gymnasium.registry:
-        gymnasium.register(
-            ENVIRONMENT_ID,
-            entry_point="doorstep.envs:EscapeRoomEnv",
-            vector_entry_point="doorstep.envs:EscapeRoomVectorEnv",
-        )
+def _import_gymnasium() -> Any:
+    """None if it cannot be imported: some environments do not need it, and the others raise its error."""
+    try:
+        return importlib.import_module("gymnasium")
+    except Exception:
+        return None
 
 
-with contextlib.suppress(ModuleNotFoundError):
-    _register()
+_gymnasium = _import_gymnasium()
+if _gymnasium is None or _is_old(_gymnasium.__version__):
+    __all__[:] = [name for name in __all__ if name not in _OVER_GYMNASIUM]
+if _gymnasium is not None and ENVIRONMENT_ID not in _gymnasium.registry:
+    _gymnasium.register(
+        ENVIRONMENT_ID,
+        entry_point="doorstep.envs:EscapeRoomEnv",
+        vector_entry_point="doorstep.envs:EscapeRoomVectorEnv",
+    )

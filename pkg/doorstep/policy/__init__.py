@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from doorstep._optional import missing
+from doorstep._optional import Lazy, lazy_names
 from doorstep.policy.loading import load_policy
 from doorstep.policy.policy import Policy, PolicyLayer
 from doorstep.policy.sampling import SamplingParams
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Branch", "Heads", "Policy", "PolicyLayer", "SamplingParams", "load_policy"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("Branch", "Heads"):  # modules of PyTorch, which nothing else here needs
-        try:
-            return getattr(import_module(f"doorstep.policy.{name.lower()}"), name)
-        except ImportError as error:
-            raise missing(f"doorstep.policy.{name} needs PyTorch", "torch", error) from error
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    __all__,
+    {
+        "Branch": Lazy("doorstep.policy.branch", "torch", ("torch",)),
+        "Heads": Lazy("doorstep.policy.heads", "torch", ("torch",)),
+    },
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doorstep._optional import missing
+from doorstep._optional import Lazy, lazy_names
 from doorstep.rollouts.asynchronous import AsyncEpisodes
 from doorstep.rollouts.config import (
     ControllerConfig,
@@ -59,12 +59,6 @@ __all__ = [
     "write_minari",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name == "TrajectoryDataset":
-        try:
-            from doorstep.rollouts.dataset import TrajectoryDataset
-        except ImportError as error:
-            raise missing(f"doorstep.rollouts.{name} needs PyTorch", "torch", error) from error
-        return TrajectoryDataset
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(
+    __name__, __all__, {"TrajectoryDataset": Lazy("doorstep.rollouts.dataset", "torch", ("torch",))}
+)
