@@ -16,7 +16,6 @@ sentence:
 from doorstep._configs.checked import Checked, Part
 from doorstep._configs.config import Config
 from doorstep._configs.document import Document
-from doorstep._configs.implementations import Implementations
 from doorstep._configs.native import NativeConfig
 from doorstep._configs.polymorphic import PolymorphicConfig, Registry, registered
 from doorstep._configs.rules import Anything, Choice, Device, Integer, Items, Number, Range, Rule, Text
@@ -28,7 +27,6 @@ __all__ = [
     "Config",
     "Device",
     "Document",
-    "Implementations",
     "Integer",
     "Items",
     "NativeConfig",

@@ -1,9 +1,9 @@
-"""Configs of which a type tag chooses the class."""
+"""Configs of which a type tag chooses the class, and what implements them: the library's and users' classes."""
 
 from __future__ import annotations
 
 import builtins  # `type` is an attribute of the classes below
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast, final
 
@@ -15,6 +15,7 @@ from doorstep.errors import ArgumentError
 
 Registered = TypeVar("Registered", bound="type[PolymorphicConfig]")
 Self = TypeVar("Self", bound="PolymorphicConfig")
+Implementation = TypeVar("Implementation", bound="Callable[..., Any]")
 
 
 @final
@@ -23,6 +24,7 @@ class Registry:
 
     def __init__(self, sort: str) -> None:
         self.sort = sort
+        self.implementations: dict[type[PolymorphicConfig], Callable[..., Any]] = {}
         self._classes: dict[str, type[PolymorphicConfig]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -65,6 +67,44 @@ class PolymorphicConfig(Config):
     @classmethod
     def is_abstract(cls) -> bool:
         return not hasattr(cls, "type")
+
+    @classmethod
+    def implement(cls, config: builtins.type[PolymorphicConfig]) -> Callable[[Implementation], Implementation]:
+        """A class decorator: the class implements the config, which is below this base.
+
+        Raises:
+            ArgumentError: the config is no subclass of the base, has no tag, or that of another one.
+        """
+        if not (isinstance(config, builtins.type) and issubclass(config, cls)):
+            refuse("config", f"a subclass of {cls.package()}.{cls.__name__}", config)
+        cls.registry.add(config)
+
+        def add(implementation: Implementation) -> Implementation:
+            cls.registry.implementations[config] = implementation
+            return implementation
+
+        return add
+
+    def make(self, *arguments: Any) -> Any:
+        """What implements this config, called with it and the arguments.
+
+        Raises:
+            ArgumentError: no class is registered for it.
+        """
+        make = self.registry.implementations.get(builtins.type(self))
+        if make is None:
+            raise ArgumentError(
+                f"{self.registry.sort} is {self}, which no class is registered for",
+                argument=self.registry.sort,
+                hint=f"decorate the class with {self.package()}.register_{self.registry.sort}",
+            )
+        return make(self, *arguments)
+
+    @classmethod
+    def package(cls) -> str:
+        """The package of the base, which exports what its modules define."""
+        base = next(one for one in cls.__mro__ if "registry" in one.__dict__)
+        return base.__module__.rpartition(".")[0]
 
     def to_dict(self) -> dict[str, Any]:
         """The type tag as "type", and the fields by name, in values that JSON can hold."""
@@ -109,8 +149,7 @@ class PolymorphicPart(Rule):
     @property
     def requirement(self) -> str:
         classes = self.cls.registry.classes()
-        package = self.cls.__module__.rpartition(".")[0]  # exports what its modules define
-        return f"a {self.cls.registry.sort} of {package}: {', '.join(cls.__name__ for cls in classes)}"
+        return f"a {self.cls.registry.sort} of {self.cls.package()}: {', '.join(cls.__name__ for cls in classes)}"
 
     def suits(self, value: Any) -> bool:
         return isinstance(value, self.cls) and not value.is_abstract()

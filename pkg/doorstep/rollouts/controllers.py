@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from doorstep._arguments import refuse
-from doorstep._configs import Implementations
 from doorstep.rollouts.config import ControllerConfig
 from doorstep.rollouts.request import EpisodeRequest
 
@@ -25,7 +24,6 @@ class Controller(Protocol):
 MakeController = TypeVar("MakeController", bound="Callable[[Any, int], Controller]")
 
 _OF_LIBRARY = ControllerConfig.registry.classes()
-_CONTROLLERS: Implementations[Callable[[Any, int], Controller]] = Implementations(ControllerConfig, "doorstep.rollouts")
 
 
 def register_controller(config: type[ControllerConfig]) -> Callable[[MakeController], MakeController]:
@@ -59,7 +57,7 @@ def register_controller(config: type[ControllerConfig]) -> Callable[[MakeControl
     Raises:
         ArgumentError: the config has no tag, or that of another one.
     """
-    return _CONTROLLERS.register(config)
+    return ControllerConfig.implement(config)
 
 
 def make_controller(
@@ -73,7 +71,7 @@ def make_controller(
     """
     if isinstance(config, _OF_LIBRARY):
         return None
-    controller = _CONTROLLERS.find(config)(config, num_replicas)
+    controller: Controller = config.make(num_replicas)
 
     def choose(request: EpisodeRequest) -> int:
         number = controller(request)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from doorstep._arguments import is_number, refuse
-from doorstep._configs import Implementations
 from doorstep.rollouts.config import SchedulerConfig
 from doorstep.rollouts.request import EpisodeRequest
 
@@ -26,7 +25,6 @@ class Scheduler(Protocol):
 MakeScheduler = TypeVar("MakeScheduler", bound="Callable[[Any], Scheduler]")
 
 _OF_LIBRARY = SchedulerConfig.registry.classes()
-_SCHEDULERS: Implementations[Callable[[Any], Scheduler]] = Implementations(SchedulerConfig, "doorstep.rollouts")
 
 
 def register_scheduler(config: type[SchedulerConfig]) -> Callable[[MakeScheduler], MakeScheduler]:
@@ -60,14 +58,14 @@ def register_scheduler(config: type[SchedulerConfig]) -> Callable[[MakeScheduler
     Raises:
         ArgumentError: the config has no tag, or that of another one.
     """
-    return _SCHEDULERS.register(config)
+    return SchedulerConfig.implement(config)
 
 
 def make_scheduler(config: SchedulerConfig) -> Callable[[EpisodeRequest], float] | None:
     """What gives a request its key; None for the library's own schedulers."""
     if isinstance(config, _OF_LIBRARY):
         return None
-    scheduler = _SCHEDULERS.find(config)(config)
+    scheduler: Scheduler = config.make()
 
     def key_of(request: EpisodeRequest) -> float:
         key = scheduler(request)

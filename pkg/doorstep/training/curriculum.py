@@ -8,7 +8,6 @@ from typing import Any, TypeVar, final
 import torch
 from torch import nn
 
-from doorstep._configs import Implementations
 from doorstep.training.config import CurriculumConfig, LearnabilityCurriculum, UniformCurriculum
 from doorstep.training.errors import TrainingError
 from doorstep.training.levels import LevelOutcomes, SuccessRates
@@ -35,8 +34,6 @@ class Curriculum(nn.Module):  # type: ignore[misc]
 
 MakeCurriculum = TypeVar("MakeCurriculum", bound="Callable[[Any, int], Curriculum]")
 
-_CURRICULA: Implementations[Callable[[Any, int], Curriculum]] = Implementations(CurriculumConfig, "doorstep.training")
-
 
 def register_curriculum(config: type[CurriculumConfig]) -> Callable[[MakeCurriculum], MakeCurriculum]:
     """A class decorator: runs with this config use the class. The config has a type tag of its own, by which files and
@@ -61,16 +58,7 @@ def register_curriculum(config: type[CurriculumConfig]) -> Callable[[MakeCurricu
     Raises:
         ArgumentError: the config has no tag, or that of another one.
     """
-    return _CURRICULA.register(config)
-
-
-def make_curriculum(config: CurriculumConfig, num_levels: int) -> Curriculum:
-    """The curriculum of a config.
-
-    Raises:
-        ArgumentError: no class is registered for it.
-    """
-    return _CURRICULA.find(config)(config, num_levels)
+    return CurriculumConfig.implement(config)
 
 
 def probabilities(curriculum: Curriculum, outcomes: LevelOutcomes, rates: SuccessRates) -> torch.Tensor:

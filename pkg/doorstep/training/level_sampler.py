@@ -10,7 +10,7 @@ from torch import nn
 
 from doorstep.training.checkpoint import Checkpoint, misfit
 from doorstep.training.config import TrainingConfig
-from doorstep.training.curriculum import make_curriculum, probabilities
+from doorstep.training.curriculum import Curriculum, probabilities
 from doorstep.training.distributed import Ranks
 from doorstep.training.levels import LevelOutcomes, SuccessRates, TrainingLevels
 from doorstep.training.rollout import Rollout
@@ -51,7 +51,7 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
         self._levels = levels
         self._given = torch.tensor(config.level_weights or (1.0,) * count, device=device)
         self.rates = SuccessRates(count, config.curriculum.window).to(device)
-        self.curriculum = make_curriculum(config.curriculum, count).to(device)
+        self.curriculum: Curriculum = config.curriculum.make(count).to(device)
         self.register_buffer("digest", self._levels.digest)
         none = torch.zeros(count, dtype=torch.float64, device=device)
         self.register_buffer("weights", self._weights(LevelOutcomes(none, none, none)))

@@ -32,7 +32,7 @@ from doorstep.training import (  # noqa: E402
     resume,
     train,
 )
-from doorstep.training.curriculum import make_curriculum, probabilities  # noqa: E402
+from doorstep.training.curriculum import probabilities  # noqa: E402
 from doorstep.training.levels import LevelOutcomes, SuccessRates  # noqa: E402
 from doorstep.training.run import CHECKPOINT  # noqa: E402
 
@@ -54,7 +54,7 @@ def rates_after(*rollouts: tuple[Sequence[float], Sequence[float]], window: int 
 def weights_of(config: CurriculumConfig, rates: SuccessRates) -> Any:
     count = len(rates.episodes)
     nothing = outcomes([0] * count, [0] * count)
-    return probabilities(make_curriculum(config, count), nothing, rates)
+    return probabilities(config.make(count), nothing, rates)
 
 
 # ---- Success rates
