@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import doorstep
 from doorstep import envs, evaluation, interop, levels, metrics, planner, policy, recording, render, rollouts
+from doorstep._configs import Checked
 from doorstep._native._generated import LayerKind
 
 Call: TypeAlias = tuple[Callable[..., Any], dict[str, Any]]  # a function, and arguments that it accepts
@@ -36,6 +38,55 @@ CLASSES = (
     *(rollouts.PullController, rollouts.FixedChunkScheduler, rollouts.DynamicChunkScheduler, metrics.MetricsConfig),
     *(policy.SamplingParams, doorstep.EpisodeRequest, doorstep.CameraPose, doorstep.Cameras, planner.ScriptedPolicy),
 )
+
+
+def _checked_classes(base: type = Checked) -> Iterator[type]:
+    for cls in base.__subclasses__():
+        if dataclasses.fields(cls) and cls.__module__.startswith("doorstep"):
+            yield cls
+        yield from _checked_classes(cls)
+
+
+# What takes fields of configurations, or arguments of the same names.
+NAMED: dict[str, Callable[..., Any]] = {
+    **{cls.__qualname__: cls for cls in _checked_classes()},
+    **{"Simulator": doorstep.Simulator, "EpisodeRequest": doorstep.EpisodeRequest, "evaluate": doorstep.evaluate},
+    **{"record": doorstep.record, "view": doorstep.view, "load_policy": doorstep.load_policy},
+    "from_ascii": doorstep.Level.from_ascii,
+}
+
+
+@pytest.mark.parametrize("function", NAMED)
+def test_every_misspelt_keyword_is_answered_with_the_one_that_was_meant(function: str) -> None:
+    keywords = list(inspect.signature(NAMED[function]).parameters)
+    assert keywords and "self" not in keywords
+    for keyword in keywords:
+        wrong = keyword[0] + keyword[2] + keyword[1] + keyword[3:] if len(keyword) > 4 else keyword
+        if wrong != keyword:
+            with pytest.raises(TypeError, match=rf"got an unexpected keyword .*{wrong}'; did you mean '{keyword}'\?$"):
+                NAMED[function](**{wrong: 1})
+    with pytest.raises(TypeError, match=f"unexpected keyword argument 'frobnicate'; it takes {', '.join(keywords)}"):
+        NAMED[function](frobnicate=1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        *((name, "num_worlds") for name in ("num_envs", "n_envs", "num_environments", "num_world", "n_worlds")),
+        *(("n_agents", "num_agents"), ("ep_length", "episode_length"), ("obs", "observations"), ("level", "levels")),
+    ],
+)
+def test_names_of_other_libraries_are_understood(wrong: str, right: str) -> None:
+    with pytest.raises(TypeError, match=f"'{wrong}'; did you mean '{right}'"):
+        doorstep.Simulator(**{wrong: 8})
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("obs", "observations"), ("num_envs", "num_worlds"), ("lidr", "lidar")])
+def test_attributes_of_simulators_are_answered_with_the_one_that_was_meant(wrong: str, right: str) -> None:
+    sim = doorstep.Simulator(1, num_threads=1)
+    with pytest.raises(AttributeError, match=f"^a Simulator has no '{wrong}'; did you mean '{right}'"):
+        getattr(sim, wrong)
+    assert not hasattr(sim, "frobnicate") and not hasattr(sim, "rgb") and not hasattr(sim, "__frobnicate__")
 
 
 def _of_simulators(folder: Path) -> Iterator[Call]:

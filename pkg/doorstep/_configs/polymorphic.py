@@ -44,8 +44,8 @@ class Registry:
     def find(self, tag: Any) -> type[PolymorphicConfig]:
         """The class of a tag; ArgumentError if there is none."""
         if not isinstance(tag, str) or tag not in self._classes:
-            hint = nearest(tag, self._classes) if isinstance(tag, str) else ""
-            refuse("type", f"a {self.sort}: {', '.join(map(repr, self._classes))}", tag, hint)
+            allowed = f"a {self.sort}: {', '.join(map(repr, self._classes))}"
+            refuse("type", allowed, tag, nearest(tag, self._classes))
         return self._classes[tag]
 
 

@@ -44,8 +44,7 @@ class _Curated(dict[str, Level]):
     """Its error names the level that was meant."""
 
     def __missing__(self, name: object) -> NoReturn:
-        hint = nearest(str(name), self) or f"they are {', '.join(self)}"
-        raise KeyError(f"{shown(name)} is not a curated level; {hint}")
+        raise KeyError(f"{shown(name)} is not a curated level; {nearest(name, self, 'they are')}")
 
 
 def _level_of(sketch: Sketch) -> Level:

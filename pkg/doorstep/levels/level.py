@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, final
 
-from doorstep._arguments import refuse
+from doorstep._arguments import named, refuse
 from doorstep._configs import Document, Integer, Items, Part, Range
 from doorstep._native._generated import (
     LEVEL_MAX_BUTTONS,
@@ -109,6 +109,7 @@ class Level(Document):
         return f"Level {self.name!r}, a character is {cell_x:g} x {cell_y:g} m:\n{text}"
 
     @classmethod
+    @named
     def from_ascii(
         cls,
         text: str,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from doorstep._arguments import nearest, refuse
+from doorstep._arguments import named, nearest, refuse
 from doorstep._observations import OBSERVATIONS, AnyObservations, shown_parts
 from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
@@ -36,6 +36,7 @@ _FORMS = (
 )
 
 
+@named
 def load_policy(
     policy: AnyPolicy, *, sampling: SamplingParams | None = None, precision: str | None = None
 ) -> Any:

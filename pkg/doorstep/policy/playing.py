@@ -151,8 +151,7 @@ class _HostCopies(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._tensors:
-            hint = nearest(name, self._tensors) or f"it has {', '.join(self._tensors)}"
-            raise KeyError(f"{name!r} is not a tensor of the simulator; {hint}")
+            raise KeyError(f"{name!r} is not a tensor of the simulator; {nearest(name, self._tensors, 'it has')}")
         return self._tensors[name].copy_to_host()
 
     def __iter__(self) -> Iterator[str]:

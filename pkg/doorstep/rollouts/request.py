@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, final
 
-from doorstep._arguments import check_bytes, check_integer, is_number, refuse
+from doorstep._arguments import check_bytes, check_integer, is_number, named, refuse
 from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.generated import GeneratedLevel
@@ -104,6 +104,9 @@ class EpisodeRequest:
             refuse("deadline", "None or a number of seconds, more than 0 and at most 1e9", self.deadline)
         object.__setattr__(self, "record", _check_record(self.record))
         check_integer("tag", self.tag, 0, 2**64 - 1)
+
+
+EpisodeRequest.__init__ = named(EpisodeRequest.__init__)  # type: ignore[method-assign]
 
 
 def made_of(kind: type[Made], fields: dict[str, Any]) -> Made:
