@@ -254,9 +254,9 @@ def check_timeout(value: object) -> float | None:
 
 
 def check_device(value: object) -> tuple[DeviceKind, int | None]:
-    """'cpu', 'cuda', 'cuda:K' or 'auto' as kind and, for 'cuda:K', index."""
-    if isinstance(value, str):
-        kind, colon, index = value.partition(":")
+    """'cpu', 'cuda', 'cuda:K' or 'auto', or PyTorch's object for one, as kind and, for 'cuda:K', index."""
+    if isinstance(value, str) or (type(value).__module__, type(value).__name__) == ("torch", "device"):
+        kind, colon, index = str(value).partition(":")
         if kind in ("cpu", "auto", "cuda") and not colon:
             return DeviceKind[kind.upper()], None
         if kind == "cuda" and index.isascii() and index.isdigit() and len(index) < 10:

@@ -28,6 +28,7 @@ VALUES: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 7, 2**63, 2**200, -(2**63), 1.5, float("nan"), float("inf"), 1e308, 1j, np.float32("nan")),
     *("", "x", "\ud800", "a\0b", "/no/such/file.json", b"x", [], [1], [[1]], ["x"], {}, {"x": 1}, (), (1, 2, 3), {1}),
     *(np.arange(4), np.ones((2, 2)), np.array([None, "x"], object), np.array(["a"]), np.array(3)),
+    *("x" * 10**6, "x" * 10**6 + ".json", {"x" * 10**6: 1}, ["x" * 10**6], "x:" + "x" * 10**6),
     *(object(), Unprintable(), int, lambda *_, **__: None),
 )
 REQUEST = {"seed": 0, "level": None, "state": None, "n": 1, "policy": "random", "sampling": None, "max_steps": 2,
@@ -238,7 +239,7 @@ def test_every_value_is_accepted_or_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # some values are paths
     wrong = [
-        f"{function}: {name} of {type(value)}: {error!r}"
+        f"{function}: {name} of {type(value)}: {error!r}"[:2000]
         for function, arguments in calls(tmp_path)
         for name in arguments
         for value in VALUES
@@ -248,12 +249,12 @@ def test_every_value_is_accepted_or_refused(
 
 
 def _wrong_error_of(function: Callable[..., Any], arguments: dict[str, Any]) -> Exception | None:
-    """What a call raises, unless that is a typed error."""
+    """What a call raises, unless that is a typed error that does not repeat a long value."""
     try:
         made = function(*arguments.values()) if inspect.isbuiltin(function) else function(**arguments)
         if hasattr(made, "close"):
             made.close()
     except Exception as error:
         is_typed = isinstance(error, (doorstep.DoorstepError, OSError)) and type(error) is not doorstep.DoorstepError
-        return None if is_typed else error
+        return None if is_typed and len(str(error)) < 3000 else error
     return None

@@ -144,7 +144,8 @@ def _guarded(name: str, run: Callable[[], int]) -> int:
     except ReplayError as error:
         return _fail(name, _error(str(error)), 3)
     except (DoorstepError, OSError) as error:
-        return _fail(name, _error(str(error)), 2)
+        is_about_file = isinstance(error, OSError) and error.filename is not None and error.strerror
+        return _fail(name, _error(f"{error.filename}: {error.strerror}" if is_about_file else str(error)), 2)
     finally:
         _discard_unwritable(sys.stdout)
         _discard_unwritable(sys.stderr)

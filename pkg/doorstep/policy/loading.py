@@ -34,6 +34,10 @@ _FORMS = (
     f"{', '.join(map(repr, _NAMES))}, 'module:function', 'path/to/file.py:function', the folder of a run, a checkpoint "
     "or a policy file"
 )
+_HOW_TO_LOAD = {
+    ".zip": "load it with Stable-Baselines3, as in `model = PPO.load(path)`, and give `model.policy`",
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), "load it with PyTorch, and give the module with its weights"),
+}
 
 
 @named
@@ -163,7 +167,8 @@ def check_name(text: str, names: Iterable[str] = ()) -> None:
     source, _, name = text.rpartition(":")
     if not ((source and name) or text.endswith(_WEIGHTS) or os.path.isdir(text)):
         forms = ", ".join([*map(repr, names), _FORMS])
-        refuse("policy", forms, text, nearest(text, [*names, *_NAMES]))
+        hint = _HOW_TO_LOAD.get(os.path.splitext(text)[1].lower())
+        refuse("policy", forms, text, hint or nearest(text, [*names, *_NAMES]))
 
 
 def _made_of(policy: Any, sampling: SamplingParams | None, requirement: str, name: str = "") -> Any:
