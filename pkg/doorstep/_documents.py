@@ -79,10 +79,13 @@ def from_yaml(text: str | bytes) -> Any:
         raise ArgumentError(f"text is not YAML: {_why(text, error)}", argument="text") from error
 
 
-def _why(text: object, error: Exception) -> str:
+def _why(text: str | bytes, error: Exception) -> str:
     """What is wrong with a text that cannot be read."""
-    if isinstance(text, bytes) and b"\0" in text or isinstance(error, UnicodeDecodeError):
-        return f"it is no text, but binary data, which begins with {shown(text[:8])}"
+    try:
+        if isinstance(text, bytes):
+            text.decode()
+    except UnicodeDecodeError:
+        return f"it is no text in UTF-8, but begins with {shown(text[:8])}"
     return str(error)
 
 

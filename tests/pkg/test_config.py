@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +175,23 @@ def test_sizes_of_actions_are_public_and_those_of_the_environment() -> None:
             sim.actions = np.tile(action, (3, 2, 1))
             sim.step()
             assert sim.health.clamped_actions == 6 * (component + 1)
+
+
+@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:7"])
+def test_devices_of_pytorch_are_their_names(name: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    assert SimulatorConfig(2, device=torch.device(name)) == SimulatorConfig(2, device=name)
+    devices = doorstep.RolloutConfig(SimulatorConfig(2), devices=(torch.device(name),)).devices
+    assert devices == (name,)
+    made = [_outcome(Simulator, 2, device=device) for device in (name, torch.device(name))]
+    made += [_outcome(doorstep.record, tmp_path / "a.rec", steps=1, device=device) for device in (name, torch.device(name))]
+    assert made[0] == made[1]
+    assert made[2] == made[3]
+
+
+def _outcome(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> str:
+    try:
+        with function(*arguments, **keywords) as made:
+            return repr(made)
+    except doorstep.DeviceError as error:
+        return str(error)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from doorstep._arguments import named, nearest, refuse
+from doorstep._arguments import named, nearest, refuse, shown
 from doorstep._observations import OBSERVATIONS, AnyObservations, shown_parts
 from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
@@ -146,7 +146,7 @@ def _named(text: str, sampling: SamplingParams | None) -> Any:
     member = import_member(text)
     if isinstance(member, (str, os.PathLike)):
         return load_policy(member, sampling=sampling)
-    what = f"{name!r} of {source!r} is of type {type(member).__name__}"
+    what = f"{shown(name)} of {shown(source)} is of type {type(member).__name__}"
     return _made_of(member, sampling, f"a function: observations -> actions, but {what}", text)
 
 
