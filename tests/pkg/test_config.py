@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
 from collections.abc import Callable
@@ -183,15 +184,13 @@ def test_devices_of_pytorch_are_their_names(name: str, tmp_path: Path) -> None:
     assert SimulatorConfig(2, device=torch.device(name)) == SimulatorConfig(2, device=name)
     devices = doorstep.RolloutConfig(SimulatorConfig(2), devices=(torch.device(name),)).devices
     assert devices == (name,)
-    made = [_outcome(Simulator, 2, device=device) for device in (name, torch.device(name))]
-    made += [_outcome(doorstep.record, tmp_path / "a.rec", steps=1, device=device) for device in (name, torch.device(name))]
-    assert made[0] == made[1]
-    assert made[2] == made[3]
+    for make in (functools.partial(Simulator, 2), functools.partial(doorstep.record, tmp_path / "a.rec", steps=1)):
+        assert _outcome(make, device=name) == _outcome(make, device=torch.device(name))
 
 
-def _outcome(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> str:
+def _outcome(function: Callable[..., Any], device: Any) -> str:
     try:
-        with function(*arguments, **keywords) as made:
+        with function(device=device) as made:
             return repr(made)
     except doorstep.DeviceError as error:
         return str(error)
