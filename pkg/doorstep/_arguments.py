@@ -116,7 +116,10 @@ def refuse_keywords(function: str, given: Iterable[str], known: Iterable[str]) -
 
 
 def named(function: Function) -> Function:
-    """A decorator of functions without **keywords: errors about keywords name the one that was meant."""
+    """A decorator of functions without **keywords, and of classes: errors name the keyword that was meant."""
+    if isinstance(function, type):
+        function.__init__ = named(function.__init__)  # type: ignore[misc]
+        return function
     code: Any = getattr(function, "__code__")  # noqa: B009
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     known = [name for name in names if name not in ("self", "cls")]

@@ -29,6 +29,7 @@ _DEFAULT_SAMPLING = SamplingParams()  # of policies that have none
 
 
 @final
+@named
 @dataclass(frozen=True)
 class EpisodeRequest:
     """An episode to be played: its level, who chooses the actions, and what shall be told about it.
@@ -104,9 +105,6 @@ class EpisodeRequest:
             refuse("deadline", "None or a number of seconds, more than 0 and at most 1e9", self.deadline)
         object.__setattr__(self, "record", _check_record(self.record))
         check_integer("tag", self.tag, 0, 2**64 - 1)
-
-
-EpisodeRequest.__init__ = named(EpisodeRequest.__init__)  # type: ignore[method-assign]
 
 
 def made_of(kind: type[Made], fields: dict[str, Any]) -> Made:
