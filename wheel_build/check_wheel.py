@@ -35,7 +35,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 TAG = f"py3-none-{PLATFORM}"
 HARD_DEPENDENCIES = {"numpy"}
-PACKAGE_SUFFIXES = {".py", ".typed", ".html", ".js", ".css", ".safetensors"}
+PACKAGE_SUFFIXES = {".py", ".txt", ".typed", ".html", ".js", ".css", ".safetensors"}
 NVIDIA_LICENCE = "licenses/NVIDIA-CUDA-Toolkit.txt"
 CPP_LIBRARY_LICENCE = "licenses/libcxx.txt"
 # The licences of the project and of the components in the wheel, each with words that only it contains.

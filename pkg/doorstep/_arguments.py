@@ -5,16 +5,19 @@ Messages have the form of the native library's: the argument's value, and what i
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Set, Sized
-from typing import Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
+from typing import Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep._native import DeviceKind
 from doorstep.errors import ArgumentError
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
 # Worlds of a simulator: a boolean mask [N], distinct slots, or None for all.
 WorldSelection: TypeAlias = "ArrayLike | None"
@@ -68,12 +71,68 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """A hint with the name that is most like a wrong one; "" if no name is like it."""
+# Other libraries' words for the same, in names.
+_SAME_WORDS = {"n": "num", **dict.fromkeys(("env", "envs", "environment", "environments", "world"), "worlds")}
+
+
+def meant(name: object, names: Iterable[str]) -> list[str]:
+    """The names that a wrong one may stand for: by its initials, as lr for learning_rate, by the beginnings of their
+    words, as obs for observations, in the words of other libraries, as n_envs for num_worlds, or nearly."""
     import difflib  # here: `import doorstep` does not pay for it
 
-    matches = difflib.get_close_matches(name[:_MAX_SHOWN], names, n=1)
-    return f"did you mean {matches[0]!r}?" if matches else ""
+    if not isinstance(name, str):
+        return []
+    by_words = {_in_same_words(known): known for known in names}
+    wrong = _in_same_words(name[:_MAX_SHOWN])
+    found = [known for known in by_words if len(name) > 1 and _abbreviates(wrong, known)]
+    found = [wrong] if wrong in by_words else found or difflib.get_close_matches(wrong, by_words, n=1)
+    return [by_words[known] for known in found]
+
+
+def _in_same_words(name: str) -> str:
+    return "_".join(_SAME_WORDS.get(word, word) for word in name.split("_"))
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    words, parts = name.split("_"), short.split("_")
+    are_beginnings = len(parts) <= len(words) and all(map(str.startswith, words, parts))
+    return short == "".join(word[:1] for word in words) or are_beginnings
+
+
+def nearest(name: object, names: Iterable[str], otherwise: str = "") -> str:
+    """A hint with the name that was meant by a wrong one; without one, `otherwise` and all names, or ""."""
+    known = list(names)
+    if found := meant(name, known):
+        return f"did you mean {min(found, key=len)!r}?"
+    return otherwise and f"{otherwise} {', '.join(known) or 'none'}"
+
+
+def refuse_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses keywords that a function does not have, as Python does, with those that were meant."""
+    for name in given:
+        if name not in known:
+            hint = nearest(name, known, "it takes")
+            raise TypeError(f"{function}() got an unexpected keyword argument {shown(name)}; {hint}") from None
+
+
+def named(function: Function) -> Function:
+    """A decorator of functions without **keywords, and of classes: errors name the keyword that was meant."""
+    if isinstance(function, type):
+        function.__init__ = named(function.__init__)  # type: ignore[misc]
+        return function
+    code: Any = getattr(function, "__code__")  # noqa: B009
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = [name for name in names if name not in ("self", "cls")]
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except TypeError:
+            refuse_keywords(function.__qualname__, keywords, known)
+            raise
+
+    return call  # type: ignore[return-value]
 
 
 def is_integer(value: object) -> TypeGuard[SupportsIndex]:
@@ -198,9 +257,9 @@ def check_timeout(value: object) -> float | None:
 
 
 def check_device(value: object) -> tuple[DeviceKind, int | None]:
-    """'cpu', 'cuda', 'cuda:K' or 'auto' as kind and, for 'cuda:K', index."""
-    if isinstance(value, str):
-        kind, colon, index = value.partition(":")
+    """'cpu', 'cuda', 'cuda:K' or 'auto', or PyTorch's object for one, as kind and, for 'cuda:K', index."""
+    if isinstance(value, str) or (type(value).__module__, type(value).__name__) == ("torch", "device"):
+        kind, colon, index = str(value).partition(":")
         if kind in ("cpu", "auto", "cuda") and not colon:
             return DeviceKind[kind.upper()], None
         if kind == "cuda" and index.isascii() and index.isdigit() and len(index) < 10:

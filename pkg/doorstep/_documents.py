@@ -43,7 +43,7 @@ def from_json(text: str | bytes) -> Any:
     except RecursionError as error:
         raise ArgumentError("text is not JSON: it is nested too deeply", argument="text") from error
     except (ValueError, TypeError) as error:
-        raise ArgumentError(f"text is not JSON: {error}", argument="text") from error
+        raise ArgumentError(f"text is not JSON: {_why(text, error)}", argument="text") from error
 
 
 def _dictionary(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -76,7 +76,17 @@ def from_yaml(text: str | bytes) -> Any:
     except RecursionError as error:
         raise ArgumentError("text is not YAML: it is nested too deeply", argument="text") from error
     except (yaml.YAMLError, ValueError, AttributeError) as error:
-        raise ArgumentError(f"text is not YAML: {error}", argument="text") from error
+        raise ArgumentError(f"text is not YAML: {_why(text, error)}", argument="text") from error
+
+
+def _why(text: str | bytes, error: Exception) -> str:
+    """What is wrong with a text that cannot be read."""
+    try:
+        if isinstance(text, bytes):
+            text.decode()
+    except UnicodeDecodeError:
+        return f"it is no text in UTF-8, but begins with {shown(text[:8])}"
+    return str(error)
 
 
 def _load_yaml() -> Any:
@@ -144,7 +154,7 @@ def body_of(name: str, values: object, kind: str, version: int) -> dict[str, Any
     fields = dict(values)
     found = fields.pop("doorstep", None)
     if not isinstance(found, str) or found != kind:
-        what = f"of a {shown(found)}" if isinstance(found, str) else "without its kind"
+        what = f"of a {shown(found)}" if "doorstep" in values else "without its kind"
         message = f'the document is {what}; it must have "doorstep": "{kind}"'
         raise ArgumentError(message, argument="doorstep")
     given = check_integer("version", fields.pop("version", None), 1, 2**31)

@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 from doorstep._arguments import refuse
 
+_LONGEST = 4096  # bytes of a path, with the 0 at its end; PATH_MAX of Linux
+
 
 def checked_path(path: object) -> str:
     """A str or a path object as text.
@@ -27,6 +29,8 @@ def checked_path(path: object) -> str:
         encoded = os.fsencode(text)
     except UnicodeEncodeError:
         refuse("path", "a name that the file system can hold", path, "remove lone surrogates")
+    if len(encoded) > _LONGEST:
+        refuse("path", f"a name of at most {_LONGEST} bytes", path)
     if b"\0" in encoded:
         refuse("path", "a name without the character 0", path)
     return text

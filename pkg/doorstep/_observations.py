@@ -123,8 +123,8 @@ def to_native(observations: AnyObservations) -> Observations:
 def _checked(name: str, item: Any) -> str | tuple[str, float]:
     part, scale = item if isinstance(item, (tuple, list)) and len(item) == 2 else (item, 1.0)
     if not isinstance(part, str) or part not in OBSERVATION_PARTS:
-        hint = nearest(part, OBSERVATION_PARTS) if isinstance(part, str) else ""
-        refuse(name, f"one of {', '.join(OBSERVATION_PARTS)}, or (name, scale)", item, hint)
+        allowed = f"one of {', '.join(OBSERVATION_PARTS)}, or (name, scale)"
+        refuse(name, allowed, item, nearest(part, OBSERVATION_PARTS))
     scale = _SCALE.check(f"scale of {name}", scale)
     return part if scale == 1 else (part, scale)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, final
 
-from doorstep._arguments import refuse
+from doorstep._arguments import nearest, refuse
 from doorstep.errors import ArgumentError
 from doorstep.levels.rules import Rewards
 
@@ -27,7 +27,7 @@ class Step:
         try:
             return self._tensors[name]
         except KeyError:
-            raise AttributeError(f"a step has no {name!r}; it has {', '.join(self._tensors)}") from None
+            raise AttributeError(f"a step has no {name!r}; {nearest(name, self._tensors, 'it has')}") from None
 
 
 def split_reward(reward: object) -> tuple[Rewards | None, RewardFunction | None]:

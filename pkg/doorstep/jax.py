@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, nearest, refuse
 from doorstep._batches import (
     FLAT,
     INPUTS,
@@ -102,7 +102,8 @@ class BatchState:
         tensors = self.__dict__.get("tensors", {})
         if name in tensors:
             return tensors[name]
-        raise AttributeError(f"a BatchState has no {name!r}; the outputs chosen in make() are {', '.join(tensors)}")
+        hint = nearest(name, tensors, "the outputs chosen in make() are")
+        raise AttributeError(f"a BatchState has no {name!r}; {hint}")
 
 
 class Batch(NamedTuple):

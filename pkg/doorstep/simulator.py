@@ -18,6 +18,8 @@ from doorstep._arguments import (
     check_slots,
     check_weights,
     check_worlds,
+    named,
+    nearest,
     refuse,
 )
 from doorstep._level_table import REFERENCE, is_reference, room_for
@@ -129,6 +131,7 @@ class Simulator(TensorProperties, CameraProperties):
         "_tensors",
     )
 
+    @named
     def __init__(
         self,
         num_worlds: int,
@@ -653,6 +656,15 @@ class Simulator(TensorProperties, CameraProperties):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    if not TYPE_CHECKING:  # for which every attribute would exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not found: the error names what was meant."""
+            if name.startswith("_") or name in dir(self):
+                return object.__getattribute__(self, name)  # raises again
+            hint = nearest(name, (known for known in dir(self) if not known.startswith("_")))
+            raise AttributeError(f"a Simulator has no {name!r}{hint and f'; {hint}'}", name=name, obj=self)
 
     def __repr__(self) -> str:
         closed = ", closed" if self.closed else ""

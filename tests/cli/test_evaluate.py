@@ -178,7 +178,7 @@ def test_a_file_that_is_refused_is_named(
         (["--policy", "wise"], "policy is 'wise'; it must be 'random'"),
         (["--policy", "idle", "--policy", "idle"], "policies has two of the name 'idle'"),
         (["--episodes", "0"], "argument --episodes: 0 is not allowed; give at least 1"),
-        (["--levels", "missing.json"], "[Errno 2] No such file or directory: 'missing.json'"),
+        (["--levels", "missing.json"], "missing.json: there is no such file; levels are 'reference', "),
         (["--levels", __file__], f"{__file__}: text is not JSON"),
         (["--levels", "curated", "--agents", "3"], "level 'one door' has 2 spawns; it must have at least 3"),
         (["--json", "missing/out.json"], "--json missing/out.json is not a file in an existing folder"),

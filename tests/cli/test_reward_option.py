@@ -113,7 +113,7 @@ def test_the_viewer_gets_the_reward(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("gaol=1", "reward: 'gaol' is not a field of Rewards (did you mean 'goal'?)"),
         ("goal", "reward is 'goal'; it must be doorstep.Rewards, or its terms, such as goal=5,cube_approach=0.25"),
-        ("nowhere.json", "[Errno 2] No such file or directory: 'nowhere.json'"),
+        ("nowhere.json", "nowhere.json: No such file or directory"),
         ("nowhere.py:terms", "reward is 'nowhere.py:terms'; there is no file 'nowhere.py'"),
         ("json:dumps", "reward is 'json:dumps'; it must be terms, such as goal=5,cube_approach=0.25 (doorstep train"),
         ("json:decoder", "reward is <module 'json.decoder'"),

@@ -5,6 +5,7 @@ A comment on the line above a block says what is special about it; every other b
     <!-- not run: REASON -->    only its form is checked
     <!-- needs a GPU -->        runs where there is one; its syntax is checked everywhere
     <!-- file: NAME -->         is a file of that name beside the page's other blocks
+    <!-- smaller: A -> B; C -> D -->    runs with B in place of A, and D in place of C, which take less time
 """
 
 from __future__ import annotations
@@ -54,6 +55,17 @@ class Block:
     def file(self) -> str:
         """The name that the block is saved under, or ""."""
         return self.comment.removeprefix("file: ") if self.comment.startswith("file: ") else ""
+
+    @property
+    def as_run(self) -> str:
+        """The code with smaller numbers, if the comment has them."""
+        code = self.code
+        if self.comment.startswith("smaller: "):
+            for change in self.comment.removeprefix("smaller: ").split("; "):
+                old, _, new = change.partition(" -> ")
+                assert old in code, f"line {self.line}: there is no {old!r}"
+                code = code.replace(old, new)
+        return code
 
 
 def blocks_of(page: Path) -> Iterator[Block]:

@@ -10,8 +10,11 @@ needs a package that is not installed.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import doctest
 import importlib.util
+import io
 import itertools
 import os
 import re
@@ -38,15 +41,17 @@ NEEDED = {
     r"\bimport jax\b|to_jax\(": "jax",
     r"\bimport ray\b|doorstep\.ray": "ray",
     r"\bimport gymnasium\b|EscapeRoomVectorEnv": "gymnasium",
+    r"\bstable_baselines3\b": "stable_baselines3",
     r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
     r"\bimport minari\b": "minari",
-    r"^\$ doorstep view": "viser",
+    r"^\$ doorstep view|doorstep\.view\(": "viser",
     r"^\$ doorstep serve|doorstep\.serve": "aiohttp",
     r"^\$ doorstep train|doorstep\.training": "torch",
     r"^\$ doorstep evaluate .*--plot|metrics\.plot\(": "matplotlib",
     r"^\$ doorstep .*\.yaml": "yaml",
 }
 C_FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function")
+SERVES = re.compile(r"doorstep\.view\(|^ *serve\(", re.MULTILINE)
 SERVER_TIMEOUT = 60  # seconds
 
 
@@ -58,7 +63,7 @@ def main() -> int:
     page, on_gpu = Path(sys.argv[1]), "--gpu" in sys.argv[2:]
     warnings.resetwarnings()  # a reader sees those of other libraries
     sys.path.insert(0, os.getcwd())
-    blocks = list(blocks_of(page))
+    blocks = [dataclasses.replace(block, code=block.as_run) for block in blocks_of(page)]
     for block in blocks:
         if block.file:
             Path(block.file).write_text(block.code, encoding="utf-8")
@@ -123,7 +128,7 @@ def run_python(block: Block, page: Path, namespace: dict[str, Any], only_check: 
     if not block.code.lstrip().startswith(">>>"):
         code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
         if not only_check:
-            exec(code, namespace)
+            run_code(code, namespace, until_ctrl_c=bool(SERVES.search(block.code)))
         return
     options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     test = doctest.DocTestParser().get_doctest(block.code, namespace, page.name, str(page), block.line - 1)
@@ -131,6 +136,26 @@ def run_python(block: Block, page: Path, namespace: dict[str, Any], only_check: 
     test.globs = namespace
     if not only_check and runner.run(test, clear_globs=False).failed:
         raise AssertionError("the examples show something else")
+
+
+def run_code(code: Any, namespace: dict[str, Any], until_ctrl_c: bool) -> None:
+    """Runs code; what serves pages gets a Ctrl-C as soon as it has printed its address."""
+    if not until_ctrl_c:
+        exec(code, namespace)
+        return
+    printed = Printed()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(KeyboardInterrupt):
+        exec(code, namespace)
+    if "http://" not in printed.getvalue():
+        raise AssertionError(f"it ended by itself, and printed {printed.getvalue()!r}")
+
+
+class Printed(io.StringIO):
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if "http://" in text:
+            signal.raise_signal(signal.SIGINT)
+        return written
 
 
 # ---- C

@@ -17,7 +17,7 @@ import doorstep
 RUN = [name for name in NAMES if any(block.language not in ("", "text") for block in blocks_of(ROOT / name))]
 ON_GPU = [name for name in RUN if any(block.needs_gpu for block in blocks_of(ROOT / name))]
 # Pages whose blocks take long, and what faster tests notice: tests/render draws all that the page does.
-LONG = ("docs/how_to/pictures.md",)
+LONG = ("docs/how_to/pictures.md", "docs/explanation/results.md")
 LANGUAGES = {"c", "console", "diff", "hlsl", "python", "text", "yaml"}
 
 

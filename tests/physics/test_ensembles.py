@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 from tests.physics.ensembles import (
     ERRORS,
+    TOUCHING,
+    WORLDS,
+    Case,
     Row,
     case_of,
     contact_rows,
@@ -24,7 +27,7 @@ from tests.physics.ensembles import (
     read_table,
     row_table,
 )
-from tests.scenes import STRAIGHT, Array, Scene
+from tests.scenes import FORWARD, STRAIGHT, Array, Scene
 
 ROWS = contact_rows()
 CUBE_ROWS = row_table()
@@ -48,6 +51,44 @@ def test_cubes_move_as_in_the_reference(name: str) -> None:
             error = SIGMAS * np.sqrt(2) * expected[ERRORS[column]] if column in ERRORS else 0.0
             allowed = max(0.15 * abs(expected[column]) + error, floor)
             assert abs(ours[column] - expected[column]) <= allowed, (step, column, ours[column], expected[column])
+
+
+@pytest.mark.parametrize("amount", [2, 3])
+def test_straight_pushes_over_gaps_are_as_much_farther_as_the_page_says(amount: int) -> None:
+    case = Case("", amount, FORWARD, STRAIGHT, grabs=False, lasts=10**9, off_centre=0.0, gaps=(0.3, 1.0))
+    ours, late = (play_case(case, [3, 5], late_contacts=late) for late in (False, True))
+    for step in (3, 5):
+        ratio = ours[step]["cube_forward_m"] / late[step]["cube_forward_m"]
+        print(amount, step, ratio)
+        assert 1.2 <= round(ratio, 1) <= 1.8
+
+
+def test_agents_that_hold_a_cube_are_lifted_as_the_page_says() -> None:
+    name = "grab, push 2"
+    height = play_case(case_of(name), [40])[40]["agent_z_m"]
+    print(height)
+    assert height == pytest.approx(0.16, rel=0.15)
+    assert ROWS[name][40]["agent_z_m"] == pytest.approx(0.10, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("gap", "aside", "low", "high"), [(1.0, 1.0, 0.06, 0.084), (0.1, 1.0, 0.02, 0.04), (0.0, 0.0, 0.0, 0.005)]
+)
+def test_a_cube_between_agents_moves_as_little_as_the_page_says(
+    gap: float, aside: float, low: float, high: float
+) -> None:
+    generator = np.random.default_rng(1)
+    scene = Scene(WORLDS, episode_length=10**6)
+    scene.open_floor()
+    for agent, side in ((0, -1), (1, 1)):
+        away = side * (TOUCHING + generator.uniform(0, gap, WORLDS))
+        scene.place(agent, generator.uniform(-aside, aside, WORLDS), away, yaw=np.pi * (side > 0))
+    cube = scene.place_cube(0, 0.0, 0.0)
+    scene.act(1, FORWARD, STRAIGHT, 0)
+    scene.step(20)
+    moved = np.linalg.norm(scene.body_positions[:, cube, :2], axis=1).mean()
+    print(gap, aside, moved)
+    assert low <= moved <= high
 
 
 @pytest.mark.parametrize("row", CUBE_ROWS, ids=lambda row: f"{row.start}-{row.cubes}-{row.amount}")

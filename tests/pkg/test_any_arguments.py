@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
 
 import doorstep
 from doorstep import envs, evaluation, interop, levels, metrics, planner, policy, recording, render, rollouts
+from doorstep._configs import Checked
 from doorstep._native._generated import LayerKind
 
 Call: TypeAlias = tuple[Callable[..., Any], dict[str, Any]]  # a function, and arguments that it accepts
@@ -26,6 +28,7 @@ VALUES: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 7, 2**63, 2**200, -(2**63), 1.5, float("nan"), float("inf"), 1e308, 1j, np.float32("nan")),
     *("", "x", "\ud800", "a\0b", "/no/such/file.json", b"x", [], [1], [[1]], ["x"], {}, {"x": 1}, (), (1, 2, 3), {1}),
     *(np.arange(4), np.ones((2, 2)), np.array([None, "x"], object), np.array(["a"]), np.array(3)),
+    *("x" * 10**6, "x" * 10**6 + ".json", {"x" * 10**6: 1}, ["x" * 10**6], "x:" + "x" * 10**6),
     *(object(), Unprintable(), int, lambda *_, **__: None),
 )
 REQUEST = {"seed": 0, "level": None, "state": None, "n": 1, "policy": "random", "sampling": None, "max_steps": 2,
@@ -36,6 +39,55 @@ CLASSES = (
     *(rollouts.PullController, rollouts.FixedChunkScheduler, rollouts.DynamicChunkScheduler, metrics.MetricsConfig),
     *(policy.SamplingParams, doorstep.EpisodeRequest, doorstep.CameraPose, doorstep.Cameras, planner.ScriptedPolicy),
 )
+
+
+def _checked_classes(base: Any = Checked) -> Iterator[Any]:
+    for cls in base.__subclasses__():
+        if dataclasses.fields(cls) and cls.__module__.startswith("doorstep"):
+            yield cls
+        yield from _checked_classes(cls)
+
+
+# What takes fields of configurations, or arguments of the same names.
+NAMED: dict[str, Callable[..., Any]] = {
+    **{cls.__qualname__: cls for cls in _checked_classes()},
+    **{name: getattr(doorstep, name) for name in ("Simulator", "EpisodeRequest", "evaluate", "record", "view")},
+    "load_policy": doorstep.load_policy,
+    "from_ascii": doorstep.Level.from_ascii,
+}
+
+
+@pytest.mark.parametrize("function", NAMED)
+def test_every_misspelt_keyword_is_answered_with_the_one_that_was_meant(function: str) -> None:
+    keywords = list(inspect.signature(NAMED[function]).parameters)
+    assert keywords
+    for keyword in keywords:
+        wrong = keyword[0] + keyword[2] + keyword[1] + keyword[3:] if len(keyword) > 4 else keyword
+        if wrong != keyword:
+            with pytest.raises(TypeError, match=rf"got an unexpected keyword .*{wrong}'; did you mean '{keyword}'\?$"):
+                NAMED[function](**{wrong: 1})
+    with pytest.raises(TypeError, match=f"unexpected keyword argument 'frobnicate'; it takes {', '.join(keywords)}"):
+        NAMED[function](frobnicate=1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        *((name, "num_worlds") for name in ("num_envs", "n_envs", "num_environments", "num_world", "n_worlds")),
+        *(("n_agents", "num_agents"), ("ep_length", "episode_length"), ("obs", "observations"), ("level", "levels")),
+    ],
+)
+def test_names_of_other_libraries_are_understood(wrong: str, right: str) -> None:
+    with pytest.raises(TypeError, match=f"'{wrong}'; did you mean '{right}'"):
+        cast("Any", doorstep.Simulator)(**{wrong: 8})
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("obs", "observations"), ("num_envs", "num_worlds"), ("lidr", "lidar")])
+def test_attributes_of_simulators_are_answered_with_the_one_that_was_meant(wrong: str, right: str) -> None:
+    sim = doorstep.Simulator(1, num_threads=1)
+    with pytest.raises(AttributeError, match=f"^a Simulator has no '{wrong}'; did you mean '{right}'"):
+        getattr(sim, wrong)
+    assert not any(hasattr(sim, name) for name in ("frobnicate", "rgb", "__frobnicate__"))
 
 
 def _of_simulators(folder: Path) -> Iterator[Call]:
@@ -188,7 +240,7 @@ def test_every_value_is_accepted_or_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # some values are paths
     wrong = [
-        f"{function}: {name} of {type(value)}: {error!r}"
+        f"{function}: {name} of {type(value)}: {error!r}"[:2000]
         for function, arguments in calls(tmp_path)
         for name in arguments
         for value in VALUES
@@ -198,12 +250,12 @@ def test_every_value_is_accepted_or_refused(
 
 
 def _wrong_error_of(function: Callable[..., Any], arguments: dict[str, Any]) -> Exception | None:
-    """What a call raises, unless that is a typed error."""
+    """What a call raises, unless that is a typed error that does not repeat a long value."""
     try:
         made = function(*arguments.values()) if inspect.isbuiltin(function) else function(**arguments)
         if hasattr(made, "close"):
             made.close()
     except Exception as error:
         is_typed = isinstance(error, (doorstep.DoorstepError, OSError)) and type(error) is not doorstep.DoorstepError
-        return None if is_typed else error
+        return None if is_typed and len(str(error)) < 3000 else error
     return None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +176,21 @@ def test_sizes_of_actions_are_public_and_those_of_the_environment() -> None:
             sim.actions = np.tile(action, (3, 2, 1))
             sim.step()
             assert sim.health.clamped_actions == 6 * (component + 1)
+
+
+@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:7"])
+def test_devices_of_pytorch_are_their_names(name: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    assert SimulatorConfig(2, device=torch.device(name)) == SimulatorConfig(2, device=name)
+    devices = doorstep.RolloutConfig(SimulatorConfig(2), devices=(torch.device(name),)).devices
+    assert devices == (name,)
+    for make in (functools.partial(Simulator, 2), functools.partial(doorstep.record, tmp_path / "a.rec", steps=1)):
+        assert _outcome(make, device=name) == _outcome(make, device=torch.device(name))
+
+
+def _outcome(function: Callable[..., Any], device: Any) -> str:
+    try:
+        with function(device=device) as made:
+            return repr(made)
+    except doorstep.DeviceError as error:
+        return str(error)

@@ -25,7 +25,7 @@ HUGE = "1" * 5000
 NO_JSON: list[tuple[Any, str]] = [
     ("", "Expecting value"),
     ("{", "Expecting property name"),
-    (b"\xff", "can't decode byte"),
+    (b"\x89PNG\r\n", r"it is no text in UTF-8, but begins with b'\x89PNG\r\n'"),
     (3, "the JSON object must be str"),
     (DEEP, "nested too deeply"),
     (HUGE, "4300 digits"),
@@ -33,7 +33,7 @@ NO_JSON: list[tuple[Any, str]] = [
 ]
 NO_YAML: list[tuple[Any, str]] = [
     ("a: [", "expected the node content"),
-    (b"\xff", "invalid start byte"),
+    (b"\x89PNG\r\n", r"it is no text in UTF-8, but begins with b'\x89PNG\r\n'"),
     (3, "has no attribute"),
     (DEEP, "nested too deeply"),
     (HUGE, "4300 digits"),

@@ -103,7 +103,7 @@ def test_a_busy_port_is_an_error_and_no_other_port_is_taken(capsys: pytest.Captu
             ["--policy", "missing.py:act"],
             "doorstep view: error: policy is 'missing.py:act'; there is no file 'missing.",
         ),
-        (["--actions", "missing.bin"], "doorstep view: error: [Errno 2] No such file"),
+        (["--actions", "missing.bin"], "doorstep view: error: missing.bin: No such file"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from doorstep._arguments import refuse
+from doorstep._arguments import meant, refuse, shown
 from doorstep._configs.annotations import FieldRule, field_rules
 from doorstep._configs.checked import Checked, Part
 from doorstep._configs.config import Config
@@ -106,27 +106,10 @@ def _path_of(cls: type[Checked], key: str, paths: list[str]) -> str:
     elif having:
         hint = "it may be " + " or ".join(having)
     else:
-        hint = _nearest_path(key, paths) or f"the fields are {', '.join(paths)}"
-    raise ArgumentError(f"{key!r} is not the name of a single value of {cls.__name__}", argument=key, hint=hint)
-
-
-def _nearest_path(key: str, paths: list[str]) -> str:
-    """A hint with the field whose last name a wrong key abbreviates or resembles; "" without one."""
-    import difflib  # here: `import doorstep` does not pay for it
-
-    meant = [path for path in paths if _abbreviates(_last(key), _last(path))]
-    if not meant:
-        likely = difflib.get_close_matches(_last(key), [_last(path) for path in paths], n=1)
-        meant = [path for path in paths if _last(path) in likely]
-    return f"did you mean {min(meant, key=len)!r}?" if meant else ""
-
-
-def _abbreviates(short: str, name: str) -> bool:
-    """Whether a name stands for another one by its initials, as lr for learning_rate, or by the beginnings of its
-    words, as ent_coef or entropy for entropy_coefficient."""
-    words, parts = name.split("_"), short.split("_")
-    are_beginnings = len(parts) <= len(words) and all(map(str.startswith, words, parts))
-    return short == "".join(word[0] for word in words) or are_beginnings
+        names = meant(_last(key), map(_last, paths))
+        likely = min((path for path in paths if _last(path) in names), key=len, default="")
+        hint = f"did you mean {likely!r}?" if likely else f"the fields are {', '.join(paths)}"
+    raise ArgumentError(f"{shown(key)} is not the name of a single value of {cls.__name__}", argument=key, hint=hint)
 
 
 def _last(path: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-from doorstep._arguments import nearest, refuse, shown
+from doorstep._arguments import nearest, refuse, refuse_keywords, shown
 from doorstep._configs.annotations import field_rules
 from doorstep._configs.rules import Rule
 from doorstep.errors import ArgumentError
@@ -23,6 +23,10 @@ class Checked:
     Raises:
         ArgumentError: a value is out of range; the message names the field, its value and the range.
     """
+
+    def __new__(cls: type[Self], *arguments: Any, **fields: Any) -> Self:
+        refuse_keywords(f"{cls.__name__}.__init__", fields, field_rules(cls))
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         for name, (rule, _) in field_rules(type(self)).items():
@@ -51,7 +55,7 @@ class Checked:
         known = list(field_rules(cls))
         for name in values:
             if name not in known:
-                hint = nearest(str(name), known) or f"the fields are {', '.join(known)}"
+                hint = nearest(name, known, "the fields are")
                 raise ArgumentError(f"{shown(name)} is not a field of {cls.__name__}", argument=str(name), hint=hint)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from doorstep.errors import ArgumentError
 Registered = TypeVar("Registered", bound="type[PolymorphicConfig]")
 Self = TypeVar("Self", bound="PolymorphicConfig")
 Implementation = TypeVar("Implementation", bound="Callable[..., Any]")
+_ABSENT = object()
 
 
 @final
@@ -46,8 +47,8 @@ class Registry:
     def find(self, tag: Any) -> type[PolymorphicConfig]:
         """The class of a tag; ArgumentError if there is none."""
         if not isinstance(tag, str) or tag not in self._classes:
-            hint = nearest(tag, self._classes) if isinstance(tag, str) else ""
-            refuse("type", f"a {self.sort}: {', '.join(map(repr, self._classes))}", tag, hint)
+            allowed = f"a {self.sort}: {', '.join(map(repr, self._classes))}"
+            refuse("type", allowed, tag, nearest(tag, self._classes))
         return self._classes[tag]
 
 
@@ -120,16 +121,16 @@ class PolymorphicConfig(Config):
         if not isinstance(values, Mapping):
             refuse("values", "a dictionary with a type and its fields", values)
         fields = dict(values)
-        chosen: Any = cls._class_of(fields.pop("type", None))
+        chosen: Any = cls._class_of(fields.pop("type", _ABSENT))
         return cast("Self", super(PolymorphicConfig, chosen).from_dict(fields))
 
     @classmethod
     def _class_of(cls, tag: Any) -> builtins.type[PolymorphicConfig]:
         if not cls.is_abstract():
-            if tag not in (None, cls.type):
+            if tag not in (_ABSENT, cls.type):
                 refuse("type", f"{cls.type!r}", tag)
             return cls
-        if tag is None:
+        if tag is _ABSENT:
             hint = f"one of {', '.join(map(repr, cls.registry))}"
             raise ArgumentError("type is absent; it must be given", argument="type", hint=hint)
         return cls.registry.find(tag)

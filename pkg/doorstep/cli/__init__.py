@@ -143,8 +143,11 @@ def _guarded(name: str, run: Callable[[], int]) -> int:
         return _fail(name, _error(str(error)), 1)
     except ReplayError as error:
         return _fail(name, _error(str(error)), 3)
-    except (DoorstepError, OSError) as error:
+    except DoorstepError as error:
         return _fail(name, _error(str(error)), 2)
+    except OSError as error:
+        said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        return _fail(name, _error(said), 2)
     finally:
         _discard_unwritable(sys.stdout)
         _discard_unwritable(sys.stderr)

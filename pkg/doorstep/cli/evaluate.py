@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doorstep._arguments import count
+from doorstep._arguments import count, shown
 from doorstep._files import write_text
 from doorstep.cli.argument_types import (
     LEVELS,
@@ -163,7 +163,7 @@ def _refuse_code(path: Path, policies: tuple[str, ...]) -> None:
     for number, policy in enumerate(policies):
         if imports_code(policy):
             raise ArgumentError(
-                f"{path}: policies[{number}] is {policy!r}, which runs code of Python that the file names",
+                f"{path}: policies[{number}] is {shown(policy)}, which runs code of Python that the file names",
                 argument="policies",
                 hint="read that code, then add --allow-code; or give --policy",
             )

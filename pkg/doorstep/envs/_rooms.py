@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, meant, refuse, refuse_keywords
 from doorstep._level_table import REFERENCE
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
 from doorstep._observations import (
@@ -587,11 +587,12 @@ def refuse_unknown(
         TypeError: a keyword is no rule of a simulator, or one of those that the environment decides.
     """
     names = {field.name for field in dataclasses.fields(SimulatorConfig)} | set(known)
-    for name in rules:
-        if name in decided or name not in names:
-            hint = decided.get(name) or nearest(name, names - set(decided))
-            told = f"; {hint}" if hint else ""
-            raise TypeError(f"__init__() got an unexpected keyword argument {name!r}{told}")
+    allowed = sorted(names - decided.keys())
+    for name in rules.keys() - set(allowed):
+        for likely in (name, *meant(name, names | decided.keys())):
+            if likely in decided:
+                raise TypeError(f"__init__() got an unexpected keyword argument {name!r}; {decided[likely]}")
+    refuse_keywords("__init__", rules, allowed)
 
 
 def longest_episode(config: SimulatorConfig, levels: Iterable[AnyLevel]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, is_number, nearest, refuse
+from doorstep._arguments import check_choice, is_number, nearest, refuse, shown
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
 from doorstep.envs._rooms import (
@@ -232,6 +232,6 @@ def check_options(options: object, known: tuple[str, ...]) -> Mapping[str, Any]:
         refuse("options", "a dictionary or None", options)
     for name in options:
         if name not in known:
-            hint = nearest(str(name), known) or f"the options are: {', '.join(known) or 'none'}"
-            raise ArgumentError(f"{name!r} is not an option of reset()", argument="options", hint=hint)
+            hint = nearest(name, known, "the options are:")
+            raise ArgumentError(f"{shown(name)} is not an option of reset()", argument="options", hint=hint)
     return options

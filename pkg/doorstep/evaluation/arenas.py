@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, final
 
+from doorstep._arguments import shown
 from doorstep._configs import Checked
 from doorstep._level_table import REFERENCE, is_reference
 from doorstep.errors import ArgumentError
@@ -49,7 +50,7 @@ def find_arenas(levels: object, num_agents: int, reward: object = None) -> list[
     for name, level in played:
         if isinstance(level, Level) and len(level.spawns) < num_agents:
             raise ArgumentError(
-                f"level {name!r} has {len(level.spawns)} spawns; it must have at least {num_agents}",
+                f"level {shown(name)} has {len(level.spawns)} spawns; it must have at least {num_agents}",
                 argument="levels",
                 hint="add spawns, or evaluate with fewer agents",
             )

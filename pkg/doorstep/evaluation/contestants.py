@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from doorstep._arguments import check_text, refuse
+from doorstep._arguments import check_text, refuse, shown
 from doorstep._files import printable
 from doorstep._observations import Parts, or_default
 from doorstep.config import SimulatorConfig
@@ -73,7 +73,7 @@ def _check_names(names: Iterable[str]) -> None:
     for name in names:
         if name in seen:
             raise ArgumentError(
-                f"policies has two of the name {name!r}; names must differ",
+                f"policies has two of the name {shown(name)}; names must differ",
                 argument="policies",
                 hint="pass a mapping of names to policies: {'before': policy, 'after': other}",
             )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from doorstep._arguments import check_functions, check_integer
+from doorstep._arguments import check_functions, check_integer, named
 from doorstep._native import MAX_SEED, MAX_WORLDS, VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.evaluation.arenas import Arena, find_arenas
@@ -29,6 +29,7 @@ from doorstep.rollouts import RolloutConfig
 OnProgress = Callable[[int, int, str], None]
 
 
+@named
 def evaluate(
     policies: AnyPolicy | Sequence[AnyPolicy] | Mapping[str, AnyPolicy],
     *,

@@ -58,6 +58,7 @@ class _Grid:
     first_line: int  # of the text, from 1
     indentation: int
     height: int  # rows
+    width: int  # columns of the longest line
     cell_x: float
     cell_y: float
     left: float
@@ -77,6 +78,9 @@ class _Grid:
     def place(self, cell: Cell) -> str:
         row, column = cell
         return f"line {self.first_line + row}, column {self.indentation + column + 1}"
+
+    def has(self, cell: Cell) -> bool:
+        return 0 <= cell[0] < self.height and 0 <= cell[1] < self.width
 
     def rectangle(self, character: str, what: str) -> Rectangle:
         """The cells of a character, which must be one rectangle."""
@@ -129,10 +133,11 @@ def _grid(text: object, cell: object, origin: object) -> _Grid:
         for column, character in enumerate(line):
             cells.setdefault(character, set()).add((row, column))
     cell_x, cell_y = _cell_sizes(cell)
-    left, bottom = -max(map(len, lines)) * cell_x / 2, -cell_y
+    width = max(map(len, lines))
+    left, bottom = -width * cell_x / 2, -cell_y
     if origin is not None:
         left, bottom = check_vector("origin", origin, 2, "None or two numbers (x, y)")
-    grid = _Grid(cells, first_line, indentation, len(lines), cell_x, cell_y, left, bottom)
+    grid = _Grid(cells, first_line, indentation, len(lines), width, cell_x, cell_y, left, bottom)
     for character in cells:
         if character not in f"{WALL}{CUBE}{GOAL}{FLOOR}{DOORS}{BUTTONS}{SPAWNS}":
             message = (
@@ -208,7 +213,39 @@ def _spawns(grid: _Grid, yaw: NumberOrRange) -> Placed:
             message = f"{where}: there is a spawn {digit!r}, but none {expected!r}; agents are numbered from '1'"
             raise ArgumentError(message, argument="text")
     rectangles = [grid.rectangle(digit, f"spawn {digit}") for digit in digits]
+    for digit in digits:
+        _check_way_out(grid, digit)
     return [(rectangle.first_cell, _spawn(grid, rectangle, yaw)) for rectangle in rectangles]
+
+
+def _check_way_out(grid: _Grid, digit: str) -> None:
+    """Refuses lines that end before the wall around a spawn, and walls around nothing but the spawn.
+
+    What a line lacks is floor, as editors remove spaces from ends of lines: it is a hole only where all else is wall.
+    """
+    walls = grid.cells.get(WALL, set())
+    drawn = set().union(*grid.cells.values())
+    inside, new = set(grid.cells[digit]), set(grid.cells[digit])
+    while new:
+        new = {cell for near in new for cell in _neighbours(near)} - inside
+        new &= drawn - walls
+        inside |= new
+    edge = {(row, column) for row, column in inside if not 0 < row < grid.height - 1 or not 0 < column < grid.width - 1}
+    is_closed = edge <= set().union(*(grid.cells.get(letter, ()) for letter in DOORS))
+    missing = {cell for near in inside for cell in _neighbours(near) if cell not in drawn and grid.has(cell)}
+    for row, column in sorted(missing):
+        beyond = range(column, grid.width)
+        if is_closed or (column > 0 and any((row - 1, x) in walls and (row + 1, x) in walls for x in beyond)):
+            message = f"{grid.place((row, column))}: the line ends here, which leaves a hole in the wall"
+            raise ArgumentError(message, argument="text", hint="go on with '#', or with '.' if it is to be open")
+    if is_closed and inside == grid.cells[digit]:
+        message = f"{grid.place(min(inside))}: there is nothing but walls around spawn {digit}"
+        raise ArgumentError(message, argument="text", hint="leave a way out with '.', or move the spawn")
+
+
+def _neighbours(cell: Cell) -> list[Cell]:
+    row, column = cell
+    return [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
 
 
 def _spawn(grid: _Grid, rectangle: Rectangle, yaw: NumberOrRange) -> Spawn:

@@ -91,7 +91,10 @@ def _of_text(text: str | os.PathLike[str]) -> list[tuple[str, object]]:
         if text not in named:
             refuse("levels", _REQUIREMENT, text, nearest(text, (*NAMES_OF_LEVELS, *named)))
         return [(text, named[text])]
-    return [(level.name, level) for level in load_levels(text)]
+    try:
+        return [(level.name, level) for level in load_levels(text)]
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno, f"there is no such file; levels are {_REQUIREMENT}", text) from None
 
 
 def _check_name(name: object) -> str:

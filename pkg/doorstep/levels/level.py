@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, final
 
-from doorstep._arguments import refuse
+from doorstep._arguments import named, refuse
 from doorstep._configs import Document, Integer, Items, Part, Range
 from doorstep._native._generated import (
     LEVEL_MAX_BUTTONS,
@@ -109,6 +109,7 @@ class Level(Document):
         return f"Level {self.name!r}, a character is {cell_x:g} x {cell_y:g} m:\n{text}"
 
     @classmethod
+    @named
     def from_ascii(
         cls,
         text: str,
@@ -132,7 +133,8 @@ class Level(Document):
         are buttons of these doors, a button for each letter. `O` is the centre of a cube. `1` to `8` are the spawns of
         the agents; the cells of a digit form one rectangle, between whose cells' centres the spawn is drawn. `X` is the
         goal, one rectangle. Doors are numbered in the order of their letters. Empty lines before and after the map, and
-        indentation that all lines share, do not count.
+        indentation that all lines share, do not count. What a line lacks at its end is floor, which must not be a hole
+        in the wall around a spawn.
 
         >>> import doorstep
         >>> level = doorstep.Level.from_ascii('''
@@ -169,8 +171,9 @@ class Level(Document):
             description: as in `Level`.
 
         Raises:
-            ArgumentError: as `Level`, or a character or a rectangle is not as above; the message names the line and the
-                column, counted from 1, blank lines and indentation of `text` included.
+            ArgumentError: as `Level`, a character or a rectangle is not as above, a line ends before the wall around a
+                spawn, or a spawn has nothing but walls around it; the message names the line and the column, counted
+                from 1, blank lines and indentation of `text` included.
         """
         found = read_map(text, cell, origin, height, closing_doors, spawn_yaw, goal_agents)
         rules: dict[str, Any] = {"rewards": rewards, "physics": physics, "episode_length": episode_length}

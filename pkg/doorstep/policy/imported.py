@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from doorstep._arguments import nearest
+from doorstep._arguments import nearest, shown
 from doorstep.errors import ArgumentError
 
 _folders: set[Path] = set()  # of the files that were imported
@@ -33,14 +33,14 @@ def import_member(text: str, argument: str = "policy") -> Any:
     fail = functools.partial(_fail, argument, text)
     module = _import(source, fail)
     if not hasattr(module, name):
-        fail(f"{source!r} has no {name!r}", nearest(name, vars(module)))
+        fail(f"{shown(source)} has no {shown(name)}", nearest(name, vars(module)))
     return getattr(module, name)
 
 
 def _import(source: str, fail: Callable[..., NoReturn]) -> ModuleType:
     is_file = source.endswith(".py")
     if is_file and not Path(source).is_file():
-        fail(f"there is no file {source!r}", f"give a path that exists; the current folder is {os.getcwd()}")
+        fail(f"there is no file {shown(source)}", f"give a path that exists; the current folder is {os.getcwd()}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -48,8 +48,9 @@ def _import(source: str, fail: Callable[..., NoReturn]) -> ModuleType:
     except Exception as error:
         if not is_file and _is_missing(source, error):
             hint = "run from the folder that holds it, or give its path: path/to/file.py:function"
-            fail(f"there is no module {source!r}", hint)
-        fail(f"importing {source!r} raised {type(error).__name__}: {error}{_line_of(error)}", cause=error)
+            fail(f"there is no module {shown(source)}", hint)
+        raised = f"{type(error).__name__}: {str(error)[:1000]}{_line_of(error)}"
+        fail(f"importing {shown(source)} raised {raised}", cause=error)
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -107,4 +108,4 @@ def _line_of(error: Exception) -> str:
 
 
 def _fail(argument: str, text: str, problem: str, hint: str = "", cause: Exception | None = None) -> NoReturn:
-    raise ArgumentError(f"{argument} is {text!r}; {problem}", argument=argument, hint=hint) from cause
+    raise ArgumentError(f"{argument} is {shown(text)}; {problem}", argument=argument, hint=hint) from cause

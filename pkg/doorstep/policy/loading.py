@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from doorstep._arguments import nearest, refuse
+from doorstep._arguments import named, nearest, refuse, shown
 from doorstep._observations import OBSERVATIONS, AnyObservations, shown_parts
 from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
@@ -34,8 +34,13 @@ _FORMS = (
     f"{', '.join(map(repr, _NAMES))}, 'module:function', 'path/to/file.py:function', the folder of a run, a checkpoint "
     "or a policy file"
 )
+_HOW_TO_LOAD = {
+    ".zip": "load it with Stable-Baselines3, as in `model = PPO.load(path)`, and give `model.policy`",
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), "load it with PyTorch, and give the module with its weights"),
+}
 
 
+@named
 def load_policy(
     policy: AnyPolicy, *, sampling: SamplingParams | None = None, precision: str | None = None
 ) -> Any:
@@ -141,7 +146,7 @@ def _named(text: str, sampling: SamplingParams | None) -> Any:
     member = import_member(text)
     if isinstance(member, (str, os.PathLike)):
         return load_policy(member, sampling=sampling)
-    what = f"{name!r} of {source!r} is of type {type(member).__name__}"
+    what = f"{shown(name)} of {shown(source)} is of type {type(member).__name__}"
     return _made_of(member, sampling, f"a function: observations -> actions, but {what}", text)
 
 
@@ -162,7 +167,8 @@ def check_name(text: str, names: Iterable[str] = ()) -> None:
     source, _, name = text.rpartition(":")
     if not ((source and name) or text.endswith(_WEIGHTS) or os.path.isdir(text)):
         forms = ", ".join([*map(repr, names), _FORMS])
-        refuse("policy", forms, text, nearest(text, [*names, *_NAMES]))
+        hint = _HOW_TO_LOAD.get(os.path.splitext(text)[1].lower())
+        refuse("policy", forms, text, hint or nearest(text, [*names, *_NAMES]))
 
 
 def _made_of(policy: Any, sampling: SamplingParams | None, requirement: str, name: str = "") -> Any:

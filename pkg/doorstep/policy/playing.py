@@ -8,7 +8,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import nearest
+from doorstep._arguments import nearest, shown
 from doorstep._beginnings import Beginnings
 from doorstep._native._generated import MAX_AGENTS
 from doorstep._observations import BY_NAME, AnyObservations, flat_size, part_names, part_size
@@ -130,7 +130,7 @@ def check_inputs(policy: Any, observations: AnyObservations, num_agents: int, na
     more_agents, rest = divmod(policy.num_inputs - width, of_partner)
     made_for = num_agents + more_agents
     hint = f"it was made for worlds with num_agents={made_for}" if not rest and 1 <= made_for <= MAX_AGENTS else ""
-    message = f"policy {name!r} reads {policy.num_inputs} numbers; agents observe {width}"
+    message = f"policy {shown(name)} reads {policy.num_inputs} numbers; agents observe {width}"
     raise ArgumentError(message, argument="policy", hint=hint)
 
 
@@ -151,8 +151,7 @@ class _HostCopies(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._tensors:
-            hint = nearest(name, self._tensors) or f"it has {', '.join(self._tensors)}"
-            raise KeyError(f"{name!r} is not a tensor of the simulator; {hint}")
+            raise KeyError(f"{shown(name)} is not a tensor of the simulator; {nearest(name, self._tensors, 'it has')}")
         return self._tensors[name].copy_to_host()
 
     def __iter__(self) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from doorstep._arguments import check_integer
+from doorstep._arguments import check_integer, named
 from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.levels.rules import Rewards
 from doorstep.policy import SamplingParams, load_policy
@@ -19,6 +19,7 @@ from doorstep.recording.writer import RecordingWriter
 from doorstep.simulator import Simulator
 
 
+@named
 def record(
     path: str | os.PathLike[str],
     *,

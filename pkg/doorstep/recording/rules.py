@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from doorstep._arguments import shown
 from doorstep._configs import Part
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
@@ -64,7 +65,7 @@ def config_of(rules: dict[str, object]) -> tuple[SimulatorConfig, Rewards | None
             raise ArgumentError(f"{name} is absent", argument=name)
     for name in rules:
         if name not in RULES:
-            raise ArgumentError(f"{name!r} is unknown", argument=name)
+            raise ArgumentError(f"{shown(name)} is unknown", argument=name)
     return SimulatorConfig.from_dict(rules), reward
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, final
 
-from doorstep._arguments import check_bytes, check_integer, is_number, refuse
+from doorstep._arguments import check_bytes, check_integer, is_number, named, refuse
 from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.generated import GeneratedLevel
@@ -29,6 +29,7 @@ _DEFAULT_SAMPLING = SamplingParams()  # of policies that have none
 
 
 @final
+@named
 @dataclass(frozen=True)
 class EpisodeRequest:
     """An episode to be played: its level, who chooses the actions, and what shall be told about it.

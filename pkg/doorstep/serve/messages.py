@@ -50,7 +50,7 @@ def _request_of(name: str, entry: Any, policies: Sequence[str]) -> EpisodeReques
     with within(name):
         for field in entry:
             if field not in _FIELDS:
-                hint = nearest(field, _FIELDS) or f"the fields are {', '.join(_FIELDS)}"
+                hint = nearest(field, _FIELDS, "the fields are")
                 raise ArgumentError(f"{shown(field)} is not a field of a request", argument=field, hint=hint)
         return EpisodeRequest(**{**entry, **_objects_of(entry, policies)})
 

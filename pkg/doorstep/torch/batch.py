@@ -8,7 +8,7 @@ from typing import Any, final
 
 import torch
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, nearest, refuse
 from doorstep._batches import (
     LEVEL_WORDS,
     NAMES,
@@ -53,7 +53,8 @@ class BatchState:
         try:
             return self.__dict__["tensors"][name]  # type: ignore[no-any-return,unused-ignore]
         except KeyError:
-            raise AttributeError(f"a BatchState has no {name!r}") from None
+            hint = nearest(name, self.__dict__.get("tensors", ()), "it has")
+            raise AttributeError(f"a BatchState has no {name!r}; {hint}") from None
 
 
 @final

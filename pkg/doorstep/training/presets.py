@@ -115,6 +115,5 @@ def preset(name: str) -> TrainingConfig:
         ArgumentError: no preset has this name.
     """
     if not isinstance(name, str) or name not in PRESETS:
-        hint = nearest(name, PRESETS) if isinstance(name, str) else ""
-        refuse("preset", "one of " + ", ".join(map(repr, PRESETS)), name, hint)
+        refuse("preset", "one of " + ", ".join(map(repr, PRESETS)), name, nearest(name, PRESETS))
     return PRESETS[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from doorstep._arguments import named
 from doorstep._level_table import REFERENCE
 from doorstep._optional import import_optional
 from doorstep.levels.choice import AnyLevels, table_levels
@@ -18,6 +19,7 @@ from doorstep.policy.sampling import SamplingParams
 __all__ = ["view"]
 
 
+@named
 def view(
     policy: AnyPolicy = "random",
     *,

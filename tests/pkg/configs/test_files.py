@@ -73,6 +73,7 @@ def test_a_type_tag_chooses_the_class() -> None:
         ({"simulator": SIMULATOR, "schedular": {}}, "schedular", "(did you mean 'scheduler'?)"),
         ({"simulator": SIMULATOR, "scheduler": {}}, "scheduler.type", "scheduler.type is absent; it must be given"),
         ({"simulator": SIMULATOR, "scheduler": {"type": "fair_shar"}}, "scheduler.type", "did you mean 'fair_share'?"),
+        ({"simulator": SIMULATOR, "scheduler": {"type": None}}, "scheduler.type", "scheduler.type is None; it must be"),
         ({"simulator": SIMULATOR, "scheduler": {"type": 3}}, "scheduler.type", "scheduler.type is 3; it must be a sch"),
         (
             {"simulator": SIMULATOR, "scheduler": {"type": "priority", "max_chunk": 0}},

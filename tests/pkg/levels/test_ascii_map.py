@@ -109,6 +109,41 @@ def test_what_is_wrong_is_shown_by_line_and_column(old: str, new: str, says: str
         Level.from_ascii(MAP.replace(old, new))
 
 
+@pytest.mark.parametrize("row", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("bottom", ["#########", "#..######"], ids=["closed", "open at the bottom"])
+def test_no_line_ends_before_the_wall_on_its_right(row: int, bottom: str) -> None:
+    lines = ["####AA###", "#.......#", "#.a.....#", "#..1.2..#", "#.......#", bottom]
+    lines[row] = lines[row][:8] if row < 5 else "##"
+    says = f"^line {row + 1}, column {len(lines[row]) + 1}: the line ends here, which leaves a hole in the wall"
+    with pytest.raises(doorstep.ArgumentError, match=says):
+        Level.from_ascii("\n".join(lines), cell=2)
+    lines[row] = lines[row].ljust(9, ".")
+    Level.from_ascii("\n".join(lines), cell=2)  # open on purpose
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "####AA####\n#........#\n#.a......#\n#........#\n#.....####\n#..1..#\n#.....#\n#######",
+        "########AA########\n\n      a\n\n   1     2\n\n##################",
+        "....\n..\n....\n..1.\n....",
+    ],
+    ids=["outside of the rooms", "of spaces", "without walls"],
+)
+def test_lines_may_end_where_nothing_is_behind_them(text: str) -> None:
+    width = max(map(len, text.splitlines()))
+    filled = "\n".join(line.ljust(width, ".") for line in text.splitlines())
+    assert Level.from_ascii(text) == Level.from_ascii(filled)
+
+
+@pytest.mark.parametrize("closet", ["###\n#1#\n###", "####\n#11#\n####"])
+def test_no_spawn_is_walled_in(closet: str) -> None:
+    says = "^line 2, column 2: there is nothing but walls around spawn 1 .leave a way out with '.', or move the spawn.$"
+    with pytest.raises(doorstep.ArgumentError, match=says):
+        Level.from_ascii(closet, cell=3)
+    Level.from_ascii(closet.replace("#1", ".1"), cell=3)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

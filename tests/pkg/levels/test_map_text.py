@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from doorstep.levels import Button, Door, Level, Spawn, Wall
-from doorstep.levels.curated import CELL, SKETCHES, Sketch, curated
+from doorstep.levels.curated import CELL, curated, sketches
 
 
-@pytest.mark.parametrize("sketch", SKETCHES, ids=lambda sketch: sketch.name)
-def test_the_map_of_a_level_that_was_drawn_is_the_drawing(sketch: Sketch) -> None:
-    title, _, text = repr(curated()[sketch.name]).partition("\n")
-    assert title == f"Level {sketch.name!r}, a character is {CELL[0]:g} x {CELL[1]:g} m:"
-    assert text == sketch.text.strip()
+@pytest.mark.parametrize("sketch", sketches(), ids=lambda sketch: str(sketch["name"]))
+def test_the_map_of_a_level_that_was_drawn_is_the_drawing(sketch: dict[str, str]) -> None:
+    title, _, text = repr(curated()[sketch["name"]]).partition("\n")
+    assert title == f"Level {sketch['name']!r}, a character is {CELL[0]:g} x {CELL[1]:g} m:"
+    assert text == sketch["text"].strip()
 
 
 def test_every_part_has_a_cell_however_thin_it_is() -> None:

@@ -186,6 +186,8 @@ def test_files_in_several_folders_import_their_own_modules(write_module: WriteMo
             ),
         ),
         ("randon", "it must be 'random', 'idle', .* (did you mean 'random'?)"),
+        ("sb3.zip", "(load it with Stable-Baselines3, as in `model = PPO.load(path)`, and give `model.policy`)"),
+        ("mine.pt", "policy file (load it with PyTorch, and give the module with its weights)"),
         (":policy", "policy is ':policy'; it must be 'random', "),
         ("answers:", "policy is 'answers:'; it must be 'random', "),
         ("answer:policy", "policy is 'answer:policy'; there is no module 'answer' (run from "),
