@@ -56,6 +56,7 @@ class Settings:
     keep_running: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
+    allow_hosts: tuple[str, ...] = ()
 
 
 def serve(settings: Settings) -> None:

@@ -8,7 +8,7 @@ import json
 import queue
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,7 +82,13 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(engine: RolloutEngine, policies: Any, host: str = "127.0.0.1", token: str | None = None) -> Iterator[Served]:
+def served(
+    engine: RolloutEngine,
+    policies: Any,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    allow_hosts: Sequence[str] = (),
+) -> Iterator[Served]:
     """A server of an engine with these named policies, None: its own, which ends with the block."""
     if policies is not None:
         engine.policies.clear()
@@ -92,7 +98,7 @@ def served(engine: RolloutEngine, policies: Any, host: str = "127.0.0.1", token:
     async def run() -> None:
         stop = asyncio.Event()
         ends = asyncio.get_running_loop(), stop
-        await run_server(engine, host, 0, token, lambda url: started.put((url, *ends)), stop)
+        await run_server(engine, host, 0, token, allow_hosts, lambda url: started.put((url, *ends)), stop)
 
     thread = threading.Thread(target=lambda: _run(run, started))
     thread.start()
