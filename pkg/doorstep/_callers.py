@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, final
 from urllib.parse import urlsplit
 
-from doorstep._arguments import listed, refuse, shown
+from doorstep._arguments import refuse, shown
 from doorstep.errors import ArgumentError
 
 HEAD_SECONDS = 10.0  # until a request's head is there
@@ -52,7 +52,7 @@ class Guard:
     def __init__(self, host: str, allow_hosts: Sequence[str], token: str | None = None) -> None:
         if not isinstance(host, str) or not host:
             refuse("host", "an address or a name of this machine", host)
-        names = [""] if isinstance(allow_hosts, str) else listed(allow_hosts)
+        names = [""] if isinstance(allow_hosts, str) or not isinstance(allow_hosts, Sequence) else allow_hosts
         if not all(isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) for name in names):
             refuse("allow_hosts", "a list of names of hosts, without http:// and port", allow_hosts)
         if token is not None and not _is_token(token):
@@ -167,7 +167,7 @@ class Room:
         finally:
             self._answered -= 1
             if not connection.is_closing():
-                self.enter(connection)
+                self._waiting[connection] = None
 
 
 def report_once(loop: asyncio.AbstractEventLoop) -> None:

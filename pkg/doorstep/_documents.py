@@ -43,7 +43,7 @@ def from_json(text: str | bytes) -> Any:
     except RecursionError as error:
         raise ArgumentError("text is not JSON: it is nested too deeply", argument="text") from error
     except (ValueError, TypeError) as error:
-        raise ArgumentError(f"text is not JSON: {error}", argument="text") from error
+        raise ArgumentError(f"text is not JSON: {_without_advice(error)}", argument="text") from error
 
 
 def _dictionary(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -76,7 +76,12 @@ def from_yaml(text: str | bytes) -> Any:
     except RecursionError as error:
         raise ArgumentError("text is not YAML: it is nested too deeply", argument="text") from error
     except (yaml.YAMLError, ValueError, AttributeError) as error:
-        raise ArgumentError(f"text is not YAML: {error}", argument="text") from error
+        raise ArgumentError(f"text is not YAML: {_without_advice(error)}", argument="text") from error
+
+
+def _without_advice(error: Exception) -> str:
+    """Of integers with too many digits Python says how a program may allow them."""
+    return str(error).partition("; use sys.")[0]
 
 
 def _load_yaml() -> Any:

@@ -85,6 +85,18 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_allow_host_argument(parser: argparse.ArgumentParser) -> None:
+    """By which names browsers reach a server."""
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        dest="allow_hosts",
+        metavar="NAME",
+        help="a name by which browsers reach this, such as that of a proxy with TLS; may be given several times",
+    )
+
+
 POLICIES = (
     "what chooses the actions: random, idle, scripted, trained, general, module:function, path/to/file.py:function, "
     "the folder of a run of doorstep train, a checkpoint or a policy file"

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from doorstep.cli.argument_types import LEVELS, POLICIES, add_device_argument, add_threads_argument, positive_integer
+from doorstep.cli.argument_types import (
+    LEVELS,
+    POLICIES,
+    add_allow_host_argument,
+    add_device_argument,
+    add_threads_argument,
+    positive_integer,
+)
 from doorstep.errors import ArgumentError
 
 # Short options, and the fields of RolloutConfig that they are.
@@ -48,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--host", default="127.0.0.1", help="address to listen on; others than this machine's need a token (127.0.0.1)")
     add("--port", type=int, default=8000, metavar="N", help="port to listen on; 0 chooses a free one (8000)")
     add("--token-file", type=Path, metavar="FILE", help="a file with the token that clients must send")
+    add_allow_host_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     token = _token_of(arguments.token_file)
     with RolloutEngine(config, levels=arguments.levels) as engine:
         engine.policies.update({text: text for text in arguments.policies or ["random"]})
-        serve(engine, host=arguments.host, port=arguments.port, token=token, on_start=_say)
+        where = {"host": arguments.host, "port": arguments.port, "allow_hosts": arguments.allow_hosts}
+        serve(engine, **where, token=token, on_start=_say)
     return 0
 
 

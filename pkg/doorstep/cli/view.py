@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from doorstep.cli.argument_types import (
     SAMPLING_OPTIONS,
+    add_allow_host_argument,
     add_levels_argument,
     add_policy_arguments,
     add_recording_arguments,
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on; 0.0.0.0: all networks (127.0.0.1)"
     )
     add("--port", type=_port, default=8080, metavar="PORT", help="port to listen on; 0: any free one (8080)")
+    add_allow_host_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ MOST_CONNECTIONS = 1024  # at once
 MOST_BYTES = 8 << 20  # of a request's body
 MOST_EPISODES = 4096  # of all requests that are being answered
 BODY_SECONDS = 30.0  # until a request's body is there
-_PROBE_SECONDS = 0.5  # until it is tried again whether a client, which sends no more, still reads
+_PROBE_SECONDS = 0.25  # until it is tried again whether a client, which sends no more, still reads
 _END_SECONDS = 5.0  # for answers that are being sent at the end
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -141,7 +141,7 @@ class _Connection(web.RequestHandler):  # type: ignore[misc]
         self._room = room
         self._first_head = loop.call_later(HEAD_SECONDS, self.force_close)  # later ones: keepalive_timeout
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.opened = transport  # aiohttp forgets it when it closes it
         self._room.enter(transport)
@@ -164,7 +164,8 @@ class _Connection(web.RequestHandler):  # type: ignore[misc]
         self, request: web.BaseRequest, status: int = 500, exc: Any = None, message: str | None = None
     ) -> web.StreamResponse:
         """What is no HTTP."""
-        return _refusal(RefusedError(status, f"this is no request of HTTP/1.1: {message or exc}"))
+        said = " ".join(f"{message or exc}".split())
+        return _refusal(RefusedError(status, f"this is no request of HTTP/1.1: {said}"))
 
 
 def _request_of(message: Any, payload: Any, connection: _Connection, writer: Any, task: Any) -> web.BaseRequest:

@@ -6,7 +6,9 @@ runs a `Viewer`, which owns the simulator; what people do in the page reaches it
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from doorstep._level_table import REFERENCE
 from doorstep._optional import import_optional
@@ -14,6 +16,10 @@ from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
 from doorstep.policy.sampling import SamplingParams
+from doorstep.simulator import Simulator
+
+if TYPE_CHECKING:
+    from doorstep.viewer.server import Window
 
 __all__ = ["view"]
 
@@ -33,6 +39,7 @@ def view(
     keep_running: bool = False,
     host: str = "127.0.0.1",
     port: int = 8080,
+    allow_hosts: Sequence[str] = (),
 ) -> None:
     """Shows worlds live in a browser until Ctrl-C, as `doorstep view` does; prints the address.
 
@@ -48,6 +55,8 @@ def view(
         keep_running: also step while no browser shows the page.
         host: address to listen on; "0.0.0.0": all networks.
         port: to listen on; 0: any free one.
+        allow_hosts: names by which browsers may reach the page, besides addresses and this machine's own: those of
+            proxies, such as "machine.example".
 
     Raises:
         LibraryError: viser is missing: pip install "doorstep[view]".
@@ -69,12 +78,23 @@ def view(
         keep_running=keep_running,
         host=host,
         port=port,
+        allow_hosts=allow_hosts,
     )
 
 
 def show(**settings: Any) -> None:
     """Serves the page with these `Settings`, if there is viser."""
-    import_optional("viser", "the viewer needs viser", "view")
-    from doorstep.viewer.server import Settings, serve  # here: it imports viser
+    server = _server()
+    server.serve(server.Settings(**settings))
 
-    serve(Settings(**settings))
+
+def open_window(sim: Simulator, rate: float) -> Window:
+    """A `Window`, if there is viser."""
+    window: Window = _server().Window(sim, rate)
+    return window
+
+
+def _server() -> Any:
+    """The module that imports viser."""
+    import_optional("viser", "the viewer needs viser", "view")
+    return importlib.import_module("doorstep.viewer.server")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from doorstep.simulator import Simulator
 from doorstep.viewer import agent_panel, drawings, keyboard
 from doorstep.viewer.agent_panel import STEPS_KEPT, RewardHistory
-from doorstep.viewer.play import Play
+from doorstep.viewer.play import LivePlay, Play
 from doorstep.viewer.requests import Commands, Requests, number, one_of, whole_number
 from doorstep.viewer.world_arrays import lidar_readings
 
@@ -65,11 +65,11 @@ class Controls:
         gui.add_html(_SPEED_STYLE)
         self.speed = gui.add_slider("speed", 0.0, _HIGHEST_SPEED, 0.1, _speed(rate), marks=_SPEED_MARKS)
         self.rate = gui.add_number("steps per second", float(rate), min=0.0, max=float(_HIGHEST_RATE), step=1.0)
-        if play.length is None:
-            self.reset: viser.GuiButtonHandle | None = gui.add_button("reset world")
-            self.position: viser.GuiSliderHandle[float] | None = None
-        else:
-            self.reset = None
+        self.reset: viser.GuiButtonHandle | None = None
+        self.position: viser.GuiSliderHandle[float] | None = None
+        if isinstance(play, LivePlay):
+            self.reset = gui.add_button("reset world")
+        elif play.length is not None:
             self.position = gui.add_slider("step", 0.0, float(max(play.length, 1)), 1.0, 0.0)
 
     def _add_look(self, gui: viser.GuiApi) -> None:
@@ -87,7 +87,7 @@ class Controls:
 
     def _add_input(self, gui: viser.GuiApi, play: Play) -> None:
         self.player: viser.GuiDropdownHandle[str] | None = None
-        if play.length is None:
+        if isinstance(play, LivePlay):
             with gui.add_folder("play"):
                 self.player = gui.add_dropdown("who acts", (POLICY, *self._agents))
                 self._keys = gui.add_html(keyboard.page_content(False))

@@ -9,7 +9,7 @@ import queue
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,6 +65,16 @@ class Served:
         status, _, answer = self.call(method, path, body, **headers)
         error: dict[str, Any] = json.loads(answer)["error"]
         return status, error
+
+    def send(self, *sent: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer to these bytes, after which the client sends no more."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as connection:
+            for piece in sent:
+                connection.sendall(piece)
+            connection.shutdown(socket.SHUT_WR)
+            answer = HTTPResponse(connection)
+            answer.begin()
+            return answer.status, answer.read()
 
     def play(self, requests: Any, **headers: str) -> list[dict[str, Any]]:
         """The results, in the order of the requests."""
