@@ -16,7 +16,7 @@ import socket
 import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from doorstep._arguments import refuse, shown
 from doorstep.errors import ArgumentError
@@ -24,7 +24,6 @@ from doorstep.errors import ArgumentError
 HEAD_SECONDS = 10.0  # until a request's head is there
 WRITE_SECONDS = 30.0  # until a client has read what it was sent
 RETRY = {"Retry-After": "1"}  # seconds
-_SHORTEST_TOKEN = 16
 _DESCRIPTORS_KEPT = 64  # for everything but connections
 
 
@@ -55,10 +54,11 @@ class Guard:
         names = [""] if isinstance(allow_hosts, str) or not isinstance(allow_hosts, Sequence) else allow_hosts
         if not all(isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) for name in names):
             refuse("allow_hosts", "a list of names of hosts, without http:// and port", allow_hosts)
-        if token is not None and not _is_token(token):
-            must = f"token must be at least {_SHORTEST_TOKEN} printable characters of ASCII, without spaces"
+        if token is not None and not (isinstance(token, str) and re.fullmatch(r"[!-~]{16,}", token)):
+            must = "token must be at least 16 printable characters of ASCII, without spaces"
             raise ArgumentError(must, argument="token")  # without the value, which is secret
         own = socket.gethostname()
+        self.has_token = token is not None
         self._allowed, self._token = {name.lower() for name in names}, token
         self._names = {name.lower() for name in ("localhost", host, own, own.partition(".")[0], *names) if name}
 
@@ -77,12 +77,12 @@ class Guard:
                 how = {"WWW-Authenticate": "Bearer"}
                 raise RefusedError(401, "the request must have the header 'Authorization: Bearer TOKEN'", **how)
             return
-        name = _name_in(hosts[0])
+        name = _split(f"//{hosts[0]}").hostname or ""
         if name not in self._names and not _is_address(name):
             raise RefusedError(403, f"Host is {shown(hosts[0])}, no address and no name of this machine. {_HINT}")
         for origin in origins:
-            site = _site_of(origin)
-            if site != hosts[0] and _name_in(site) not in self._allowed:
+            page = _split(origin)
+            if page.netloc != hosts[0] and page.hostname not in self._allowed:
                 theirs, own = shown(origin), shown(hosts[0])
                 raise RefusedError(403, f"Origin is {theirs}, another site than Host, which is {own}. {_HINT}")
 
@@ -102,25 +102,12 @@ def _is_address(name: str) -> bool:
         return False
 
 
-def _name_in(site: str) -> str:
-    """The name of a site, as host:port; "": it has none."""
+def _split(url: str) -> SplitResult:
+    """Without a site, if it is no URL."""
     try:
-        return urlsplit(f"//{site}").hostname or ""
+        return urlsplit(url)
     except ValueError:
-        return ""
-
-
-def _site_of(origin: str) -> str:
-    """The site of an `Origin`, as host:port; "": it is no URL."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
-
-
-def _is_token(token: Any) -> bool:
-    is_text = isinstance(token, str) and token.isascii() and token.isprintable() and " " not in token
-    return is_text and len(token) >= _SHORTEST_TOKEN
+        return urlsplit("")
 
 
 @final

@@ -9,7 +9,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import (
     RENDER_MODES,
@@ -17,6 +16,7 @@ from doorstep.envs._rooms import (
     OverDrawnRooms,
     Rooms,
     as_array,
+    check_render_mode,
     row_of,
     shaped,
 )
@@ -46,7 +46,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
             many there are in a second; its address is printed. It needs viser: pip install "doorstep[view]".
     """
 
-    metadata = {"render_modes": ["human", *RENDER_MODES], "render_fps": 25}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["human", *RENDER_MODES], "render_fps": 25}  # noqa: RUF012
     _window: Any = None  # with "human", once something was shown
 
     def __init__(
@@ -57,7 +57,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> None:
-        mode = render_mode and check_choice("render_mode", render_mode, tuple(self.metadata["render_modes"]))
+        mode = check_render_mode(render_mode, ("human", *RENDER_MODES))
         self._rooms = Rooms(
             1, observations=observations, autoreset="disabled", render_options=render_options, rules=rules
         )

@@ -69,37 +69,29 @@ def serve(
         LibraryError: aiohttp is missing: pip install "doorstep[serve]".
         OSError: the address cannot be used.
     """
-    asyncio.run(run_server(engine, host, port, token, allow_hosts, on_start))
+    asyncio.run(run_server(engine, host, port, Guard(host, allow_hosts, token), on_start or (lambda url: None)))
 
 
 async def run_server(
-    engine: RolloutEngine,
-    host: str,
-    port: int,
-    token: str | None,
-    allow_hosts: Sequence[str],
-    on_start: Callable[[str], object] | None,
-    stop: asyncio.Event | None = None,
+    engine: RolloutEngine, host: str, port: int, guard: Guard, on_start: Callable[[str], object], *stop: asyncio.Event
 ) -> None:
     """As `serve()`; stop: ends it too."""
     if not isinstance(engine, RolloutEngine):
         refuse("engine", "a doorstep.RolloutEngine", engine)
     if not engine.policies:
         refuse("engine", "one with named policies", engine, "set them first: engine.policies[\"random\"] = \"random\"")
-    guard, offer = Guard(host, allow_hosts, token), _Offer(engine)
-    if token is None and not is_loopback(host):
+    if not guard.has_token and not is_loopback(host):
         hint = "pass a token: --token-file FILE, or token= in Python; or listen on 127.0.0.1"
         refuse("host", "an address of this machine alone, such as 127.0.0.1, where there is no token", host, hint)
+    offer = _Offer(engine)
     check_integer("port", port, 0, 65535)
     loop = asyncio.get_running_loop()
     report_once(loop)
     callers = web.Server(_answering(guard, offer), request_factory=_request_of, handler_cancellation=True)
     server = await loop.create_server(lambda: _Connection(callers, offer.room), host, port, backlog=offer.room.most)
     try:
-        async with _until_signal(stop or asyncio.Event()):
-            if on_start is not None:
-                address = f"[{host}]" if ":" in host else host
-                on_start(f"http://{address}:{server.sockets[0].getsockname()[1]}")
+        async with _until_signal(*stop or (asyncio.Event(),)):
+            on_start(f"http://{f'[{host}]' if ':' in host else host}:{server.sockets[0].getsockname()[1]}")
     finally:
         server.close()
         offer.end()
@@ -129,26 +121,17 @@ class _Connection(web.RequestHandler):  # type: ignore[misc]
 
     def __init__(self, callers: web.Server, room: Room) -> None:
         loop = asyncio.get_running_loop()
-        super().__init__(
-            callers,
-            loop=loop,
-            keepalive_timeout=HEAD_SECONDS,
-            auto_decompress=False,  # bodies are as large as what is sent
-            access_log=None,
-        )
+        limits = {"keepalive_timeout": HEAD_SECONDS, "auto_decompress": False}  # bodies are as large as what is sent
+        super().__init__(callers, loop=loop, access_log=None, **limits)
         self.request: web.BaseRequest | None = None  # that is being answered
         self.has_ended = False  # the client sends no more
         self._room = room
-        self._first_head = loop.call_later(HEAD_SECONDS, self.force_close)  # later ones: keepalive_timeout
+        self.first_head = loop.call_later(HEAD_SECONDS, self.force_close)  # later ones: keepalive_timeout
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.opened = transport  # aiohttp forgets it when it closes it
         self._room.enter(transport)
-
-    def begin(self, request: web.BaseRequest) -> None:
-        self._first_head.cancel()
-        self.request = request
 
     def eof_received(self) -> bool:
         """Whether the connection stays open, for an answer to what has come."""
@@ -156,22 +139,20 @@ class _Connection(web.RequestHandler):  # type: ignore[misc]
         return self.has_ended
 
     def connection_lost(self, error: BaseException | None) -> None:
-        self._first_head.cancel()
+        self.first_head.cancel()
         self._room.leave(self.opened)
         super().connection_lost(error)
 
-    def handle_error(
-        self, request: web.BaseRequest, status: int = 500, exc: Any = None, message: str | None = None
-    ) -> web.StreamResponse:
+    def handle_error(self, request: Any, status: int = 500, exc: Any = None, message: Any = None) -> web.Response:
         """What is no HTTP."""
         said = " ".join(f"{message or exc}".split())
         return _refusal(RefusedError(status, f"this is no request of HTTP/1.1: {said}"))
 
 
-def _request_of(message: Any, payload: Any, connection: _Connection, writer: Any, task: Any) -> web.BaseRequest:
-    request = web.BaseRequest(message, payload, connection, writer, task, asyncio.get_running_loop())
-    connection.begin(request)
-    return request
+def _request_of(message: Any, payload: Any, connection: _Connection, *rest: Any) -> web.BaseRequest:
+    connection.first_head.cancel()
+    connection.request = web.BaseRequest(message, payload, connection, *rest, asyncio.get_running_loop())
+    return connection.request
 
 
 def _refusal(refused: RefusedError) -> web.Response:
@@ -197,16 +178,16 @@ def _answering(guard: Guard, offer: _Offer) -> Callable[[web.BaseRequest], Await
             response = await handler(request)
         except RefusedError as refused:
             response = _refusal(refused)
-        except (ArgumentError, ClosedError, OutOfMemoryError, StateError) as error:
-            status = next(status for kind, status in _STATUSES if isinstance(error, kind))
-            response = web.json_response(error_of(error), status=status)
         except ConnectionError:
             response = web.Response(status=400)  # to nobody
         except Exception as error:
-            context = {"message": "a request has failed", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
-            hidden = RuntimeError(f"the server has failed: {type(error).__name__}; its log says more")
-            response = web.json_response(error_of(hidden), status=500)
+            status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+            said = error
+            if status == 500:
+                context = {"message": "a request has failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+                said = RuntimeError(f"the server has failed: {type(error).__name__}; its log says more")
+            response = web.json_response(error_of(said), status=status)
         request.protocol.request = None
         if request.protocol.has_ended:
             response.force_close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from doorstep._level_table import REFERENCE
 from doorstep._optional import import_optional
@@ -17,9 +17,6 @@ from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
 from doorstep.policy.sampling import SamplingParams
 from doorstep.simulator import Simulator
-
-if TYPE_CHECKING:
-    from doorstep.viewer.server import Window
 
 __all__ = ["view"]
 
@@ -64,22 +61,8 @@ def view(
         StateError, OSError: the policy or the levels cannot be read.
         DeviceError: the device cannot be used.
     """
-    show(
-        policy=policy,
-        sampling=sampling,
-        levels=tuple(table_levels(levels)),
-        reward=reward,
-        worlds=worlds,
-        agents=num_agents,
-        seed=seed,
-        device=device,
-        episode_length=episode_length,
-        rate=rate,
-        keep_running=keep_running,
-        host=host,
-        port=port,
-        allow_hosts=allow_hosts,
-    )
+    settings = {**locals(), "levels": tuple(table_levels(levels))}
+    show(agents=settings.pop("num_agents"), **settings)
 
 
 def show(**settings: Any) -> None:
@@ -88,10 +71,9 @@ def show(**settings: Any) -> None:
     server.serve(server.Settings(**settings))
 
 
-def open_window(sim: Simulator, rate: float) -> Window:
+def open_window(sim: Simulator, rate: float) -> Any:
     """A `Window`, if there is viser."""
-    window: Window = _server().Window(sim, rate)
-    return window
+    return _server().Window(sim, rate)
 
 
 def _server() -> Any:

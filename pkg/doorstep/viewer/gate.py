@@ -65,8 +65,8 @@ class _Gate:
         self._connections: set[asyncio.Task[Any]] = set()
 
     async def open(self, host: str, port: int) -> None:
-        limits = {"limit": HEAD_BYTES, "backlog": self._room.most}
-        self._server = await asyncio.start_server(self._meet, host, port, **limits)
+        most = self._room.most
+        self._server = await asyncio.start_server(self._meet, host, port, limit=HEAD_BYTES, backlog=most)
 
     async def close(self) -> None:
         if self._server is not None:
@@ -83,11 +83,14 @@ class _Gate:
         self._connections.add(task)
         self._room.enter(writer.transport)
         try:
-            head = await self._admit(reader)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
+            self._guard.check(values_of(head, "host"), values_of(head, "origin"))
             with self._room.answering(writer.transport):
                 await self._let_through(head, reader, writer)
         except RefusedError as refused:
             await _answer(writer, refused)
+        except asyncio.LimitOverrunError:
+            await _answer(writer, RefusedError(431, "the request is too long"))
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
             pass  # the client has gone, reads nothing, or sends what it must not
         except asyncio.CancelledError:
@@ -96,15 +99,6 @@ class _Gate:
             self._connections.discard(task)
             self._room.leave(writer.transport)
             writer.transport.abort()
-
-    async def _admit(self, reader: asyncio.StreamReader) -> bytes:
-        """The head of a request that may pass."""
-        try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
-        except asyncio.LimitOverrunError:
-            raise RefusedError(431, "the request is too long") from None
-        self._guard.check(values_of(head, "host"), values_of(head, "origin"))
-        return head
 
     async def _let_through(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._inner)

@@ -75,23 +75,13 @@ def serve(settings: Settings) -> None:
         ReplayError: the worlds differ from those at the beginning of the recording.
         DeviceError: the device cannot be used.
     """
-    with opened(settings) as (viewer, server), _interruptible(), contextlib.suppress(KeyboardInterrupt):
+    handlers, interrupted = contextlib.ExitStack(), contextlib.suppress(KeyboardInterrupt)
+    with opened(settings) as (viewer, server), handlers, interrupted:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):  # a shell's script starts programs that ignore SIGINT
+                handlers.callback(signal.signal, number, signal.signal(number, signal.default_int_handler))
         print(f"{address(settings.host, server.get_port())}  (Ctrl-C ends it)", flush=True)
         viewer.run()
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGINT and SIGTERM are KeyboardInterrupts, in the main thread: the programs that a shell's script starts in the
-    background ignore SIGINT."""
-    is_main = threading.current_thread() is threading.main_thread()
-    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-    before = [signal.signal(number, signal.default_int_handler) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
 
 
 def address(host: str, port: int) -> str:
@@ -117,11 +107,14 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
 @contextlib.contextmanager
 def _shown(sim: Simulator, policy: Any, settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """policy: that plays, unless there is a recording; or what plays itself."""
-    play = policy if isinstance(policy, SteppedPlay) else _play(sim, policy, settings)
+    name = settings.policy if isinstance(settings.policy, str) else ""
+    if settings.recording is not None:
+        play: Play = RecordedPlay(sim, settings.recording)
+    else:
+        play = policy if isinstance(policy, SteppedPlay) else LivePlay(sim, Player(policy, sim, name).act)
     with _serving(settings) as server:
         layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
-        page = Page(server, sim, play, layout, settings.rate)
-        keys = Keyboard()
+        page, keys = Page(server, sim, play, layout, settings.rate), Keyboard()
         viewer = Viewer(sim, play, page, layout, keys, settings.rate, settings.keep_running)
         page.connect(viewer.requests, viewer)
         keyboard.connect(server, keys, lambda: viewer.requests.post(viewer.press_reset_key))
@@ -158,8 +151,7 @@ class Window:
 
 
 def _simulator(settings: Settings, observations: AnyObservations) -> Simulator:
-    if settings.recording is not None:
-        recording = settings.recording
+    if (recording := settings.recording) is not None:
         return Simulator.from_config(recording.config.replace(device=settings.device), reward=recording.reward)
     return Simulator(
         settings.worlds,
@@ -171,13 +163,6 @@ def _simulator(settings: Settings, observations: AnyObservations) -> Simulator:
         reward=settings.reward,
         observations=observations,
     )
-
-
-def _play(sim: Simulator, policy: Any, settings: Settings) -> Play:
-    if settings.recording is None:
-        name = settings.policy if isinstance(settings.policy, str) else ""
-        return LivePlay(sim, Player(policy, sim, name).act)
-    return RecordedPlay(sim, settings.recording)
 
 
 # ---- Starting viser's server ----

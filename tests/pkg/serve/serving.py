@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from doorstep import RolloutEngine
+from doorstep._callers import Guard
 from doorstep.serve.server import run_server
 
 JSON = {"Content-Type": "application/json"}
@@ -108,7 +109,8 @@ def served(
     async def run() -> None:
         stop = asyncio.Event()
         ends = asyncio.get_running_loop(), stop
-        await run_server(engine, host, 0, token, allow_hosts, lambda url: started.put((url, *ends)), stop)
+        guard = Guard(host, allow_hosts, token)
+        await run_server(engine, host, 0, guard, lambda url: started.put((url, *ends)), stop)
 
     thread = threading.Thread(target=lambda: _run(run, started))
     thread.start()
