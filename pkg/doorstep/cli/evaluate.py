@@ -36,9 +36,7 @@ _TRACE_EVENTS = 200_000  # that the queue and the engine's replica keep: about 5
 
 # Short options, and the fields of EvaluationConfig that they are.
 _SHORT = {
-    "levels": "levels",
-    "episodes": "episodes",
-    "seed": "seed",
+    **{name: name for name in ("levels", "episodes", "seed")},
     "worlds": "simulator.num_worlds",
     "agents": "simulator.num_agents",
     "episode_length": "simulator.episode_length",
