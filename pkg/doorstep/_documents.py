@@ -86,7 +86,8 @@ def _why(text: str | bytes, error: Exception) -> str:
             text.decode()
     except UnicodeDecodeError:
         return f"it is no text in UTF-8, but begins with {shown(text[:8])}"
-    return str(error)
+    # Of integers with too many digits Python says how a program may allow them.
+    return str(error).partition("; use sys.")[0]
 
 
 def _load_yaml() -> Any:

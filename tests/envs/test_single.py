@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import re
+import sys
+import urllib.error
+import urllib.request
 from typing import Any
 
 import numpy as np
@@ -85,8 +90,8 @@ def test_what_is_returned_is_not_overwritten() -> None:
     kept += [env.step(env.action_space.sample())[0] for _ in range(3)]
     copies = [array.copy() for array in kept]
     env.reset()
-    for array, copy in zip(kept, copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
+    for array, kept_copy in zip(kept, copies, strict=True):
+        np.testing.assert_array_equal(array, kept_copy)
     env.close()
 
 
@@ -98,6 +103,42 @@ def test_a_picture_is_the_simulators() -> None:
     env = make()
     env.reset()
     assert env.render() is None
+    env.close()
+
+
+def test_people_see_each_step_in_a_page_that_closes_with_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("viser")
+    actions = actions_of(1, 2 * LENGTH, 1, 2).reshape(2 * LENGTH, -1)
+
+    def played(env: Any) -> list[Any]:
+        """The positions after each step, over two episodes."""
+        seen = [env.reset(seed=3)[0]]
+        for action in actions:
+            observation, _, terminated, truncated, _ = env.step(action)
+            seen.append(env.reset()[0] if terminated or truncated else observation)
+        return seen
+
+    env, plain = make(render_mode="human"), make()
+    env.metadata = {**env.metadata, "render_fps": 1000.0}
+    np.testing.assert_array_equal(played(env), played(plain))
+    assert env.render() is None
+    url = capsys.readouterr().out.strip()
+    with urllib.request.urlopen(url, timeout=20) as page:
+        assert b"<title>" in page.read()
+    twin = copy.deepcopy(env)
+    twin.step(actions[0])
+    assert capsys.readouterr().out.strip() not in ("", url)
+    for one in (twin, env, env, plain):
+        one.close()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url, timeout=20)
+
+
+def test_without_viser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "viser", None)
+    env = make(render_mode="human")
+    with pytest.raises(doorstep.LibraryError, match=re.escape('pip install "doorstep[view]"')):
+        env.reset()
     env.close()
 
 
@@ -155,7 +196,7 @@ def test_bad_seeds_are_refused_and_change_nothing(seed: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"render_mode": "human"}, "render_mode"),
+        ({"render_mode": "ansi"}, "render_mode"),
         ({"observations": "image"}, "observations"),
         ({"observations": "pixels"}, "cameras"),
         ({"num_agents": 9}, "num_agents"),

@@ -43,6 +43,11 @@ def _integer(text: str, low: int) -> int:
     return value
 
 
+# Kinds of options: whole numbers, and files.
+COUNT: dict[str, Any] = {"type": positive_integer, "metavar": "N"}
+FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
+
+
 def check_output(output: Path, endings: Iterable[str] = (), option: str = "output") -> str:
     """Refuses an output that cannot be written, before the work; returns its ending, which is one of `endings` if there
     are any. option: the name of the option that has it."""
@@ -61,8 +66,8 @@ def check_output(output: Path, endings: Iterable[str] = (), option: str = "outpu
 
 def add_world_arguments(parser: argparse.ArgumentParser, worlds: int, what: str = "number of worlds") -> None:
     """Number of worlds and agents, seed, device and reward; worlds: the default number."""
-    parser.add_argument("--worlds", type=positive_integer, default=worlds, metavar="N", help=f"{what} ({worlds})")
-    parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
+    parser.add_argument("--worlds", **COUNT, default=worlds, help=f"{what} ({worlds})")
+    parser.add_argument("--agents", **COUNT, default=2, help="agents in each world, 1-8 (2)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the levels and of the actions (0)")
     add_device_argument(parser)
     add_reward_argument(parser)
@@ -70,19 +75,20 @@ def add_world_arguments(parser: argparse.ArgumentParser, worlds: int, what: str 
 
 def add_device_argument(parser: argparse.ArgumentParser) -> None:
     """Where the worlds are."""
-    parser.add_argument(
-        "--device", default="cpu", metavar="DEVICE", help="device of the worlds: cpu, cuda, cuda:K or auto (cpu)"
-    )
+    said = "device of the worlds: cpu, cuda, cuda:K or auto (cpu)"
+    parser.add_argument("--device", default="cpu", metavar="DEVICE", help=said)
 
 
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     """How many threads step."""
-    parser.add_argument(
-        "--threads",
-        type=positive_integer,
-        metavar="N",
-        help="threads that step; without it as many as this process may use",
-    )
+    said = "threads that step; without it as many as this process may use"
+    parser.add_argument("--threads", **COUNT, help=said)
+
+
+def add_allow_host_argument(parser: argparse.ArgumentParser) -> None:
+    """By which names browsers reach a server."""
+    said = "a name by which browsers reach this, such as that of a proxy with TLS; may be given several times"
+    parser.add_argument("--allow-host", action="append", default=[], dest="allow_hosts", metavar="NAME", help=said)
 
 
 POLICIES = (
@@ -135,11 +141,8 @@ def policy_of(arguments: argparse.Namespace) -> Any:
 
 def add_levels_argument(parser: argparse.ArgumentParser) -> None:
     """Which levels the worlds play; `levels_of()` loads them."""
-    parser.add_argument(
-        "--levels",
-        metavar="LEVELS",
-        help=f"{LEVELS}. Every world draws one of them at each reset, all equally likely (reference)",
-    )
+    said = f"{LEVELS}. Every world draws one of them at each reset, all equally likely (reference)"
+    parser.add_argument("--levels", metavar="LEVELS", help=said)
 
 
 def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
@@ -153,9 +156,8 @@ def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
         return []
     levels = table_levels(arguments.levels)
     if getattr(arguments, "start", "normal") != "normal":
-        raise ArgumentError(
-            "--start rooms is given together with --levels, which say where agents start.", argument="start"
-        )
+        message = "--start rooms is given together with --levels, which say where agents start."
+        raise ArgumentError(message, argument="start")
     return levels
 
 
@@ -222,27 +224,19 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
 
     Afterwards the options that a recording decides are None unless they are given: `open_recording()` sets them.
     """
-    parser.add_argument(
-        "--actions",
-        type=Path,
-        metavar="FILE",
-        help="a recording to play; its worlds, agents, seed and episode length are those of the file",
-    )
+    said = "a recording to play; its worlds, agents, seed and episode length are those of the file"
+    parser.add_argument("--actions", **FILE, help=said)
     add_incomplete_argument(parser)
-    parser.add_argument(
-        "--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)"
-    )
+    said = "steps of an episode (200)"
+    parser.add_argument("--episode-length", **COUNT, default=200, help=said)
     decided = [option for option in (*_RECORDED, *_NOT_RECORDED) if parser.get_default(option) is not None]
     parser.set_defaults(**dict.fromkeys(decided))
 
 
 def add_incomplete_argument(parser: argparse.ArgumentParser) -> None:
     """Whether a truncated recording is read."""
-    parser.add_argument(
-        "--incomplete",
-        action="store_true",
-        help="read a recording whose end is missing, because its writer died, as far as it is complete",
-    )
+    said = "read a recording whose end is missing, because its writer died, as far as it is complete"
+    parser.add_argument("--incomplete", action="store_true", help=said)
 
 
 def open_recording(arguments: argparse.Namespace) -> Recording | None:
@@ -278,11 +272,8 @@ def _take_rules(arguments: argparse.Namespace, recording: Recording) -> None:
         given, recorded = getattr(arguments, option), getattr(recording.config, field)
         if given not in (None, recorded):
             name = f"--{option.replace('_', '-')}"
-            raise ArgumentError(
-                f"{name} is {given}, but {recording.path} was recorded with {recorded}.",
-                argument=option,
-                hint=f"Leave {name} out.",
-            )
+            message = f"{name} is {given}, but {recording.path} was recorded with {recorded}."
+            raise ArgumentError(message, argument=option, hint=f"Leave {name} out.")
         setattr(arguments, option, recorded)
 
 

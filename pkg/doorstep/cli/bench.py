@@ -11,7 +11,7 @@ import doorstep
 from doorstep import cuda
 from doorstep._arguments import count
 from doorstep._observations import BY_NAME
-from doorstep.cli.argument_types import add_simulator_arguments, positive_integer, simulator_of
+from doorstep.cli.argument_types import COUNT, add_simulator_arguments, simulator_of
 from doorstep.cli.bench_report import report
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable
 from doorstep.cli.rooms_start import RoomsStart
@@ -25,14 +25,11 @@ EXAMPLES = ("doorstep bench --threads 1 --profile", "doorstep bench --threads 1 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
-    parser.add_argument("--steps", type=positive_integer, default=2000, metavar="N", help="timed steps (2000)")
+    parser.add_argument("--steps", **COUNT, default=2000, help="timed steps (2000)")
     parser.add_argument("--profile", action="store_true", help="also report what each stage of a step takes (CPU only)")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser.add_argument(
-        "--report",
-        action="store_true",
-        help="instead, time steps alone, among cubes, and with a network, views and training (CPU only)",
-    )
+    said = "instead, time steps alone, among cubes, and with a network, views and training (CPU only)"
+    parser.add_argument("--report", action="store_true", help=said)
 
 
 @dataclass(frozen=True)

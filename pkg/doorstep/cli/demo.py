@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 import doorstep
 from doorstep._arguments import count
 from doorstep.cli.argument_types import (
+    COUNT,
+    FILE,
     add_levels_argument,
     add_policy_arguments,
     add_simulator_arguments,
     check_output,
     levels_of,
     policy_of,
-    positive_integer,
     simulator_of,
 )
 from doorstep.cli.rooms_start import RoomsStart
@@ -48,11 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(policy=None)
     parser.add_argument("--trained", action="store_true", help="short for --policy trained")
     add_levels_argument(parser)
-    parser.add_argument("--steps", type=positive_integer, default=200, metavar="N", help="number of steps (200)")
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="the picture, a .png file (doorstep-demo-POLICY.png)"
-    )
-    parser.add_argument("--pictured", type=positive_integer, default=6, metavar="N", help="worlds in the picture (6)")
+    parser.add_argument("--steps", **COUNT, default=200, help="number of steps (200)")
+    parser.add_argument("--output", **FILE, help="the picture, a .png file (doorstep-demo-POLICY.png)")
+    parser.add_argument("--pictured", **COUNT, default=6, help="worlds in the picture (6)")
 
 
 def run(arguments: argparse.Namespace) -> int:

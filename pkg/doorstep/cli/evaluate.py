@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from doorstep._arguments import count, shown
 from doorstep._files import write_text
 from doorstep.cli.argument_types import (
+    COUNT,
+    FILE,
     LEVELS,
     POLICIES,
     add_sampling_arguments,
     add_threads_argument,
     add_world_arguments,
     check_output,
-    positive_integer,
     reward_of,
     sampling_of,
 )
@@ -35,9 +36,7 @@ _TRACE_EVENTS = 200_000  # that the queue and the engine's replica keep: about 5
 
 # Short options, and the fields of EvaluationConfig that they are.
 _SHORT = {
-    "levels": "levels",
-    "episodes": "episodes",
-    "seed": "seed",
+    **{name: name for name in ("levels", "episodes", "seed")},
     "worlds": "simulator.num_worlds",
     "agents": "simulator.num_agents",
     "episode_length": "simulator.episode_length",
@@ -63,60 +62,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change a field of the evaluation or its engine, such as simulator.strict=true, devices=cpu,cpu or "
         "scheduler.type=fair_share; the fields are those of an EvaluationConfig",
     )
-    add(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help="a .json, .yaml or .yml file with the fields of an EvaluationConfig; options count more",
-    )
-    add(
-        "--allow-code",
-        action="store_true",
-        help="let the policies of the file of --config import modules and files of Python, which runs their code",
-    )
-    add(
-        "--policy",
-        action="append",
-        dest="policies",
-        metavar="POLICY",
-        help=f"{POLICIES}; give the option several times to compare policies (random)",
-    )
+    said = "a .json, .yaml or .yml file with the fields of an EvaluationConfig; options count more"
+    add("--config", **FILE, help=said)
+    said = "let the policies of the file of --config import modules and files of Python, which runs their code"
+    add("--allow-code", action="store_true", help=said)
+    said = f"{POLICIES}; give the option several times to compare policies (random)"
+    add("--policy", action="append", dest="policies", metavar="POLICY", help=said)
     add_sampling_arguments(parser)
     add("--levels", metavar="LEVELS", help=f"what is played: {LEVELS} (reference)")
-    add(
-        "--episodes",
-        type=positive_integer,
-        metavar="N",
-        help="episodes that each policy plays in each level (100)",
-    )
-    add(
-        "--episode-length",
-        type=positive_integer,
-        metavar="N",
-        help="steps of an episode, in levels without a length of their own (200)",
-    )
+    add("--episodes", **COUNT, help="episodes that each policy plays in each level (100)")
+    add("--episode-length", **COUNT, help="steps of an episode, in levels without a length of their own (200)")
     add_world_arguments(parser, 256, "worlds that are stepped at once; the figures do not depend on it")
     add_threads_argument(parser)
     parser.set_defaults(**dict.fromkeys(_SHORT))  # what is not given is the file's, or else EvaluationConfig's
-    add("--json", type=Path, metavar="FILE", help="also write all figures, and what they depend on, as JSON")
-    add(
-        "--plot",
-        type=Path,
-        metavar="FILE",
-        help="also draw them: a .png, .svg or .pdf file; needs the extra doorstep[plot]",
-    )
-    add(
-        "--metrics",
-        type=Path,
-        metavar="FILE",
-        help="also write what the engine measured: a .prom file for Prometheus, or a .json file",
-    )
-    add(
-        "--trace",
-        type=Path,
-        metavar="FILE",
-        help="also write what the engine did last, for https://ui.perfetto.dev: a .json file",
-    )
+    add("--json", **FILE, help="also write all figures, and what they depend on, as JSON")
+    add("--plot", **FILE, help="also draw them: a .png, .svg or .pdf file; needs the extra doorstep[plot]")
+    add("--metrics", **FILE, help="also write what the engine measured: a .prom file for Prometheus, or a .json file")
+    add("--trace", **FILE, help="also write what the engine did last, for https://ui.perfetto.dev: a .json file")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 import doorstep
 from doorstep._arguments import count
-from doorstep.cli.argument_types import LEVELS, check_output, positive_integer
+from doorstep.cli.argument_types import COUNT, LEVELS, check_output
 from doorstep.cli.terminal import Progress
 from doorstep.evaluation.scores import Score
 from doorstep.levels import Level
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", type=Path, metavar="PATH", help="draw the levels: into a .png file, or one each into a folder")
     add("--camera", choices=get_args(_Camera), default="overview", help="the camera of the drawing (overview)")
     add("--check", action="store_true", help="let the scripted policy play each level; exit code 3 if it fails")
-    add("--episodes", type=positive_integer, default=4, metavar="N", help="episodes of --check in each level (4)")
+    add("--episodes", **COUNT, default=4, help="episodes of --check in each level (4)")
 
 
 def run(arguments: argparse.Namespace) -> int:

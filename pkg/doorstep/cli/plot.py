@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doorstep._arguments import count
-from doorstep.cli.argument_types import check_output
+from doorstep.cli.argument_types import FILE, check_output
 from doorstep.errors import ArgumentError
 
 SUMMARY = "Draw learning curves of training runs, or where the agents of recordings went."
@@ -23,13 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add("paths", nargs="+", type=Path, metavar="PATH", help=_PATHS)
-    add(
-        "--output",
-        type=Path,
-        default=Path("doorstep-plot.png"),
-        metavar="FILE",
-        help="the picture: a .png, .svg or .pdf file (doorstep-plot.png)",
-    )
+    said = "the picture: a .png, .svg or .pdf file (doorstep-plot.png)"
+    add("--output", **FILE, default=Path("doorstep-plot.png"), help=said)
     add("--x", choices=AXES, help="what curves are drawn over (steps of worlds)")
 
 

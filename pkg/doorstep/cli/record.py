@@ -8,13 +8,14 @@ from pathlib import Path
 
 from doorstep._arguments import count
 from doorstep.cli.argument_types import (
+    COUNT,
+    FILE,
     add_levels_argument,
     add_policy_arguments,
     add_simulator_arguments,
     check_output,
     levels_of,
     policy_of,
-    positive_integer,
     simulator_of,
 )
 from doorstep.cli.rooms_start import RoomsStart
@@ -34,17 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_simulator_arguments(parser)
     add_policy_arguments(parser)
-    add("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
-    add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
+    add("--steps", **COUNT, default=1000, help="number of steps (1000)")
+    add("--episode-length", **COUNT, default=200, help="steps of an episode (200)")
     add_levels_argument(parser)
-    add("--output", type=Path, default=Path("doorstep.rec"), metavar="FILE", help="the recording (doorstep.rec)")
-    add(
-        "--hash-interval",
-        type=positive_integer,
-        default=64,
-        metavar="N",
-        help="steps from one record of all worlds' hashes, which a replay compares, to the next (64)",
-    )
+    add("--output", **FILE, default=Path("doorstep.rec"), help="the recording (doorstep.rec)")
+    said = "steps from one record of all worlds' hashes, which a replay compares, to the next (64)"
+    add("--hash-interval", **COUNT, default=64, help=said)
 
 
 def run(arguments: argparse.Namespace) -> int:

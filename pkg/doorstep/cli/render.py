@@ -13,6 +13,8 @@ from pathlib import Path
 import doorstep
 from doorstep._arguments import count
 from doorstep.cli.argument_types import (
+    COUNT,
+    FILE,
     add_levels_argument,
     add_policy_arguments,
     add_recording_arguments,
@@ -22,7 +24,6 @@ from doorstep.cli.argument_types import (
     non_negative_integer,
     open_recording,
     policy_of,
-    positive_integer,
     simulator_of,
 )
 from doorstep.cli.rooms_start import RoomsStart
@@ -51,29 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add_simulator_arguments(parser, worlds=1)
-    add(
-        "--output",
-        type=Path,
-        default=Path("doorstep.png"),
-        metavar="FILE",
-        help="the file: .png shows the last moment, .mp4, .gif and .webp all moments, .html is a replay (doorstep.png)",
-    )
+    said = "the file: .png shows the last moment, .mp4, .gif and .webp all moments, .html is a replay (doorstep.png)"
+    add("--output", **FILE, default=Path("doorstep.png"), help=said)
     add_policy_arguments(parser)
     add_levels_argument(parser)
     add_recording_arguments(parser)
-    add(
-        "--steps",
-        type=non_negative_integer,
-        metavar="N",
-        help="steps to take; without it all steps of --actions, or one episode",
-    )
-    add(
-        "--skip",
-        type=non_negative_integer,
-        default=0,
-        metavar="N",
-        help="steps to take before the first moment shown (0)",
-    )
+    said = "steps to take; without it all steps of --actions, or one episode"
+    add("--steps", type=non_negative_integer, metavar="N", help=said)
+    said = "steps to take before the first moment shown (0)"
+    add("--skip", type=non_negative_integer, default=0, metavar="N", help=said)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--show", type=_slots, default=[0], metavar="K[,K...]", help="which worlds to show, side by side (0)"
@@ -89,20 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default with --actions)",
     )
     add("--camera", choices=NAMED_CAMERAS, default="overview", help="the camera (overview); a replay has all of them")
-    add(
-        "--agent",
-        type=non_negative_integer,
-        metavar="K",
-        help="the agent of the cameras follow and agent; without it the one that got furthest",
-    )
-    add(
-        "--size",
-        type=_size,
-        metavar="WxH",
-        help="pixels of the picture of each world (640x480, in a --grid as many as make it some 1280 pixels wide)",
-    )
+    said = "the agent of the cameras follow and agent; without it the one that got furthest"
+    add("--agent", type=non_negative_integer, metavar="K", help=said)
+    said = "pixels of the picture of each world (640x480, in a --grid as many as make it some 1280 pixels wide)"
+    add("--size", type=_size, metavar="WxH", help=said)
     add("--fps", type=float, default=FRAMES_PER_SECOND, metavar="F", help="moments shown per second; 25 is real time")
-    add("--samples", type=positive_integer, default=2, metavar="N", help="N x N rays for each pixel, 1-8 (2)")
+    add("--samples", **COUNT, default=2, help="N x N rays for each pixel, 1-8 (2)")
     add("--no-caption", dest="caption", action="store_false", help="without world, step, return and doors in pictures")
     add("--no-shadows", dest="shadows", action="store_false", help="without shadows")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from doorstep._arguments import count
-from doorstep.cli.argument_types import add_device_argument, add_incomplete_argument, add_threads_argument
+from doorstep.cli.argument_types import FILE, add_device_argument, add_incomplete_argument, add_threads_argument
 from doorstep.cli.terminal import Progress
 from doorstep.recording import Recording, Replay
 from doorstep.simulator import Simulator
@@ -19,7 +18,7 @@ EXAMPLES = ("doorstep replay doorstep.rec",)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument("recording", type=Path, metavar="FILE", help="a file of doorstep record or a RecordingWriter")
+    parser.add_argument("recording", **FILE, help="a file of doorstep record or a RecordingWriter")
     add_device_argument(parser)
     add_threads_argument(parser)
     add_incomplete_argument(parser)

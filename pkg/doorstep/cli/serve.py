@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from doorstep.cli.argument_types import LEVELS, POLICIES, add_device_argument, add_threads_argument, positive_integer
+from doorstep.cli.argument_types import (
+    COUNT,
+    FILE,
+    LEVELS,
+    POLICIES,
+    add_allow_host_argument,
+    add_device_argument,
+    add_threads_argument,
+)
 from doorstep.errors import ArgumentError
 
 # Short options, and the fields of RolloutConfig that they are.
-_SHORT = {
-    "agents": "simulator.num_agents",
-    "device": "simulator.device",
-    "threads": "simulator.num_threads",
-}
+_SHORT = {"agents": "simulator.num_agents", "device": "simulator.device", "threads": "simulator.num_threads"}
+
+_CALLS = "(POST /episodes, GET /metrics, GET /info; Ctrl-C ends it)"
 
 SUMMARY = "Offer a rollout engine over HTTP: play episodes that clients ask for, and show its metrics."
 
@@ -26,28 +32,19 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
-    add(
-        "changes",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="change a field of the engine, such as scheduler.type=priority or devices=cpu,cpu; the fields are those "
-        "of a RolloutConfig",
-    )
-    add(
-        "--policy",
-        action="append",
-        dest="policies",
-        metavar="POLICY",
-        help=f"{POLICIES}; give the option several times to offer several, which clients name by this text (random)",
-    )
+    said = "change a field of the engine, such as scheduler.type=priority; the fields are those of a RolloutConfig"
+    add("changes", nargs="*", metavar="KEY=VALUE", help=said)
+    said = f"{POLICIES}; give the option several times to offer several, which clients name by this text (random)"
+    add("--policy", action="append", dest="policies", metavar="POLICY", help=said)
     add("--levels", default="reference", metavar="LEVELS", help=f"what is played: {LEVELS} (reference)")
-    add("--worlds", type=positive_integer, default=256, metavar="N", help="worlds that are stepped at once (256)")
-    add("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
+    add("--worlds", **COUNT, default=256, help="worlds that are stepped at once (256)")
+    add("--agents", **COUNT, default=2, help="agents in each world, 1-8 (2)")
     add_device_argument(parser)
     add_threads_argument(parser)
     add("--host", default="127.0.0.1", help="address to listen on; others than this machine's need a token (127.0.0.1)")
     add("--port", type=int, default=8000, metavar="N", help="port to listen on; 0 chooses a free one (8000)")
-    add("--token-file", type=Path, metavar="FILE", help="a file with the token that clients must send")
+    add("--token-file", **FILE, help="a file with the token that clients must send")
+    add_allow_host_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     token = _token_of(arguments.token_file)
     with RolloutEngine(config, levels=arguments.levels) as engine:
         engine.policies.update({text: text for text in arguments.policies or ["random"]})
-        serve(engine, host=arguments.host, port=arguments.port, token=token, on_start=_say)
+        where = {"host": arguments.host, "port": arguments.port, "allow_hosts": arguments.allow_hosts}
+        serve(engine, **where, token=token, on_start=lambda url: print(url, _CALLS, flush=True))
     return 0
 
 
@@ -72,7 +70,3 @@ def _token_of(path: Path | None) -> str | None:
         return None if path is None else path.read_text("utf-8").strip()
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{path} holds no text: {error}", argument="token_file") from error
-
-
-def _say(url: str) -> None:
-    print(f"{url} (POST /episodes, GET /metrics, GET /info; Ctrl-C ends it)", flush=True)

@@ -41,26 +41,15 @@ PRESETS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
-    add(
-        "changes",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="change a field of the config, such as learning_rate=1e-3 or widths=64,64",
-    )
+    said = "change a field of the config, such as learning_rate=1e-3 or widths=64,64"
+    add("changes", nargs="*", metavar="KEY=VALUE", help=said)
     described = "; ".join(f"{name}: {use}" for name, use in PRESETS.items())
     add("--preset", choices=PRESETS, help=f"the config to begin with (default). {described}")
-    add(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help="a config to begin with: a .json, .yaml or .yml file, such as the config.json of a run",
-    )
+    said = "a config to begin with: a .json, .yaml or .yml file, such as the config.json of a run"
+    add("--config", type=Path, metavar="FILE", help=said)
     add("--levels", metavar="LEVELS", help=f"short for levels=LEVELS: {LEVELS}")
-    add(
-        "--reward",
-        metavar="REWARD",
-        help=f"{REWARDS}, or of a function of a step's tensors. Terms are short for reward=TERMS",
-    )
+    said = f"{REWARDS}, or of a function of a step's tensors. Terms are short for reward=TERMS"
+    add("--reward", metavar="REWARD", help=said)
     add("--worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N (the config's)")
     add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N (the config's)")
     add("--minutes", type=float, metavar="X", help="write a checkpoint and end after so many minutes of the clock")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
 
 from doorstep.cli.argument_types import (
     SAMPLING_OPTIONS,
+    add_allow_host_argument,
     add_levels_argument,
     add_policy_arguments,
     add_recording_arguments,
@@ -18,8 +18,6 @@ from doorstep.cli.argument_types import (
     reward_of,
     sampling_of,
 )
-
-_Number = TypeVar("_Number", int, float)
 
 SUMMARY = "Show worlds live in a browser, play by hand, or scrub through a recording."
 
@@ -37,12 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_arguments(parser)
     add_levels_argument(parser)
     add_recording_arguments(parser)
-    add("--rate", type=_rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
+    rate, port = partial(_number, kind=float, most=1000), partial(_number, kind=int, most=65535)
+    add("--rate", type=rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
     add("--keep-running", action="store_true", help="also step while no browser shows the page")
-    add(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on; 0.0.0.0: all networks (127.0.0.1)"
-    )
-    add("--port", type=_port, default=8080, metavar="PORT", help="port to listen on; 0: any free one (8080)")
+    said = "address to listen on; 0.0.0.0: all networks (127.0.0.1)"
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help=said)
+    add("--port", type=port, default=8080, metavar="PORT", help="port to listen on; 0: any free one (8080)")
+    add_allow_host_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,15 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rate(text: str) -> float:
-    return _number(text, float, 1000)
-
-
-def _port(text: str) -> int:
-    return _number(text, int, 65535)
-
-
-def _number(text: str, kind: Callable[[str], _Number], most: int) -> _Number:
+def _number(text: str, kind: type[float], most: int) -> float:
     try:
         value = kind(text)
     except ValueError:

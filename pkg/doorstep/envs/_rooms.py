@@ -550,8 +550,8 @@ def shaped(name: str, value: Any, shape: tuple[int, ...]) -> Any:
     return array
 
 
-def check_render_mode(mode: str | None) -> str | None:
-    return None if mode is None else check_choice("render_mode", mode, RENDER_MODES)
+def check_render_mode(mode: str | None, modes: tuple[str, ...] = RENDER_MODES) -> str | None:
+    return None if mode is None else check_choice("render_mode", mode, modes)
 
 
 def check_render_options(options: Mapping[str, Any] | None, num_agents: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import (
@@ -21,6 +22,7 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import OverSpecifiedRooms, check_options
+from doorstep.viewer import open_window
 
 
 class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
@@ -38,11 +40,14 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
     >>> env.close()
 
     Args:
-        observations, render_mode, render_options, rules: as for `EscapeRoomVectorEnv`. What the agents observe has a
-            first dimension of agents, unless there is only one.
+        observations, render_options, rules: as for `EscapeRoomVectorEnv`. What the agents observe has a first dimension
+            of agents, unless there is only one.
+        render_mode: "rgb_array" for pictures, "human" for a page of the viewer, which shows every step and says how
+            many there are in a second; its address is printed. It needs viser: pip install "doorstep[view]".
     """
 
-    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 25}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["human", *RENDER_MODES], "render_fps": 25}  # noqa: RUF012
+    _window: Any = None  # with "human", once something was shown
 
     def __init__(
         self,
@@ -52,7 +57,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> None:
-        mode = check_render_mode(render_mode)
+        mode = check_render_mode(render_mode, ("human", *RENDER_MODES))
         self._rooms = Rooms(
             1, observations=observations, autoreset="disabled", render_options=render_options, rules=rules
         )
@@ -66,6 +71,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
         check_options(options, ())
         observation = row_of(self._rooms.start(seed), 0)
         super().reset(seed=None if seed is None else self._rooms.config.seed)
+        self._show()
         return observation, {}
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -81,6 +87,27 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
         if outcome.ended[0]:
             info["episode_returns"] = float(self._rooms.final_returns()[0])
             info["episode_lengths"] = int(self._rooms.final_lengths()[0])
+        self._show()
         observation = row_of(outcome.observation, 0)
         reward = float(outcome.rewards[0])
         return observation, reward, bool(outcome.terminations[0]), bool(outcome.truncations[0]), info
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]. With "human" `reset()` and
+        `step()` show what happens."""
+        return None if self.render_mode == "human" else super().render()
+
+    def close(self) -> None:
+        """Closes the simulator, and the page that showed it."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+        super().close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_window": None}  # a copy opens its own
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self._window = self._window or open_window(self.simulator, self.metadata["render_fps"])
+            self._window.show()

@@ -22,6 +22,7 @@ _FIELDS = ("seed", "level", "state", "n", "policy", "sampling", "max_steps", "pr
 _RECORDED = tuple(name for name in RECORDED if name != "stream")  # results alone are sent
 _STEPS = ("actions", "observations", "rewards", "log_probs", "versions", "values", "states")
 _ARRAYS = ("returns", "max_y", *_STEPS, "last_observations", "last_states")
+_MOST_SAID = 1000  # characters of an error
 _NUMBERS = ("id", "continuation", "reason", "length", "queued_seconds", "played_seconds", "replica", "error")
 
 
@@ -107,7 +108,12 @@ def error_line(error: Exception) -> bytes:
 
 def error_of(error: Exception) -> dict[str, Any]:
     argument = error.argument if isinstance(error, DoorstepError) else ""
-    return {"error": {"type": type(error).__name__, "message": str(error), "argument": argument}}
+    return {"error": {"type": type(error).__name__, "message": _cut(str(error)), "argument": _cut(argument)}}
+
+
+def _cut(text: str) -> str:
+    """Clients get no more of what they have sent."""
+    return text if len(text) <= _MOST_SAID else f"{text[:_MOST_SAID]}..."
 
 
 def _plain(array: Any) -> Any:

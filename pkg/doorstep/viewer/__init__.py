@@ -6,6 +6,8 @@ runs a `Viewer`, which owns the simulator; what people do in the page reaches it
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from doorstep._arguments import named
@@ -15,6 +17,7 @@ from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
 from doorstep.policy.sampling import SamplingParams
+from doorstep.simulator import Simulator
 
 __all__ = ["view"]
 
@@ -35,6 +38,7 @@ def view(
     keep_running: bool = False,
     host: str = "127.0.0.1",
     port: int = 8080,
+    allow_hosts: Sequence[str] = (),
 ) -> None:
     """Shows worlds live in a browser until Ctrl-C, as `doorstep view` does; prints the address.
 
@@ -50,6 +54,8 @@ def view(
         keep_running: also step while no browser shows the page.
         host: address to listen on; "0.0.0.0": all networks.
         port: to listen on; 0: any free one.
+        allow_hosts: names by which browsers may reach the page, besides addresses and this machine's own: those of
+            proxies, such as "machine.example".
 
     Raises:
         LibraryError: viser is missing: pip install "doorstep[view]".
@@ -57,26 +63,22 @@ def view(
         StateError, OSError: the policy or the levels cannot be read.
         DeviceError: the device cannot be used.
     """
-    show(
-        policy=policy,
-        sampling=sampling,
-        levels=tuple(table_levels(levels)),
-        reward=reward,
-        worlds=worlds,
-        agents=num_agents,
-        seed=seed,
-        device=device,
-        episode_length=episode_length,
-        rate=rate,
-        keep_running=keep_running,
-        host=host,
-        port=port,
-    )
+    settings = {**locals(), "levels": tuple(table_levels(levels))}
+    show(agents=settings.pop("num_agents"), **settings)
 
 
 def show(**settings: Any) -> None:
     """Serves the page with these `Settings`, if there is viser."""
-    import_optional("viser", "the viewer needs viser", "view")
-    from doorstep.viewer.server import Settings, serve  # here: it imports viser
+    server = _server()
+    server.serve(server.Settings(**settings))
 
-    serve(Settings(**settings))
+
+def open_window(sim: Simulator, rate: float) -> Any:
+    """A `Window`, if there is viser."""
+    return _server().Window(sim, rate)
+
+
+def _server() -> Any:
+    """The module that imports viser."""
+    import_optional("viser", "the viewer needs viser", "view")
+    return importlib.import_module("doorstep.viewer.server")

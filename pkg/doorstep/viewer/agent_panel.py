@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,7 @@ _IMAGE_WIDTH, _IMAGE_HEIGHT = 256, 192  # pixels
 # ---- Rewards ----
 
 
-@dataclass(frozen=True)
-class StepReward:
+class StepReward(NamedTuple):
     """What one step gave an agent."""
 
     reward: float
@@ -64,8 +63,7 @@ class RewardHistory:
 # ---- Numbers ----
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     name: str
     value: str
     unit: str = ""

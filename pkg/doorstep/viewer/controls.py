@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from doorstep.simulator import Simulator
 from doorstep.viewer import agent_panel, drawings, keyboard
 from doorstep.viewer.agent_panel import STEPS_KEPT, RewardHistory
-from doorstep.viewer.play import Play
+from doorstep.viewer.play import LivePlay, Play
 from doorstep.viewer.requests import Commands, Requests, number, one_of, whole_number
 from doorstep.viewer.world_arrays import lidar_readings
 
@@ -51,7 +51,6 @@ class Controls:
         self._last_step = play.length or 0
         self._sought = False  # whether the step slider was moved since its position was last sent
         self._add_run(server.gui, play, rate)
-        self._add_input(server.gui, play)
         panel = server.gui.add_panel()  # apart from the rest: on phones it begins folded
         with panel.add_tab("look and numbers"):
             self._add_look(server.gui)
@@ -65,11 +64,15 @@ class Controls:
         gui.add_html(_SPEED_STYLE)
         self.speed = gui.add_slider("speed", 0.0, _HIGHEST_SPEED, 0.1, _speed(rate), marks=_SPEED_MARKS)
         self.rate = gui.add_number("steps per second", float(rate), min=0.0, max=float(_HIGHEST_RATE), step=1.0)
-        if play.length is None:
-            self.reset: viser.GuiButtonHandle | None = gui.add_button("reset world")
-            self.position: viser.GuiSliderHandle[float] | None = None
-        else:
-            self.reset = None
+        self.reset: viser.GuiButtonHandle | None = None
+        self.position: viser.GuiSliderHandle[float] | None = None
+        self.player: viser.GuiDropdownHandle[str] | None = None
+        if isinstance(play, LivePlay):
+            self.reset = gui.add_button("reset world")
+            with gui.add_folder("play"):
+                self.player = gui.add_dropdown("who acts", (POLICY, *self._agents))
+                self._keys = gui.add_html(keyboard.page_content(False))
+        elif play.length is not None:
             self.position = gui.add_slider("step", 0.0, float(max(play.length, 1)), 1.0, 0.0)
 
     def _add_look(self, gui: viser.GuiApi) -> None:
@@ -84,13 +87,6 @@ class Controls:
             self.grabs = gui.add_checkbox("grab rays", False)
             self.picture = gui.add_checkbox("what the agent sees", False)
             self._image = gui.add_image(np.zeros((1, 1, 3), np.uint8), format="jpeg", jpeg_quality=85, visible=False)
-
-    def _add_input(self, gui: viser.GuiApi, play: Play) -> None:
-        self.player: viser.GuiDropdownHandle[str] | None = None
-        if play.length is None:
-            with gui.add_folder("play"):
-                self.player = gui.add_dropdown("who acts", (POLICY, *self._agents))
-                self._keys = gui.add_html(keyboard.page_content(False))
 
     def _add_numbers(self, gui: viser.GuiApi) -> None:
         with gui.add_folder("numbers"):
@@ -116,12 +112,22 @@ class Controls:
         if self.reset is not None:
             _on_click(self.reset, lambda _: post(commands.reset_world))
         if self.position is not None:
-            request(self.position, self._seek(commands), whole_number("step", 0, self._last_step))
+
+            def seek(position: int) -> None:
+                self._sought = True
+                commands.seek(position)
+
+            request(self.position, seek, whole_number("step", 0, self._last_step))
         agents = {name: agent for agent, name in enumerate(self._agents)}
         request(self.world, commands.choose_world, whole_number("world", 0, self._sim.num_worlds - 1))
         request(self.agent, commands.choose_agent, one_of("agent", agents))
         request(self.camera, commands.follow, one_of("camera", {FLY: False, FOLLOW: True}))
-        self._connect_presets(requests, commands)
+        preset = one_of("look from", {name: name for name in self._presets})
+
+        def look_from(value: object, client: viser.ClientHandle) -> None:
+            commands.look_from(preset(value), client)
+
+        _on_click(self.look_from, lambda event: post(look_from, event.target.value, event.client))
         request(self.trails, commands.show_trails, bool)
         request(self.lidar, commands.show_lidar, bool)
         request(self.grabs, commands.show_grabs, bool)
@@ -142,21 +148,6 @@ class Controls:
 
         request(self.speed, slide, number("speed", 0, _HIGHEST_SPEED))
         request(self.rate, type_rate, number("steps per second", 0, _HIGHEST_RATE))
-
-    def _seek(self, commands: Commands) -> _Command:
-        def seek(position: int) -> None:
-            self._sought = True
-            commands.seek(position)
-
-        return seek
-
-    def _connect_presets(self, requests: Requests, commands: Commands) -> None:
-        preset = one_of("look from", {name: name for name in self._presets})
-
-        def look_from(value: object, client: viser.ClientHandle) -> None:
-            commands.look_from(preset(value), client)
-
-        _on_click(self.look_from, lambda event: requests.post(look_from, event.target.value, event.client))
 
     # ---- To the page ----
 

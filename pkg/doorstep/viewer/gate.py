@@ -15,24 +15,15 @@ import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from doorstep._origins import is_loopback, names_this_machine, site_of
+from doorstep._callers import HEAD_SECONDS, WRITE_SECONDS, Guard, RefusedError, Room, report_once
 
 MOST_CONNECTIONS = 64  # at once; a browser has up to 6 while it loads the page, then one
+_FILES = 3  # of a connection: the client's, and both ends of that to viser
 HEAD_BYTES = 16 << 10  # of a request
-HEAD_SECONDS = 10.0  # until it is there
 MESSAGE_BYTES = 4 << 20  # a browser's own are shorter, except for pictures that a program asks viser for
 BYTES_PER_SECOND = 4 << 20  # that viser is given of one connection
 FRAME_COST = 4 << 10  # counted for each frame, however short: at most 1,024 a second
-WRITE_SECONDS = 30.0  # until a client has read what it was sent
 _CHUNK = 16 << 10
-
-
-class RefusedError(Exception):
-    """A request that is not let in."""
-
-    def __init__(self, status: http.HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 def random_loopback() -> str:
@@ -41,22 +32,23 @@ def random_loopback() -> str:
 
 
 @contextlib.contextmanager
-def open_gate(host: str, port: int, inner: tuple[str, int]) -> Iterator[None]:
-    """Lets what may connect to `host` and `port` through to the server at `inner`.
+def open_gate(host: str, port: int, inner: tuple[str, int], guard: Guard) -> Iterator[None]:
+    """Lets those that `guard` lets in connect to `host` and `port`, and so to the server at `inner`.
 
     Raises:
         OSError: the address cannot be used.
     """
     loop = asyncio.new_event_loop()
+    report_once(loop)
     thread = threading.Thread(target=loop.run_forever, name="doorstep viewer's gate", daemon=True)
     thread.start()
 
     def run(work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
-    gate = _Gate(host, inner)
+    gate = _Gate(inner, guard)
     try:
-        run(gate.open(port))
+        run(gate.open(host, port))
         yield
     finally:
         run(gate.close())
@@ -66,13 +58,15 @@ def open_gate(host: str, port: int, inner: tuple[str, int]) -> Iterator[None]:
 
 
 class _Gate:
-    def __init__(self, host: str, inner: tuple[str, int]) -> None:
-        self._host, self._inner = host, inner
+    def __init__(self, inner: tuple[str, int], guard: Guard) -> None:
+        self._inner, self._guard = inner, guard
+        self._room = Room(MOST_CONNECTIONS, _FILES)
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[Any]] = set()
 
-    async def open(self, port: int) -> None:
-        self._server = await asyncio.start_server(self._meet, self._host, port, limit=HEAD_BYTES)
+    async def open(self, host: str, port: int) -> None:
+        most = self._room.most
+        self._server = await asyncio.start_server(self._meet, host, port, limit=HEAD_BYTES, backlog=most)
 
     async def close(self) -> None:
         if self._server is not None:
@@ -87,33 +81,24 @@ class _Gate:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        self._room.enter(writer.transport)
         try:
-            head = await self._admit(reader)
-            await self._let_through(head, reader, writer)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
+            self._guard.check(values_of(head, "host"), values_of(head, "origin"))
+            with self._room.answering(writer.transport):
+                await self._let_through(head, reader, writer)
         except RefusedError as refused:
             await _answer(writer, refused)
+        except asyncio.LimitOverrunError:
+            await _answer(writer, RefusedError(431, "the request is too long"))
         except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
             pass  # the client has gone, reads nothing, or sends what it must not
         except asyncio.CancelledError:
             pass  # the gate closes; asyncio would log that a task, which nobody awaits, was cancelled
         finally:
             self._connections.discard(task)
+            self._room.leave(writer.transport)
             writer.transport.abort()
-
-    async def _admit(self, reader: asyncio.StreamReader) -> bytes:
-        """The head of a request that may pass."""
-        if len(self._connections) > MOST_CONNECTIONS:
-            raise RefusedError(http.HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections.")
-        try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
-        except asyncio.LimitOverrunError:
-            raise RefusedError(http.HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request is too long.") from None
-        hosts, origins = values_of(head, "host"), values_of(head, "origin")
-        if len(hosts) != 1 or len(origins) > 1:
-            raise RefusedError(http.HTTPStatus.BAD_REQUEST, "The request must have one Host, and at most one Origin.")
-        if not is_own_page(next(iter(origins), None), hosts[0], self._host):
-            raise RefusedError(http.HTTPStatus.FORBIDDEN, "Only the viewer's own page may connect.")
-        return head
 
     async def _let_through(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._inner)
@@ -137,7 +122,8 @@ class _Gate:
 
 async def _answer(writer: asyncio.StreamWriter, refused: RefusedError) -> None:
     body = f"{refused}\n".encode()
-    head = f"HTTP/1.1 {refused.status} {refused.status.phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    head = f"HTTP/1.1 {refused.status} {http.HTTPStatus(refused.status).phrase}\r\n"
+    head += "Content-Type: text/plain; charset=utf-8\r\n"
     writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
     with contextlib.suppress(OSError, asyncio.TimeoutError):
         await asyncio.wait_for(_finish(writer), WRITE_SECONDS)
@@ -222,17 +208,3 @@ def values_of(head: bytes, name: str) -> list[str]:
     """The values of a header, in a request's head."""
     fields = (line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:])
     return [value.strip() for field, _, value in fields if field.strip().lower() == name]
-
-
-def is_own_page(origin: str | None, requested: str, host: str) -> bool:
-    """Whether a request comes from the viewer's own page.
-
-    Args:
-        origin: the site of the page that sent the request; None: the sender is not a page.
-        requested: the request's `Host`, as host:port.
-        host: where the server listens. If only this machine can reach it, `requested` must name this machine: the owner
-            of any other name can make it resolve to this machine.
-    """
-    if not requested or (origin is not None and site_of(origin) != requested):
-        return False
-    return not is_loopback(host.lower()) or names_this_machine(requested)

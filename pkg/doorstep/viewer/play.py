@@ -1,4 +1,4 @@
-"""What steps the simulator, and how fast: live play, recorded play, and the pace.
+"""What steps the simulator, and how fast: live play, a program, recorded play, and the pace.
 
 A step that fails raises the simulator's or the policy's exception.
 """
@@ -62,6 +62,18 @@ class LivePlay:
         actions = self._sim.actions.copy_to_host()
         actions[world, agent] = act()
         self._sim.actions = actions
+
+
+class SteppedPlay:
+    """A program has stepped the simulator where `is_due`; `step()` takes note of that."""
+
+    length = None
+    position = 0
+    is_due = False
+
+    def step(self) -> None:
+        self.position += self.is_due
+        self.is_due = False
 
 
 _MOST_SNAPSHOT_BYTES = 256 << 20

@@ -1,4 +1,7 @@
-"""`serve`: runs the viewer, from the address that it prints to Ctrl-C, behind a gate that admits its own page only."""
+"""`serve`: runs the viewer, from the address that it prints to Ctrl-C, behind a gate that admits its own page only.
+
+`Window` shows what a program steps itself.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,17 @@ import errno
 import io
 import ipaddress
 import os
+import signal
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import viser
 
+from doorstep._callers import Guard
 from doorstep._level_table import REFERENCE
 from doorstep._observations import AnyObservations
 from doorstep.errors import ArgumentError
@@ -28,7 +35,7 @@ from doorstep.viewer import keyboard
 from doorstep.viewer.gate import open_gate, random_loopback
 from doorstep.viewer.keyboard import Keyboard
 from doorstep.viewer.page import Page
-from doorstep.viewer.play import LivePlay, Play, RecordedPlay
+from doorstep.viewer.play import LivePlay, Play, RecordedPlay, SteppedPlay
 from doorstep.viewer.viewer import Viewer
 from doorstep.viewer.world_arrays import Layout
 
@@ -56,6 +63,7 @@ class Settings:
     keep_running: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
+    allow_hosts: tuple[str, ...] = ()
 
 
 def serve(settings: Settings) -> None:
@@ -67,7 +75,11 @@ def serve(settings: Settings) -> None:
         ReplayError: the worlds differ from those at the beginning of the recording.
         DeviceError: the device cannot be used.
     """
-    with opened(settings) as (viewer, server), contextlib.suppress(KeyboardInterrupt):
+    handlers, interrupted = contextlib.ExitStack(), contextlib.suppress(KeyboardInterrupt)
+    with opened(settings) as (viewer, server), handlers, interrupted:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):  # a shell's script starts programs that ignore SIGINT
+                handlers.callback(signal.signal, number, signal.signal(number, signal.default_int_handler))
         print(f"{address(settings.host, server.get_port())}  (Ctrl-C ends it)", flush=True)
         viewer.run()
 
@@ -88,25 +100,58 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """A viewer that is ready to run, and the server of its page."""
     # first: what is wrong with it is said before a GPU is prepared
     policy = load_policy("random" if settings.policy is None else settings.policy, sampling=settings.sampling)
-    with _simulator(settings, observations_for(policy)) as sim:
-        play = _play(sim, policy, settings)
-        with _serving(settings.host, settings.port) as server:
-            layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
-            page = Page(server, sim, play, layout, settings.rate)
-            keys = Keyboard()
-            viewer = Viewer(sim, play, page, layout, keys, settings.rate, settings.keep_running)
-            page.connect(viewer.requests, viewer)
-            keyboard.connect(server, keys, lambda: viewer.requests.post(viewer.press_reset_key))
-            viewer.prepare()
-            try:
-                yield viewer, server
-            finally:
-                viewer.close()
+    with _simulator(settings, observations_for(policy)) as sim, _shown(sim, policy, settings) as both:
+        yield both
+
+
+@contextlib.contextmanager
+def _shown(sim: Simulator, policy: Any, settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
+    """policy: that plays, unless there is a recording; or what plays itself."""
+    name = settings.policy if isinstance(settings.policy, str) else ""
+    if settings.recording is not None:
+        play: Play = RecordedPlay(sim, settings.recording)
+    else:
+        play = policy if isinstance(policy, SteppedPlay) else LivePlay(sim, Player(policy, sim, name).act)
+    with _serving(settings) as server:
+        layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
+        page, keys = Page(server, sim, play, layout, settings.rate), Keyboard()
+        viewer = Viewer(sim, play, page, layout, keys, settings.rate, settings.keep_running)
+        page.connect(viewer.requests, viewer)
+        keyboard.connect(server, keys, lambda: viewer.requests.post(viewer.press_reset_key))
+        viewer.prepare()
+        try:
+            yield viewer, server
+        finally:
+            viewer.close()
+
+
+class Window:
+    """A page, on a free port of this machine, with the worlds of a simulator that a program steps. Prints the address.
+
+    Args:
+        sim: the simulator.
+        rate: steps per second, which the page can change.
+    """
+
+    def __init__(self, sim: Simulator, rate: float) -> None:
+        self._play, self._open = SteppedPlay(), contextlib.ExitStack()
+        settings = Settings(rate=rate, keep_running=True, port=0)
+        self._viewer, server = self._open.enter_context(_shown(sim, self._play, settings))
+        self.url = address(settings.host, server.get_port())
+        print(self.url, flush=True)
+
+    def show(self) -> None:
+        """Shows the worlds as they are, and waits until the next step is due: while the page pauses, for ever."""
+        self._play.is_due = True
+        while self._play.is_due:
+            self._viewer.requests.wait(self._viewer.tick(time.monotonic()))
+
+    def close(self) -> None:
+        self._open.close()
 
 
 def _simulator(settings: Settings, observations: AnyObservations) -> Simulator:
-    if settings.recording is not None:
-        recording = settings.recording
+    if (recording := settings.recording) is not None:
         return Simulator.from_config(recording.config.replace(device=settings.device), reward=recording.reward)
     return Simulator(
         settings.worlds,
@@ -118,13 +163,6 @@ def _simulator(settings: Settings, observations: AnyObservations) -> Simulator:
         reward=settings.reward,
         observations=observations,
     )
-
-
-def _play(sim: Simulator, policy: Any, settings: Settings) -> Play:
-    if settings.recording is None:
-        name = settings.policy if isinstance(settings.policy, str) else ""
-        return LivePlay(sim, Player(policy, sim, name).act)
-    return RecordedPlay(sim, settings.recording)
 
 
 # ---- Starting viser's server ----
@@ -148,15 +186,16 @@ class GuardedServer(viser.ViserServer):  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def _serving(host: str, port: int) -> Iterator[viser.ViserServer]:
+def _serving(settings: Settings) -> Iterator[viser.ViserServer]:
     """Runs viser's server, silently, behind a gate on exactly this port."""
-    port = _free_port(host, port)
+    host, guard = settings.host, Guard(settings.host, settings.allow_hosts)
+    port = _free_port(host, settings.port)
     with _quiet():
         server = GuardedServer(port)
     try:
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(open_gate(host, port, server.inner))
+                stack.enter_context(open_gate(host, port, server.inner, guard))
             except OSError:  # another process has taken the port meanwhile
                 raise _port_in_use(host, port) from None
             yield server

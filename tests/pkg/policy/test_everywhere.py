@@ -15,7 +15,6 @@ from doorstep._native._generated import LayerKind
 from doorstep.cli import main
 from doorstep.policy import SamplingParams
 from doorstep.policy.files import StoredLayer, StoredPolicy, write_policy
-from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording
 
@@ -91,12 +90,11 @@ def by_an_engine(policy: Any) -> Any:
 
 def by_the_viewer(policy: Any) -> Any:
     pytest.importorskip("viser")
-    from doorstep.viewer.server import Settings, _play, _simulator
+    from doorstep.viewer.server import Settings, opened
 
-    settings, loaded = Settings(policy=policy, sampling=GREEDY), load_policy(policy, sampling=GREEDY)
-    with _simulator(settings, observations_for(loaded)) as sim:
-        _play(sim, loaded, settings)._act()  # type: ignore[attr-defined]
-        return sim.actions.copy_to_host()
+    with opened(Settings(policy=policy, sampling=GREEDY, port=0)) as (viewer, _):
+        viewer._play._act()  # type: ignore[attr-defined]
+        return viewer._sim.actions.copy_to_host()
 
 
 @pytest.mark.parametrize("play", [in_a_loop, by_an_engine, by_the_viewer], ids=lambda play: play.__name__)

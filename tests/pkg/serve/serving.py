@@ -8,14 +8,15 @@ import json
 import queue
 import socket
 import threading
-from collections.abc import Iterator
-from http.client import HTTPConnection
+from collections.abc import Iterator, Sequence
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from doorstep import RolloutEngine
+from doorstep._callers import Guard
 from doorstep.serve.server import run_server
 
 JSON = {"Content-Type": "application/json"}
@@ -66,6 +67,16 @@ class Served:
         error: dict[str, Any] = json.loads(answer)["error"]
         return status, error
 
+    def send(self, *sent: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer to these bytes, after which the client sends no more."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as connection:
+            for piece in sent:
+                connection.sendall(piece)
+            connection.shutdown(socket.SHUT_WR)
+            answer = HTTPResponse(connection)
+            answer.begin()
+            return answer.status, answer.read()
+
     def play(self, requests: Any, **headers: str) -> list[dict[str, Any]]:
         """The results, in the order of the requests."""
         status, answer_headers, answer = self.call("POST", "/episodes", requests, **headers)
@@ -82,7 +93,13 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(engine: RolloutEngine, policies: Any, host: str = "127.0.0.1", token: str | None = None) -> Iterator[Served]:
+def served(
+    engine: RolloutEngine,
+    policies: Any,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    allow_hosts: Sequence[str] = (),
+) -> Iterator[Served]:
     """A server of an engine with these named policies, None: its own, which ends with the block."""
     if policies is not None:
         engine.policies.clear()
@@ -92,7 +109,8 @@ def served(engine: RolloutEngine, policies: Any, host: str = "127.0.0.1", token:
     async def run() -> None:
         stop = asyncio.Event()
         ends = asyncio.get_running_loop(), stop
-        await run_server(engine, host, 0, token, lambda url: started.put((url, *ends)), stop)
+        guard = Guard(host, allow_hosts, token)
+        await run_server(engine, host, 0, guard, lambda url: started.put((url, *ends)), stop)
 
     thread = threading.Thread(target=lambda: _run(run, started))
     thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import socket
 import time
@@ -20,7 +21,7 @@ from tests.pkg.serve.serving import PATIENCE, Served, Waiting, failing, head_of,
 
 import doorstep
 from doorstep import RolloutEngine, SimulatorConfig
-from doorstep.serve import serve, server
+from doorstep.serve import messages, serve, server
 
 POLICIES = {"random": "random", "still": "idle", "failing": failing}
 TOKEN = "0123456789abcdef"
@@ -240,6 +241,24 @@ def test_bodies_that_are_no_requests_are_refused_and_named(engine: RolloutEngine
     assert engine.metrics.total("requests_answered", reason="time").value == 1
 
 
+LONG = "n" * 1_000_000
+LEVEL = doorstep.levels.curated()["one door"].to_dict()
+
+
+@pytest.mark.parametrize("value", [LONG, [LONG], {LONG: 1}, [{LONG: 1}], 10**4000, -(10**400)], ids=type)
+def test_what_is_refused_is_not_repeated_whole(engine: RolloutEngine, value: Any) -> None:
+    """Wherever it stands: as a value of any field of requests, levels and sampling, or as a name."""
+    bodies = [value, [value]]
+    bodies += [[{name: value}] for name in messages._FIELDS]
+    bodies += [[{"level": {**LEVEL, name: value}}] for name in LEVEL]
+    bodies += [[{"sampling": {name: value}}] for name in ("temperature", LONG)]
+    with served(engine, POLICIES) as at:
+        for body in bodies:
+            status, _, answer = at.call("POST", "/episodes", body)
+            assert len(answer) < 3000
+            assert status in (200, 400, 409)
+
+
 def test_states_that_the_engine_cannot_go_on_from_are_refused(engine: RolloutEngine) -> None:
     with doorstep.Simulator(1, num_agents=3, num_threads=1) as sim:
         others = base64.b64encode(sim.save([0])).decode()
@@ -268,6 +287,7 @@ def test_huge_bodies_are_refused_before_they_are_read(engine: RolloutEngine) -> 
         ({"Origin": "http://["}, 403),
         ({"Content-Type": "text/plain"}, 415),
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Encoding": "gzip"}, 415),
     ],
 )
 def test_pages_of_other_sites_are_refused(engine: RolloutEngine, headers: dict[str, str], status: int) -> None:
@@ -287,15 +307,20 @@ def test_pages_of_other_sites_are_refused(engine: RolloutEngine, headers: dict[s
         head_of("Transfer-Encoding: chunked") + b"zz\r\n[{}]\r\n0\r\n\r\n",
         head_of("X: " + "a" * 100_000),
         b"GET /info HTTP/1.1\r\n\r\n",  # without Host
+        b"GET /info HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"G\x00T / HTTP/1.1\r\n\r\n",
+        b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        head_of("X\x00: " + "a" * 8000),
     ],
 )
 def test_what_is_no_http_is_refused_and_fills_no_log(
     engine: RolloutEngine, sent: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with served(engine, POLICIES) as at:
-        with socket.create_connection(("127.0.0.1", at.port), PATIENCE) as connection:
-            connection.sendall(sent)
-            assert connection.recv(100).split()[1] == b"400"
+        status, answer = at.send(sent)
+        assert (status, json.loads(answer)["error"]["type"]) == (400, "RefusedError")
+        assert len(answer) < 2000
         assert at.play([{"max_steps": 1}])[0]["reason"] == "time"
     assert capfd.readouterr().err == ""
 
@@ -305,6 +330,8 @@ def test_other_pages_and_methods_are_errors_in_json(engine: RolloutEngine) -> No
         assert at.refusal("GET", "/")[0] == 404
         assert at.refusal("GET", "/episodes")[0] == 405
         assert at.refusal("POST", "/metrics", [])[0] == 405
+        assert at.refusal("OPTIONS", "*")[0] == 404
+        assert at.refusal("GET", "/" + "x" * 8000)[0] == 404
 
 
 def test_a_token_is_needed_where_there_is_one(engine: RolloutEngine) -> None:
@@ -346,7 +373,76 @@ def test_bad_arguments_are_refused(engine: RolloutEngine) -> None:
             serve(arguments.pop("engine"), **arguments)
 
 
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_a_proxy_that_has_the_token_or_an_allowed_name_may_call(engine: RolloutEngine, token: str | None) -> None:
+    page = {"Host": "proxy.example", "Origin": "https://proxy.example"}
+    given = {"Authorization": f"Bearer {token}"} if token else {}
+    with served(engine, POLICIES, token=token, allow_hosts=() if token else ["proxy.example"]) as at:
+        assert at.call("GET", "/info", **page, **given)[0] == 200
+        assert at.play([{"max_steps": 1}], **page, **given)[0]["reason"] == "time"
+        status, error = at.refusal("GET", "/info", Host="evil.example", Origin="http://evil.example")
+        assert status == (401 if token else 403)
+        assert token or "--allow-host" in error["message"]
+
+
 # ---- Limits, clients that go, ends
+
+
+def body_of(*requests: Any) -> tuple[bytes, bytes]:
+    body = json.dumps(requests).encode()
+    return head_of(f"Content-Length: {len(body)}"), body
+
+
+def test_clients_that_end_their_side_get_their_answer(engine: RolloutEngine) -> None:
+    waiting = Waiting()
+    with served(engine, {"random": "random", "waiting": waiting}) as at:
+        for path in ("/info", "/metrics"):
+            assert at.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())[0] == 200
+        status, lines = at.send(*body_of({"max_steps": 3}, {"max_steps": 5}))
+        assert (status, sorted(json.loads(line)["length"] for line in lines.splitlines())) == (200, [3, 5])
+        with at.begin([{"policy": "waiting", "max_steps": 1}]) as slow, slow.makefile("rb") as answer:
+            slow.shutdown(socket.SHUT_WR)
+            assert waiting.acts.wait(PATIENCE)
+            while answer.readline() != b" \r\n":  # the server asks whether it still reads
+                pass
+            waiting.may_act.set()
+            assert b'"reason": "time"' in answer.read()
+        for part in (b"", b"GET /in", head_of("Content-Length: 9") + b"["):  # no request: nothing to wait for
+            with socket.create_connection(("127.0.0.1", at.port), PATIENCE) as connection:
+                connection.sendall(part)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(100) == b""
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /info HTT", b"GET /info HTTP/1.1\r\nHost: localhost\r\n\r\nGET /in"])
+def test_a_head_that_does_not_come_is_not_awaited_for_ever(
+    engine: RolloutEngine, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.05)
+    with served(engine, POLICIES) as at, socket.create_connection(("127.0.0.1", at.port), PATIENCE) as connection:
+        connection.sendall(begun)
+        while connection.recv(1 << 16):
+            pass
+
+
+def test_connections_that_send_nothing_keep_nobody_out(engine: RolloutEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
+    waiting = Waiting()
+    with served(engine, {"waiting": waiting}) as at, contextlib.ExitStack() as stack:
+        begun = [stack.enter_context(at.begin([{"max_steps": 1}])) for _ in range(2)]
+        assert waiting.acts.wait(PATIENCE)
+        for part in (b"", b"GET /info HTT", head_of("Content-Length: 9") + b"[") * 10:
+            idle = stack.enter_context(socket.create_connection(("127.0.0.1", at.port), PATIENCE))
+            idle.sendall(part)
+            assert in_flight(at) == 2
+        begun.append(stack.enter_context(at.begin([{"max_steps": 1}])))
+        wait_until(lambda: engine.outstanding == 3)
+        status, headers, _ = at.call("POST", "/episodes", [{}])
+        assert (status, headers["Retry-After"]) == (503, "1")
+        waiting.may_act.set()
+        for connection in begun:
+            with connection.makefile("rb") as answer:
+                assert any(b'"reason": "time"' in line for line in answer)
 
 
 def test_too_many_episodes_at_once_are_to_be_tried_again(

@@ -1,0 +1,142 @@
+"""Who may call a server, and how many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from doorstep import ArgumentError
+from doorstep._callers import Guard, RefusedError, Room, report_once
+
+TOKEN = "0123456789abcdef"
+ALLOWED = ("proxy.example", "Hub.Example")
+
+
+def refusal(guard: Guard, hosts: Iterable[str], origins: Iterable[str] = (), authorization: str = "") -> Any:
+    """None: it is let in."""
+    try:
+        guard.check(list(hosts), list(origins), authorization)
+    except RefusedError as refused:
+        return refused
+    return None
+
+
+@pytest.mark.parametrize("listens", ["127.0.0.1", "0.0.0.0", "::", "localhost"])
+@pytest.mark.parametrize(
+    ("host", "origin", "passes"),
+    [
+        ("127.0.0.1:8080", None, True),
+        ("LOCALHOST:8080", None, True),
+        ("192.168.7.7:8080", None, True),  # the owner of a name decides where it leads, but not where an address does
+        ("[::1]:8080", "http://[::1]:8080", True),
+        ("localhost:9000", "http://localhost:9000", True),  # a port that leads here
+        ("proxy.example", "https://proxy.example", True),
+        ("hub.example", "https://hub.example", True),
+        ("127.0.0.1:8080", "https://proxy.example", True),  # a proxy that sends its own Host
+        ("proxy.example:8443", None, True),
+        ("evil.example:8080", None, False),
+        ("evil.example:8080", "http://evil.example:8080", False),  # a name that its owner lets lead here
+        ("evil.example:8080", "https://proxy.example", False),
+        ("proxy.example", "https://evil.example", False),
+        ("127.0.0.1:8080", "https://evil.example", False),
+        ("127.0.0.1:8080", "http://127.0.0.1:1", False),
+        ("127.0.0.1:8080", "http://localhost:8080", False),
+        ("127.0.0.1:8080", "null", False),
+        ("127.0.0.1:8080", "http://[", False),
+        ("127.0.0.1:8080", "", False),
+        ("127.0.0.1:8080", "https://localhost.evil.example:8080", False),
+        ("127.0.0.1:8080", "https://proxy.example.evil.example", False),
+        ("127.0.0.1:8080", "https://proxy.example@evil.example", False),
+        ("127.0.0.1.evil.example", None, False),
+        ("proxy.example.evil.example", None, False),
+        ("[::1", None, False),
+        ("", None, False),
+        ("", "http://", False),
+    ],
+)
+def test_without_a_token_only_pages_of_the_servers_own_names_may_call(
+    listens: str, host: str, origin: str | None, passes: bool
+) -> None:
+    origins = [] if origin is None else [origin]
+    refused = refusal(Guard(listens, ALLOWED), [host], origins)
+    assert (refused is None) is passes
+    if refused is not None:
+        assert refused.status == 403
+        assert "--allow-host" in str(refused)
+        assert "allow_hosts" in str(refused)
+    for wrong in ("", TOKEN, f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer \udcff"):
+        assert refusal(Guard(listens, ALLOWED, TOKEN), [host], origins, wrong).status == 401
+    assert refusal(Guard(listens, (), TOKEN), [host], origins, f"Bearer {TOKEN}") is None
+
+
+def test_a_request_has_one_host_and_at_most_one_origin() -> None:
+    for token in (None, TOKEN):
+        guard = Guard("127.0.0.1", (), token)
+        for hosts, origins in (([], []), (["localhost"] * 2, []), (["localhost"], ["http://localhost"] * 2)):
+            assert refusal(guard, hosts, origins, f"Bearer {TOKEN}").status == 400
+
+
+@pytest.mark.parametrize("bad", ["proxy.example", ["https://proxy.example"], ["proxy.example:80"], ["*"], [""], [3], 3])
+def test_names_of_proxies_are_names(bad: Any) -> None:
+    with pytest.raises(ArgumentError, match="allow_hosts"):
+        Guard("127.0.0.1", bad)
+
+
+class Connection:
+    """A transport that may end."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    def abort(self) -> None:
+        self.ended = True
+
+    is_closing = property(lambda self: lambda: self.ended)
+
+
+def test_what_has_waited_longest_makes_room_and_what_is_answered_stays() -> None:
+    room: Any = Room(3)
+    first, second, third, fourth = (Connection() for _ in range(4))
+    for connection in (first, second, third):
+        room.enter(connection)
+    with room.answering(first):
+        room.enter(fourth)
+        assert [one.ended for one in (first, second, third, fourth)] == [False, True, False, False]
+        with room.answering(third), room.answering(fourth):
+            late = Connection()
+            room.enter(late)
+            with pytest.raises(RefusedError) as refused, room.answering(late):
+                pass
+            assert (refused.value.status, late.ended) == (503, False)
+            room.enter(Connection())
+            assert late.ended
+    assert not any(one.ended for one in (first, third, fourth))
+
+
+def test_a_process_that_may_open_few_files_has_room_for_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for allowed, files, most in ((resource.RLIM_INFINITY, 1, 1000), (10**6, 3, 1000), (1024, 1, 480), (20, 1, 1)):
+        monkeypatch.setattr(resource, "getrlimit", lambda kind, allowed=allowed: (allowed, allowed))
+        assert Room(1000, files).most == most
+
+
+def test_what_goes_wrong_again_and_again_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(kind: type[Exception]) -> None:
+        raise kind("again")
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        report_once(loop)
+        for _ in range(100):
+            for kind in (OSError, ValueError):
+                loop.call_soon(fail, kind)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(run())
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [OSError, ValueError]
