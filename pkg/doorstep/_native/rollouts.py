@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -40,6 +41,8 @@ def _records(array: NDArray[Any], struct: Any) -> Any:
 
 # ---- Requests ----
 
+MOST_REQUESTS = 16384  # of one call of the library
+
 
 def check_requests(config: int, requests: NDArray[Any]) -> None:
     """Raises ArgumentError if an engine of a config refuses one of them, an array of REQUEST_DTYPE."""
@@ -47,11 +50,11 @@ def check_requests(config: int, requests: NDArray[Any]) -> None:
 
 
 class SubmitCall:
-    """One submission of a contiguous array of REQUEST_DTYPE. What it has done is also known if Ctrl-C ends it."""
+    """One submission. What it has done is also known if Ctrl-C ends it."""
 
-    def __init__(self, engine: EngineHandle, requests: NDArray[Any]) -> None:
-        self._engine, self._requests = engine, requests
-        self._ids = np.empty(len(requests), np.uint64)
+    def __init__(self, engine: EngineHandle) -> None:
+        self._engine = engine
+        self._ids = np.empty(0, np.uint64)
         self._progress = 0, ctypes.c_uint64()  # accepted before the latest call, and by it; changes at once
 
     @property
@@ -64,34 +67,42 @@ class SubmitCall:
         before, latest = self._progress
         return before + latest.value
 
-    def run(self, timeout: float | None, check_wait: Callable[[], None]) -> None:
+    def run(
+        self,
+        part: Callable[[int, int], NDArray[Any]],
+        count: int,
+        timeout: float | None,
+        check_wait: Callable[[], None],
+    ) -> None:
         """Waits for room, at most `timeout` seconds.
 
         Args:
+            part: makes a contiguous array of REQUEST_DTYPE of the requests from one place to another.
+            count: of the requests.
             check_wait: called when no request has found room for a while, without limit; raises if none will.
         """
-        function = load().ds_engine_submit
-        remaining = None if timeout is None else int(timeout * 1e9)
-        while (done := self.num_accepted) < len(self._requests):
-            nanoseconds = SLICE_NANOSECONDS if remaining is None else min(remaining, SLICE_NANOSECONDS)
+        function, end = load().ds_engine_submit, None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        while (done := self.num_accepted) < count:
+            requests = part(done, min(done + MOST_REQUESTS, count))
+            if len(self._ids) < done + len(requests):
+                self._ids = np.concatenate([self.ids, np.empty(max(done, len(requests)), np.uint64)])
+            left = SLICE_NANOSECONDS if end is None else max(end - time.monotonic_ns(), 0)
             accepted = ctypes.c_uint64()
             self._progress = done, accepted
             status = function(
                 self._engine.value,
-                _records(self._requests[done:], native.EpisodeRequest),
-                len(self._requests) - done,
-                nanoseconds,
+                _records(requests, native.EpisodeRequest),
+                len(requests),
+                min(left, SLICE_NANOSECONDS),
                 self._ids[done:].ctypes.data,
                 ctypes.byref(accepted),
             )
             if status != Status.PENDING:
                 check(status)
-            elif remaining is not None:
-                remaining -= nanoseconds
-                if remaining <= 0:
-                    break
-            elif not accepted.value:
+            elif end is None and not accepted.value:
                 check_wait()
+            elif left == 0:
+                break
 
 
 # ---- Outputs ----

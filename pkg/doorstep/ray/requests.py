@@ -109,7 +109,7 @@ class Requests:
         episodes = Episodes(requests)
         submission = self._submissions.make(episodes, ())
         submission.progress = accepted = _Accepted()
-        ids: list[int] = submission.library_tags().tolist()
+        ids = range(submission.first_tag, submission.first_tag + len(episodes))
         try:
             with self._lock:
                 self._check_open([])
@@ -120,7 +120,7 @@ class Requests:
             with self._lock:
                 self._settle()
             self.changes.tell()
-        return ids[: accepted.num_accepted]
+        return list(ids[: accepted.num_accepted])
 
     def cancel(self, request_id: int) -> bool:
         """Whether the request waited for its first actor; then its result, "cancelled", can be taken.
@@ -282,7 +282,7 @@ class Requests:
                 refuse("request", "one without a deadline", request, "clocks of machines differ; use max_steps")
         self._submissions.open(submission)
 
-    def _accept(self, ids: list[int], accepted: _Accepted) -> bool:
+    def _accept(self, ids: range, accepted: _Accepted) -> bool:
         """As many as there is room for; whether that is all."""
         with self._lock:
             before = accepted.num_accepted
@@ -294,11 +294,11 @@ class Requests:
         self.changes.tell()
         return end == len(ids)
 
-    def _check_open(self, ids: list[int]) -> None:
+    def _check_open(self, ids: Sequence[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""
         if self._end is not None:
             error = copy.copy(self._end)
-            error.ids = ids  # type: ignore[attr-defined]
+            error.ids = list(ids)  # type: ignore[attr-defined]
             raise error from self._end.__cause__
 
     def _chunk_of(self, ids: list[int]) -> Chunk:

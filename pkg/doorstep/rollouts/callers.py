@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from doorstep._native import ACTIONS
 from doorstep._native.rollouts import EngineHandle, RowsToAct
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError, ClosedError
+from doorstep.errors import ArgumentError, ClosedError, StateError
+from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.exchange import AskedRows, Exchange
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.own_threads import OwnThreads
@@ -71,14 +72,26 @@ class Callers:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Starts the first thread unless one is running."""
+        """Starts the first thread unless one is running.
+
+        Raises:
+            StateError: another library has put threads of its own in the place of Python's.
+        """
+        patched = threading.get_ident.__module__  # "gevent.thread", "eventlet.green.thread"
+        if patched != "_thread":
+            raise StateError(
+                f"{patched.partition('.')[0]} has replaced Python's threads, in which functions are called: its own would"
+                " wait for ever",
+                argument="policy",
+                hint="leave them as they are, by thread=False where it patches; or use a module of PyTorch",
+            )
         if not any(thread.is_alive() for thread in self._threads):
             self._add()
 
-    def join(self, timeout: float | None) -> None:
+    def join(self, limit: TimeLimit) -> None:
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(timeout)
+                thread.join(limit.left())
 
     def _add(self) -> None:
         name = f"doorstep-policies-{len(self._threads)}"

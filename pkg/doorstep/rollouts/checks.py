@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -10,7 +11,7 @@ from doorstep._native import rollouts as native
 from doorstep.rollouts.batch import Episodes, RequestWriter
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.policies import PolicyTable
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import MOST_AT_ONCE, EpisodeRequest
 
 
 def as_list(requests: Any) -> list[EpisodeRequest]:
@@ -18,7 +19,7 @@ def as_list(requests: Any) -> list[EpisodeRequest]:
     if isinstance(requests, EpisodeRequest):
         return [requests]
     try:
-        return list(requests)
+        return list(itertools.islice(requests, MOST_AT_ONCE + 1))  # of which one is too many
     except TypeError:
         refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", requests)
 

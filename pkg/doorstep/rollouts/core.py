@@ -123,22 +123,29 @@ class Core:
                     self._callers.start()
                 submission.policies = written.policies
                 self._submissions.open(submission)  # before they are submitted: outputs may come at once
-            written.array["tag"] = submission.library_tags()
             if futures:
                 written.array["reader"] = PROMISES
                 self.promises.begin()
-            submission.progress = call = native.SubmitCall(self.handle, written.array)
-            self._run(call, len(episodes), timeout)
+            submission.progress = call = native.SubmitCall(self.handle)
+            if len(episodes) > native.MOST_REQUESTS:  # else this is done where they are submitted
+                native.check_requests(self.config.native_handle, written.array)
+            self._run(call, functools.partial(written.part, first_tag=submission.first_tag), len(episodes), timeout)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
             self._settle()
         return call.ids
 
-    def _run(self, call: native.SubmitCall, num_requests: int, timeout: float | None) -> None:
+    def _run(
+        self,
+        call: native.SubmitCall,
+        part: Callable[[int, int], NDArray[Any]],
+        num_requests: int,
+        timeout: float | None,
+    ) -> None:
         calls = self.threads.calls
         cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
         try:
-            call.run(0.0 if cannot_wait else timeout, self._readers.check_wait)
+            call.run(part, num_requests, 0.0 if cannot_wait else timeout, self._readers.check_wait)
         except (ClosedError, StateError) as error:
             ids: list[int] = call.ids.tolist()
             if isinstance(error, ClosedError):
@@ -179,10 +186,11 @@ class Core:
     def run(self, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests, and cancels them if one fails or Ctrl-C comes."""
         _check_have_no_steps(requests)
-        awaited = [AwaitedResult() for request in requests for _ in range(request.n)]
+        episodes = Episodes(with_levels(requests, self._levels))
+        awaited = [AwaitedResult() for _ in range(len(episodes))]
         ids: list[int] = []
         try:
-            ids = self.submit(requests, None, awaited).tolist()
+            ids = self._submit(episodes, None, awaited).tolist()
             return self.promises.wait_for(awaited)
         except BaseException:
             for request_id in ids:
@@ -279,14 +287,14 @@ class Core:
         self.ending = True
         end(self.handle, self.promises.signals)
 
-    def join(self, timeout: float | None = None) -> None:
-        """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
+    def join(self, limit: TimeLimit) -> None:
+        """Waits for the end, unless one of its own threads calls."""
         if self.threads.calls:
             return
-        self.handle.join(timeout)
+        self.handle.join(limit.left())
         self.promises.signals.end()  # whose thread can see now that all have been answered
-        self._callers.join(timeout)
-        self.promises.join(timeout)
+        self._callers.join(limit)
+        self.promises.join(limit)
 
 
 # Functions of some parts, which no part refers to: the parts are no cycle, and go when the engine does.
@@ -457,7 +465,7 @@ def end(engine: native.EngineHandle, signals: Signals) -> None:
 
 
 _cores: weakref.WeakSet[Core] = weakref.WeakSet()  # of this process
-_EXIT_SECONDS = 5.0  # to wait for each thread: a policy may never return
+_EXIT_SECONDS = 5.0  # to wait for all threads: policies may never return
 
 
 def watch_process(core: Core) -> None:
@@ -468,8 +476,9 @@ def watch_process(core: Core) -> None:
 def _end_all() -> None:
     for core in list(_cores):
         core.end()
+    limit = TimeLimit(_EXIT_SECONDS)
     for core in list(_cores):
-        core.join(_EXIT_SECONDS)
+        core.join(limit)
 
 
 def _forget_all() -> None:

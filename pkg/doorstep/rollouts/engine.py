@@ -23,6 +23,7 @@ from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.batch import RequestBatch, make_batch
+from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, end, watch_process
@@ -393,10 +394,10 @@ class RolloutEngine:
         """Ends the engine: requests without a result get one, "failed". Results can still be taken.
 
         Args:
-            timeout: seconds to wait for policies that are being called, for each thread; None: without limit. After it
-                they are left to end by themselves.
+            timeout: seconds to wait for all policies that are being called; None: without limit. After it they are left
+                to end by themselves.
         """
-        limit = check_timeout(timeout)
+        limit = TimeLimit(check_timeout(timeout))
         if self._parts.is_copy:
             return
         self._parts.end()
