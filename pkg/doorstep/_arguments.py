@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
 from typing import Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
@@ -33,6 +33,16 @@ def shown(value: object) -> str:
         if len(text) > _MAX_SHOWN:
             return text[: _MAX_SHOWN - 3] + "..."
     return text
+
+
+def showing(*attributes: str) -> Callable[[Any], str]:
+    """A `__repr__` with the values of these attributes, or attributes of attributes: "config.seed"."""
+
+    def show(self: Any) -> str:
+        values = [f"{name.rpartition('.')[2].lstrip('_')}={operator.attrgetter(name)(self)!r}" for name in attributes]
+        return f"{type(self).__name__}({', '.join(values)})"
+
+    return show
 
 
 def _pieces(value: Any) -> Iterator[str]:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Literal, final, overload
 
-from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
@@ -55,6 +55,8 @@ class RayRolloutEngine:
         LibraryError: Ray is missing: pip install "doorstep[ray]".
         StateError: Ray is not initialised.
     """
+
+    __repr__ = showing("_config.simulator.num_worlds", "_config.replica_devices")
 
     def __init__(
         self,

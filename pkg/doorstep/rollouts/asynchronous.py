@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_integer, check_timeout, refuse, showing
 from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS
 from doorstep._observations import flat_size, or_default
 from doorstep.config import SimulatorConfig
@@ -68,6 +68,8 @@ class AsyncEpisodes:
     Raises:
         ArgumentError: an argument is out of range.
     """
+
+    __repr__ = showing("num_envs", "batch_size")
 
     def __init__(
         self,

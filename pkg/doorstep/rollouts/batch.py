@@ -158,8 +158,8 @@ def _integers(name: str, values: Any, low: int, high: int) -> NDArray[np.int64]:
 
 @final
 class WrittenRequests:
-    """Requests as records of the native queue. Those of their episodes are made where there may be room for them: memory
-    grows with what is accepted.
+    """Requests as records of the native queue. Those of their episodes are made where there may be room for them, so
+    that memory grows with what is accepted.
 
     Args:
         array: a record for each request, or one for all.

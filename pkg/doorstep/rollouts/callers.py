@@ -80,8 +80,8 @@ class Callers:
         patched = threading.get_ident.__module__  # "gevent.thread", "eventlet.green.thread"
         if patched != "_thread":
             raise StateError(
-                f"{patched.partition('.')[0]} has replaced Python's threads, in which functions are called: its own would"
-                " wait for ever",
+                f"{patched.partition('.')[0]} has replaced Python's threads, in which functions are called: its own"
+                " would wait for ever",
                 argument="policy",
                 hint="leave them as they are, by thread=False where it patches; or use a module of PyTorch",
             )

@@ -11,7 +11,7 @@ from typing import Any, Literal, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
 from doorstep._level_table import REFERENCE
 from doorstep._native._generated import MAX_REPLICAS
 from doorstep.config import SimulatorConfig
@@ -73,6 +73,8 @@ class RolloutEngine:
     Raises:
         ArgumentError, OSError, OutOfMemoryError, DeviceError: as `Simulator`.
     """
+
+    __repr__ = showing("_config.simulator.num_worlds", "_config.replica_devices")
 
     def __init__(
         self,
@@ -293,9 +295,18 @@ class RolloutEngine:
         return self._core.answers.outputs(check_integer("most", most, 1, 1 << 20), limit)
 
     def get_records(self, timeout: float | None = None, most: int = _MOST_OUTPUTS) -> NDArray[Any]:
-        """The results that have come, as records: the fields of `EpisodeResult` that are numbers, and times on
-        `time.monotonic_ns()`. Many times faster than `get_outputs()`, and otherwise as this; what requests record is
-        dropped."""
+        """The results that have come, as records: the fields of `EpisodeResult` that are numbers, with `returns_0`,
+        `max_y_0`, ... by agent, and times on `time.monotonic_ns()`; `reason` is the place in `EpisodeResult`'s list.
+        Many times faster than `get_outputs()`, and otherwise as this; what requests record is dropped.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=64) as engine:
+        ...     ids = engine.submit_batch(range(100), max_steps=20)
+        ...     assert engine.drain()
+        ...     records = engine.get_records()   # pandas.DataFrame(records) is a table of them
+        >>> records["length"].mean(), records["returns_1"].shape
+        (np.float64(20.0), (100,))
+        """
         return self._core.answers.records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
 
     def __iter__(self) -> Iterator[EpisodeResult]:
