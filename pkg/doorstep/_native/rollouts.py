@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from doorstep._native import _generated as native
 from doorstep._native.calls import SLICE_NANOSECONDS, check, read_struct, read_value, sized, wait
 from doorstep._native.configs import ConfigHandle
+from doorstep._native.finalizer import Finalizer
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import load
 from doorstep._native.memory import array_at
@@ -116,8 +116,7 @@ class TakeCall:
         self._engine, self._reader = engine, reader
         self._outputs, self._taken = np.empty(most, OUTPUT_DTYPE), ctypes.c_uint64()
         self._is_given = [False]
-        self._finalizer = weakref.finalize(self, _release_all_data, self._outputs, self._taken, self._is_given)
-        self._finalizer.atexit = False
+        self._finalizer = Finalizer(self, _release_all_data, self._outputs, self._taken, self._is_given)
 
     @property
     def outputs(self) -> NDArray[Any]:
@@ -154,14 +153,13 @@ class TakeCall:
 class _OutputData:
     """The memory of an output. It is its owner's once the call that took it has given it."""
 
-    _is_given: Sequence[bool] = (False,)  # where Ctrl-C ends __init__()
-
     def __init__(self, handle: int, is_given: Sequence[bool]) -> None:
-        self._handle, self._release, self._is_given = handle, load().ds_memory_release, is_given
+        Finalizer(self, _release_data, handle, is_given)
 
-    def __del__(self) -> None:
-        if self._is_given[0]:
-            self._release(self._handle)
+
+def _release_data(handle: int, is_given: Sequence[bool]) -> None:
+    if is_given[0]:
+        load().ds_memory_release(handle)
 
 
 def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64, is_given: list[bool]) -> None:
@@ -218,8 +216,7 @@ class EngineHandle:
 
     def __init__(self, config: int, rewards: native.LevelRewards | None, metrics: int) -> None:
         self._made = ctypes.c_uint64()  # before the engine: Ctrl-C may come right after the call
-        self._finalizer = weakref.finalize(self, _release_engine, self._made)
-        self._finalizer.atexit = False
+        self._finalizer = Finalizer(self, _release_engine, self._made)
         of_all = None if rewards is None else ctypes.byref(rewards)
         check(load().ds_engine_create(config, of_all, metrics, ctypes.byref(self._made)))
 

@@ -465,25 +465,29 @@ def end(engine: native.EngineHandle, signals: Signals) -> None:
     signals.end()
 
 
-_cores: weakref.WeakSet[Core] = weakref.WeakSet()  # of this process
+_cores: list[weakref.ref[Core]] = []  # of this process; a WeakSet's callbacks would lose Ctrl-C
 _EXIT_SECONDS = 5.0  # to wait for all threads: policies may never return
 
 
 def watch_process(core: Core) -> None:
     """Ends it when the interpreter exits. Forked children have no threads, so that it has ended there."""
-    _cores.add(core)
+    _cores[:] = [*map(weakref.ref, _living()), weakref.ref(core)]
+
+
+def _living() -> list[Core]:
+    return [core for reference in _cores if (core := reference()) is not None]
 
 
 def _end_all() -> None:
-    for core in list(_cores):
+    limit, cores = TimeLimit(_EXIT_SECONDS), _living()
+    for core in cores:
         core.end()
-    limit = TimeLimit(_EXIT_SECONDS)
-    for core in list(_cores):
+    for core in cores:
         core.join(limit)
 
 
 def _forget_all() -> None:
-    for core in list(_cores):
+    for core in _living():
         core.is_copy = True
     _cores.clear()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, final, overload
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
 from doorstep._level_table import REFERENCE
 from doorstep._native._generated import MAX_REPLICAS
+from doorstep._native.finalizer import Finalizer
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError
 from doorstep.levels.choice import AnyLevels, table_levels
@@ -94,8 +94,7 @@ class RolloutEngine:
         raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
         self._parts = Core(self._config, metrics, table, raises=raises)
         try:
-            self._finalizer = weakref.finalize(self, end, self._parts.handle, self._parts.promises.signals)
-            self._finalizer.atexit = False
+            self._finalizer = Finalizer(self, end, self._parts.handle, self._parts.promises.signals)
             watch_process(self._parts)
             self._parts.start()
         except BaseException:

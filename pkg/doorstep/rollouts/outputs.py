@@ -30,7 +30,8 @@ def columns_of(num_agents: int) -> np.dtype[Any]:
         columns |= {f"{name}_{agent}": (row.base, start + agent * row.base.itemsize) for agent in range(num_agents)}
     formats, offsets = zip(*columns.values(), strict=True)
     told: Any = {"names": list(columns), "formats": formats, "offsets": offsets, "itemsize": OUTPUT_DTYPE.itemsize}
-    return np.dtype(told)
+    columns_type: np.dtype[Any] = np.dtype(told)
+    return columns_type
 
 
 class _Arrays(NamedTuple):

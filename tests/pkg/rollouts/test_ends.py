@@ -289,7 +289,7 @@ def test_a_timeout_is_that_of_all_policies_together(leave: str, monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setattr(rollouts.changes, "time", SimpleNamespace(monotonic=lambda: now))
         patch.setattr(threading.Thread, "join", join)
-        patch.setattr(rollouts.core, "_cores", {engine._parts for engine in engines})
+        patch.setattr(rollouts.core, "_cores", [weakref.ref(engine._parts) for engine in engines])
         if leave == "close":
             engines[0].close(timeout=5)
         else:
