@@ -68,11 +68,7 @@ class SubmitCall:
         return before + latest.value
 
     def run(
-        self,
-        part: Callable[[int, int], NDArray[Any]],
-        count: int,
-        timeout: float | None,
-        check_wait: Callable[[], None],
+        self, part: Callable[..., NDArray[Any]], count: int, timeout: float | None, check_wait: Callable[[], None]
     ) -> None:
         """Waits for room, at most `timeout` seconds.
 

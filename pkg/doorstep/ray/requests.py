@@ -14,12 +14,12 @@ from typing import Any, final
 import numpy as np
 
 from doorstep._arguments import refuse
+from doorstep._native import rollouts as native
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.ray.errors import ActorsLostError
 from doorstep.ray.policy import load_for_ray
-from doorstep.rollouts.batch import Episodes
+from doorstep.rollouts.batch import Episodes, RequestWriter
 from doorstep.rollouts.changes import TimeLimit
-from doorstep.rollouts.checks import RequestChecks
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.failures import CLOSED_TEXT, error_of, has_failed
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
@@ -89,7 +89,8 @@ class Requests:
         self._policies = PolicyTable(
             config.max_policies, config.simulator, in_use, lambda number, policy, name: None, load_for_ray
         )
-        self._checks = RequestChecks(config, self._policies)
+        self._config = config
+        self._writer = RequestWriter(self._num_agents, self._policies, are_loaded=False)
         self._forgotten: dict[str, NamedPolicy] = {}  # whose names were deleted while requests waited
         self._lock = threading.RLock()
         self._outbox: Outbox[list[EpisodeResult]] = Outbox(lambda parts: list(itertools.chain(*parts)), len)
@@ -274,7 +275,9 @@ class Requests:
     # ---- With the lock held
 
     def _open(self, submission: Submission, requests: Sequence[EpisodeRequest], episodes: Episodes) -> None:
-        submission.policies = self._checks.check(episodes)
+        written = self._writer.write(episodes)
+        native.check_requests(self._config.native_handle, written.array)
+        submission.policies = written.policies
         for request in requests:
             if "stream" in request.record:
                 refuse("request", "one that records no 'stream'", request, "steps do not leave their actor")

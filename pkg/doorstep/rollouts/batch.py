@@ -245,7 +245,9 @@ class RequestWriter:
         if self._are_loaded:
             self._check_recorded(array, requests)
         self._write_sampling(array, requests)
-        return array, policies, [*self._write_levels(array, requests), *_write_states(array, requests)]
+        levels = _write_handles(array["level"], [request.level for request in requests], self._shared)
+        states = _write_handles(array["state"], [request.state for request in requests], create_saved_state)
+        return array, policies, [*levels, *states]
 
     def _write_policies(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> frozenset[int]:
         written = array["policies"][:, : self._num_agents]
@@ -283,16 +285,6 @@ class RequestWriter:
                 chosen[key] = chosen_sampling(request, map(self._policies.__getitem__, key[1:]))
         return [chosen[key] for key in keys]
 
-    def _write_levels(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Any]:
-        handles: dict[int, Handle] = {}
-        for index, level in enumerate(request.level for request in requests):
-            if level is None:
-                continue
-            if id(level) not in handles:
-                handles[id(level)] = self._shared(level)
-            array["level"][index] = handles[id(level)].value
-        return list(handles.values())
-
     def _shared(self, level: AnyLevel) -> Handle:
         handle = self._levels.get(level)
         if handle is None:
@@ -309,21 +301,16 @@ def check_recorded(record: Sequence[str], policies: Sequence[Any]) -> None:
     if "values" in record and not any(getattr(policy, "has_value", False) for policy in policies):
         hint = "pass a module with one: doorstep.policy.Heads(heads, value=torch.nn.Linear(width, 1))"
         refuse("record", "without 'values' where no policy has a value head", record, hint)
-    if "log_probs" in record and not any(_tells_log_probs(policy) for policy in policies):
+    if "log_probs" in record and not any(isinstance(policy, Policy) or type(policy) in BUILT_IN for policy in policies):
         hint = "functions know them alone: keep them there"
         refuse("record", "without 'log_probs' where all policies are functions", record, hint)
 
 
-def _write_states(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Handle]:
+def _write_handles(column: NDArray[Any], objects: Sequence[Any], make: Callable[[Any], Handle]) -> list[Handle]:
+    """What each of them is in the library; None: nothing."""
     handles: dict[int, Handle] = {}
-    for index, state in enumerate(request.state for request in requests):
-        if state is None:
-            continue
-        if id(state) not in handles:
-            handles[id(state)] = create_saved_state(state)
-        array["state"][index] = handles[id(state)].value
+    for index, one in enumerate(objects):
+        if one is not None:
+            handles[id(one)] = handles.get(id(one)) or make(one)
+            column[index] = handles[id(one)].value
     return list(handles.values())
-
-
-def _tells_log_probs(policy: Any) -> bool:
-    return isinstance(policy, Policy) or type(policy) in BUILT_IN

@@ -122,19 +122,11 @@ class Callers:
     def _call(self, asked: RowsToAct) -> NDArray[np.int32]:
         policy = self._find_policy(asked.policy)
         if isinstance(policy, Exchange):
-            return policy(self._for_exchange(asked))
+            return policy(AskedRows(asked.steps, asked.tags, asked.observations, asked.rewards))
         chosen = _read_actions(self._states.call(policy, asked), len(asked.rows))
         if self._check_actions:
             _refuse_out_of_range(chosen)
         return chosen
-
-    def _for_exchange(self, asked: RowsToAct) -> AskedRows:
-        return AskedRows(
-            steps=asked.steps,
-            tags=asked.tags,
-            observations=asked.observations,
-            rewards=asked.rewards,
-        )
 
 
 def _run(callers: weakref.ref[Callers], engine: EngineHandle, own_threads: OwnThreads, waiting: _Waiting) -> None:

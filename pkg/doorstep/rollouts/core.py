@@ -130,33 +130,24 @@ class Core:
             submission.progress = call = native.SubmitCall(self.handle)
             if len(episodes) > native.MOST_REQUESTS:  # else this is done where they are submitted
                 native.check_requests(self.config.native_handle, written.array)
-            self._run(call, functools.partial(written.part, first_tag=submission.first_tag), len(episodes), timeout)
+            part = functools.partial(written.part, first_tag=submission.first_tag)
+            calls = self.threads.calls
+            cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
+            try:
+                call.run(part, len(episodes), 0.0 if cannot_wait else timeout, self._readers.check_wait)
+            except (ClosedError, StateError) as error:
+                if isinstance(error, ClosedError):
+                    self._check_open(call.ids.tolist())
+                error.ids = call.ids.tolist()  # type: ignore[union-attr]
+                raise
+            if cannot_wait and call.num_accepted < len(episodes):
+                refusal = waits_for_itself(calls)
+                refusal.ids = call.ids.tolist()  # type: ignore[attr-defined]
+                raise refusal
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
             self._settle()
         return call.ids
-
-    def _run(
-        self,
-        call: native.SubmitCall,
-        part: Callable[[int, int], NDArray[Any]],
-        num_requests: int,
-        timeout: float | None,
-    ) -> None:
-        calls = self.threads.calls
-        cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
-        try:
-            call.run(part, num_requests, 0.0 if cannot_wait else timeout, self._readers.check_wait)
-        except (ClosedError, StateError) as error:
-            ids: list[int] = call.ids.tolist()
-            if isinstance(error, ClosedError):
-                self._check_open(ids)
-            error.ids = ids  # type: ignore[union-attr]
-            raise
-        if cannot_wait and call.num_accepted < num_requests:
-            refusal = waits_for_itself(calls)
-            refusal.ids = call.ids.tolist()  # type: ignore[attr-defined]
-            raise refusal
 
     def _settle(self) -> None:
         with self._lock:
