@@ -107,17 +107,14 @@ class Callers:
         if is_last:
             with contextlib.suppress(RuntimeError):  # no more threads can start: other rows wait
                 self._add()
-        actions, cause = self._choose(asked)
+        actions: NDArray[np.int32] | None
+        try:
+            actions, cause = self._call(asked), 0
+        except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
+            actions, cause = None, self._failures.number_of(error)
         self._tend()
         with contextlib.suppress(ClosedError):  # the replica has ended
             self._engine.return_rows(asked.id, actions, cause)
-
-    def _choose(self, asked: RowsToAct) -> tuple[NDArray[np.int32] | None, int]:
-        """The actions, or the number of a failure."""
-        try:
-            return self._call(asked), 0
-        except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
-            return None, self._failures.number_of(error)
 
     def _call(self, asked: RowsToAct) -> NDArray[np.int32]:
         policy = self._find_policy(asked.policy)

@@ -67,8 +67,8 @@ class Core:
         rewards = None if config.reward is None else to_native_rewards(config.reward)
         given = 0 if metrics is None else metrics.native_handle
         self.handle = native.EngineHandle(resolved.native_handle, rewards, given)
-        num_replicas = functools.partial(_num_replicas, self.handle)
-        replica = make_controller(config.controller, len(config.replica_devices), num_replicas)
+        info = self.handle.info
+        replica = make_controller(config.controller, len(config.replica_devices), lambda: int(info().num_replicas))
         made = self.handle.metrics() if metrics is None else None
         self.metrics = metrics if made is None else MetricsStore._of(made, config.metrics.trace)
         self._lock = threading.RLock()
@@ -146,13 +146,10 @@ class Core:
                 raise refusal
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
-            self._settle()
+            with self._lock:
+                self._submissions.settle()
+            self.answers.changes.tell()
         return call.ids
-
-    def _settle(self) -> None:
-        with self._lock:
-            self._submissions.settle()
-        self.answers.changes.tell()
 
     def awaited_requests(self, tags: Sequence[int]) -> list[EpisodeRequest | None]:
         """Those of futures, by their tags in the library; None: the future has its result."""
@@ -320,11 +317,6 @@ def _tend(
     if is_time or not submissions.unanswered:
         with lock:
             policies.drop_unused()
-
-
-def _num_replicas(engine: native.EngineHandle) -> int:
-    """That it has had."""
-    return int(engine.info().num_replicas)
 
 
 def _failure_of(engine: native.EngineHandle) -> DoorstepError | None:
