@@ -38,6 +38,16 @@ def shown(value: object) -> str:
     return text
 
 
+def showing(*attributes: str) -> Callable[[Any], str]:
+    """A `__repr__` with the values of these attributes, or attributes of attributes: "config.seed"."""
+
+    def show(self: Any) -> str:
+        values = [f"{name.rpartition('.')[2].lstrip('_')}={operator.attrgetter(name)(self)!r}" for name in attributes]
+        return f"{type(self).__name__}({', '.join(values)})"
+
+    return show
+
+
 def _pieces(value: Any) -> Iterator[str]:
     """repr(), piece by piece."""
     kind: Any = type(value)

@@ -1,11 +1,16 @@
 """What `import doorstep` offers, and what it costs others."""
 
 import ast
+import contextlib
+import importlib
+import inspect
+import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import doorstep
 
@@ -55,6 +60,30 @@ def test_every_public_thing_has_a_docstring() -> None:
         docstring = getattr(doorstep, name).__doc__
         assert docstring, name
         assert not docstring.startswith("ds_"), f"{name} is described by its name in C"
+
+
+def public_classes() -> Iterator[type]:
+    """Of all modules that can be imported here."""
+    for module in pkgutil.walk_packages(doorstep.__path__, "doorstep."):
+        if "._" not in module.name and not module.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                found = importlib.import_module(module.name)
+                names = [name for name in getattr(found, "__all__", ()) if hasattr_of(found, name)]
+                yield from filter(inspect.isclass, (getattr(found, name) for name in names))
+
+
+def hasattr_of(module: ModuleType, name: str) -> bool:
+    """Whether its library is there."""
+    try:
+        return hasattr(module, name)
+    except ImportError:
+        return False
+
+
+def test_no_public_object_is_shown_by_its_address() -> None:
+    classes = {one for one in public_classes() if one.__module__.startswith("doorstep")}
+    assert len(classes) > 50
+    assert [one for one in classes if vars(object)["__repr__"] is one.__repr__] == []
 
 
 def test_package_is_marked_as_typed() -> None:

@@ -13,6 +13,7 @@ from tests.soak_rollouts.ledger import Ledger, References
 from tests.soak_rollouts.users import Users, fork_and_look, kill_replica
 
 from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
+from doorstep.rollouts.changes import TimeLimit
 
 SCHEDULERS: list[Any] = [
     rollouts.DynamicChunkScheduler(),
@@ -129,7 +130,7 @@ class Round:
         parts.end()  # as the engine's finaliser does; users that wait are told
         self._users.join()
         self._users.engine = self._engine = None  # type: ignore[assignment]
-        parts.join()
+        parts.join(TimeLimit(None))
 
     def _let_die(self) -> None:
         assert self._engine is not None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
 from typing import Any
 
 from doorstep._native.calls import read_value
+from doorstep._native.finalizer import Finalizer
 
 
 class Handle:
@@ -14,8 +14,7 @@ class Handle:
 
     def __init__(self, value: int, release: Any) -> None:
         self.value = value
-        self._finalizer = weakref.finalize(self, release, value)
-        self._finalizer.atexit = False  # the operating system frees everything anyway
+        self._finalizer = Finalizer(self, release, value)
 
     def release(self) -> None:
         self._finalizer()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import weakref
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from doorstep._native._generated import TensorInfo
 from doorstep._native.calls import check, fast_calls, read_value
+from doorstep._native.finalizer import Finalizer
 from doorstep._native.library import PYTHON, load
 from doorstep._native.simulator_stream import SimulatorStream
 
@@ -55,8 +55,7 @@ class Memory:
         self._handle = handle
         self._stream = stream
         self._turn: AbstractContextManager[None] = stream or nullcontext()
-        # Not at exit: arrays may still be read then, and the operating system frees the memory anyway.
-        weakref.finalize(self, load().ds_memory_release, handle).atexit = False
+        Finalizer(self, load().ds_memory_release, handle)
 
     def stream(self) -> int | None:
         """The CUstream whose work writes the memory; None on the CPU, and when all work is done."""

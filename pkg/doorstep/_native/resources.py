@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
 from typing import Any, NamedTuple, final
 
 from doorstep._native._generated import ResourceInfo, ResourceKind, RowCopy
 from doorstep._native.calls import check, read_struct, read_value, sized, wait
+from doorstep._native.finalizer import Finalizer
 from doorstep._native.handle import new_handle
 from doorstep._native.library import load
 from doorstep.errors import ClosedError, Status
@@ -21,9 +21,7 @@ class Resource:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._finalizer = weakref.finalize(self, load().ds_resource_release, handle)
-        # Not at exit: other code may still use the raw handle then, and the driver frees everything anyway.
-        self._finalizer.atexit = False
+        self._finalizer = Finalizer(self, load().ds_resource_release, handle)
 
     @property
     def handle(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from doorstep._native import _generated as native
 from doorstep._native.calls import SLICE_NANOSECONDS, check, read_struct, read_value, sized, wait
 from doorstep._native.configs import ConfigHandle
+from doorstep._native.finalizer import Finalizer
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import load
 from doorstep._native.memory import array_at
@@ -40,6 +41,8 @@ def _records(array: NDArray[Any], struct: Any) -> Any:
 
 # ---- Requests ----
 
+MOST_REQUESTS = 16384  # of one call of the library
+
 
 def check_requests(config: int, requests: NDArray[Any]) -> None:
     """Raises ArgumentError if an engine of a config refuses one of them, an array of REQUEST_DTYPE."""
@@ -47,11 +50,11 @@ def check_requests(config: int, requests: NDArray[Any]) -> None:
 
 
 class SubmitCall:
-    """One submission of a contiguous array of REQUEST_DTYPE. What it has done is also known if Ctrl-C ends it."""
+    """One submission. What it has done is also known if Ctrl-C ends it."""
 
-    def __init__(self, engine: EngineHandle, requests: NDArray[Any]) -> None:
-        self._engine, self._requests = engine, requests
-        self._ids = np.empty(len(requests), np.uint64)
+    def __init__(self, engine: EngineHandle) -> None:
+        self._engine = engine
+        self._ids = np.empty(0, np.uint64)
         self._progress = 0, ctypes.c_uint64()  # accepted before the latest call, and by it; changes at once
 
     @property
@@ -64,34 +67,38 @@ class SubmitCall:
         before, latest = self._progress
         return before + latest.value
 
-    def run(self, timeout: float | None, check_wait: Callable[[], None]) -> None:
+    def run(
+        self, part: Callable[..., NDArray[Any]], count: int, timeout: float | None, check_wait: Callable[[], None]
+    ) -> None:
         """Waits for room, at most `timeout` seconds.
 
         Args:
+            part: makes a contiguous array of REQUEST_DTYPE of the requests from one place to another.
+            count: of the requests.
             check_wait: called when no request has found room for a while, without limit; raises if none will.
         """
-        function = load().ds_engine_submit
-        remaining = None if timeout is None else int(timeout * 1e9)
-        while (done := self.num_accepted) < len(self._requests):
-            nanoseconds = SLICE_NANOSECONDS if remaining is None else min(remaining, SLICE_NANOSECONDS)
+        function, end = load().ds_engine_submit, None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        while (done := self.num_accepted) < count:
+            requests = part(done, min(done + MOST_REQUESTS, count))
+            if len(self._ids) < done + len(requests):
+                self._ids = np.concatenate([self.ids, np.empty(max(done, len(requests)), np.uint64)])
+            left = SLICE_NANOSECONDS if end is None else max(end - time.monotonic_ns(), 0)
             accepted = ctypes.c_uint64()
             self._progress = done, accepted
             status = function(
                 self._engine.value,
-                _records(self._requests[done:], native.EpisodeRequest),
-                len(self._requests) - done,
-                nanoseconds,
+                _records(requests, native.EpisodeRequest),
+                len(requests),
+                min(left, SLICE_NANOSECONDS),
                 self._ids[done:].ctypes.data,
                 ctypes.byref(accepted),
             )
             if status != Status.PENDING:
                 check(status)
-            elif remaining is not None:
-                remaining -= nanoseconds
-                if remaining <= 0:
-                    break
-            elif not accepted.value:
+            elif end is None and not accepted.value:
                 check_wait()
+            elif left == 0:
+                break
 
 
 # ---- Outputs ----
@@ -105,8 +112,7 @@ class TakeCall:
         self._engine, self._reader = engine, reader
         self._outputs, self._taken = np.empty(most, OUTPUT_DTYPE), ctypes.c_uint64()
         self._is_given = [False]
-        self._finalizer = weakref.finalize(self, _release_all_data, self._outputs, self._taken, self._is_given)
-        self._finalizer.atexit = False
+        self._finalizer = Finalizer(self, _release_all_data, self._outputs, self._taken, self._is_given)
 
     @property
     def outputs(self) -> NDArray[Any]:
@@ -143,14 +149,13 @@ class TakeCall:
 class _OutputData:
     """The memory of an output. It is its owner's once the call that took it has given it."""
 
-    _is_given: Sequence[bool] = (False,)  # where Ctrl-C ends __init__()
-
     def __init__(self, handle: int, is_given: Sequence[bool]) -> None:
-        self._handle, self._release, self._is_given = handle, load().ds_memory_release, is_given
+        Finalizer(self, _release_data, handle, is_given)
 
-    def __del__(self) -> None:
-        if self._is_given[0]:
-            self._release(self._handle)
+
+def _release_data(handle: int, is_given: Sequence[bool]) -> None:
+    if is_given[0]:
+        load().ds_memory_release(handle)
 
 
 def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64, is_given: list[bool]) -> None:
@@ -207,8 +212,7 @@ class EngineHandle:
 
     def __init__(self, config: int, rewards: native.LevelRewards | None, metrics: int) -> None:
         self._made = ctypes.c_uint64()  # before the engine: Ctrl-C may come right after the call
-        self._finalizer = weakref.finalize(self, _release_engine, self._made)
-        self._finalizer.atexit = False
+        self._finalizer = Finalizer(self, _release_engine, self._made)
         of_all = None if rewards is None else ctypes.byref(rewards)
         check(load().ds_engine_create(config, of_all, metrics, ctypes.byref(self._made)))
 

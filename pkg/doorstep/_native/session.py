@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, NamedTuple, TypeAlias, final
@@ -25,6 +24,7 @@ from doorstep._native._generated import (
     TensorInfo,
 )
 from doorstep._native.calls import check, fast_calls, read_struct, read_value, sized, wait
+from doorstep._native.finalizer import Finalizer
 from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import LIBRARY_PATH, PYTHON, load
 from doorstep._native.memory import Memory
@@ -76,7 +76,7 @@ class Session:
         self.functions = load()
         config = sized(SimulatorConfig, **settings)
         self.handle = new_handle(self.functions.ds_simulator_create, ctypes.byref(config))
-        self._finalizer = weakref.finalize(self, _end_simulator, self.handle, stream_owner)
+        self._finalizer = Finalizer(self, _end_simulator, self.handle, stream_owner, at_exit=True)
         on_gpu = self.info().device_kind == DeviceKind.CUDA
         self.stream = SimulatorStream(self.handle, current_stream, config.stream) if on_gpu else None
         self.turn: AbstractContextManager[None] = self.stream or nullcontext()
@@ -313,7 +313,7 @@ class EventHandle:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        weakref.finalize(self, load().ds_event_close, handle)
+        Finalizer(self, load().ds_event_close, handle)
 
     def wait(self, timeout: float | None) -> bool:
         return wait(load().ds_event_wait, self._handle, timeout)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_flag, check_integer, meant, refuse, refuse_keywords
+from doorstep._arguments import check_choice, check_flag, check_integer, meant, refuse, refuse_keywords, showing
 from doorstep._level_table import REFERENCE
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
 from doorstep._observations import (
@@ -487,6 +487,8 @@ class OverRooms:
     """What environments show of their rooms."""
 
     _rooms: Rooms
+
+    __repr__ = showing("_rooms.config.num_worlds", "_rooms.config.num_agents", "_rooms.device")
 
     @property
     def simulator(self) -> Simulator:

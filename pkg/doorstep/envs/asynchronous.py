@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_integer, refuse
+from doorstep._arguments import check_choice, check_integer, refuse, showing
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_WORLDS
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import (
@@ -64,6 +64,8 @@ class AsyncEscapeRooms(SpacesOfRows):
     Raises:
         ArgumentError: an argument is out of range; the message names it.
     """
+
+    __repr__ = showing("num_envs", "num_groups", "batch_size")
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import doorstep.jax
-from doorstep._arguments import check_choice, refuse
+from doorstep._arguments import check_choice, refuse, showing
 from doorstep._batches import OUTLIVING, with_levels
 from doorstep._level_table import REFERENCE
 from doorstep._native import ACTIONS
@@ -72,6 +72,8 @@ class EscapeRoomJaxEnv:
         ArgumentError: an argument is out of range, or a level is refused; the message names it.
         DeviceError: the device cannot be used.
     """
+
+    __repr__ = showing("num_agents")
 
     def __init__(
         self,

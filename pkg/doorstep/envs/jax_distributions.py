@@ -8,7 +8,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from doorstep._arguments import refuse
+from doorstep._arguments import refuse, showing
 from doorstep._native import ACTIONS
 
 
@@ -35,6 +35,8 @@ class JaxMultiDiscrete:
     Raises:
         ArgumentError: the last dimension of the logits is not the sum of the sizes.
     """
+
+    __repr__ = showing("sizes")
 
     def __init__(self, logits: jax.Array, sizes: Sequence[int] | None = None) -> None:
         self.sizes = tuple(ACTIONS if sizes is None else sizes)

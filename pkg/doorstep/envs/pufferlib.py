@@ -10,7 +10,7 @@ import pufferlib
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import refuse, showing
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._bounds import bounds_of
@@ -71,6 +71,8 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
     """
 
     render_mode = "rgb_array"
+
+    __repr__ = showing("num_agents")
 
     def __init__(
         self, num_envs: int = 1, *, buf: Mapping[str, Any] | None = None, seed: int | None = None, **rules: Any

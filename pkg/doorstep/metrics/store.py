@@ -52,6 +52,9 @@ class MetricsStore:
         store._trace, store._handle, store._parts = trace, handle, {}
         return store
 
+    def __repr__(self) -> str:
+        return f"MetricsStore({len(list(self))} series)"
+
     @property
     def native_handle(self) -> int:
         """The ds_metrics."""

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import WorldSelection, check_slots, refuse
+from doorstep._arguments import WorldSelection, check_slots, refuse, showing
 from doorstep._beginnings import Beginnings
 from doorstep._native import EntityKind
 from doorstep.planner.crew import Crew
@@ -51,6 +51,8 @@ class ScriptedPolicy:
     """
 
     observes = "simulator"
+
+    __repr__ = showing("_goal")
 
     def __init__(self, *, goal: Sequence[float] | None = None) -> None:
         self._goal = None if goal is None else _checked_goal(goal)

@@ -166,9 +166,10 @@ def check_name(text: str, names: Iterable[str] = ()) -> None:
         return
     source, _, name = text.rpartition(":")
     if not ((source and name) or text.endswith(_WEIGHTS) or os.path.isdir(text)):
-        forms = ", ".join([*map(repr, names), _FORMS])
-        hint = _HOW_TO_LOAD.get(os.path.splitext(text)[1].lower())
-        refuse("policy", forms, text, hint or nearest(text, [*names, *_NAMES]))
+        others = [name for name in names if name != text]
+        hint = f"give what this name stands for: policies[{text!r}]" if text in names else ""
+        hint = hint or _HOW_TO_LOAD.get(os.path.splitext(text)[1].lower(), "")
+        refuse("policy", ", ".join([*map(repr, others), _FORMS]), text, hint or nearest(text, [*others, *_NAMES]))
 
 
 def _made_of(policy: Any, sampling: SamplingParams | None, requirement: str, name: str = "") -> Any:

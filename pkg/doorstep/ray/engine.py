@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Literal, final, overload
 
-from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
+from doorstep._native.finalizer import Finalizer
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
@@ -56,6 +56,8 @@ class RayRolloutEngine:
         StateError: Ray is not initialised.
     """
 
+    __repr__ = showing("_config.simulator.num_worlds", "_config.replica_devices")
+
     def __init__(
         self,
         config: RolloutConfig | SimulatorConfig,
@@ -80,7 +82,7 @@ class RayRolloutEngine:
         self._process = os.getpid()
         self._all_requests = Requests(config, raises=raises)
         self._pool = Pool(self._ray, config, actors, self._all_requests)
-        self._finalizer = weakref.finalize(self, setattr, self._pool, "ending", True)
+        self._finalizer = Finalizer(self, setattr, self._pool, "ending", True, at_exit=True)
         self._thread = threading.Thread(target=self._pool.run, name="doorstep-ray", daemon=True)
         self._thread.start()
 

@@ -57,8 +57,8 @@ class Player:
         playable = [made[id(request)] for request in requests]
         asked = [one for one in playable if not isinstance(one, str)]
         numbers = [number for one, number in zip(playable, continuations, strict=True) if not isinstance(one, str)]
-        futures = iter(core.submit_futures(asked, None, numbers))
-        answers = [one if isinstance(one, str) else _without_request(next(futures).result()) for one in playable]
+        results = (replace(one.result(), request=_NO_REQUEST) for one in core.submit_futures(asked, None, numbers))
+        answers = [one if isinstance(one, str) else next(results) for one in playable]
         if not core.num_playing:
             raise ClosedError("the replicas of this actor have ended")
         return answers
@@ -73,7 +73,3 @@ class Player:
             return replace(request, policy=policies if isinstance(given, tuple) else policies[0])
         except Exception as error:  # of what is loaded here, or policies that do not go together, or do not tell this
             return describe(error)
-
-
-def _without_request(result: EpisodeResult) -> EpisodeResult:
-    return replace(result, request=_NO_REQUEST)

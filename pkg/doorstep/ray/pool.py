@@ -177,19 +177,15 @@ class Pool:
             raise ActorsLostError(message, hint="see Ray's logs of the workers") from error
         self._actors.remove(lost)
         self._kill(lost)
-        self._ask_idle_actors()
+        for actor in self._actors:  # lost along with it, perhaps: that shall not cost chunks their attempts
+            if actor.is_idle:
+                actor.ready = self._called(actor.handle.ready)
         self._actors.append(self._start_actor())
 
     def _describe(self, error: Any) -> str:
         """What an actor raised, or what Ray says first about its loss."""
         is_raised_there = isinstance(error, self._ray.exceptions.RayTaskError)
         return describe(error.cause if is_raised_there else error).partition("\n")[0]
-
-    def _ask_idle_actors(self) -> None:
-        """They may have been lost along with another one, and shall not cost chunks their attempts."""
-        for actor in self._actors:
-            if actor.is_idle:
-                actor.ready = self._called(actor.handle.ready)
 
     def _start_actor(self) -> _Actor:
         self._check_session()

@@ -14,12 +14,12 @@ from typing import Any, final
 import numpy as np
 
 from doorstep._arguments import refuse
+from doorstep._native import rollouts as native
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.ray.errors import ActorsLostError
 from doorstep.ray.policy import load_for_ray
-from doorstep.rollouts.batch import Episodes
+from doorstep.rollouts.batch import Episodes, RequestWriter
 from doorstep.rollouts.changes import TimeLimit
-from doorstep.rollouts.checks import RequestChecks
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.failures import CLOSED_TEXT, error_of, has_failed
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
@@ -89,7 +89,8 @@ class Requests:
         self._policies = PolicyTable(
             config.max_policies, config.simulator, in_use, lambda number, policy, name: None, load_for_ray
         )
-        self._checks = RequestChecks(config, self._policies)
+        self._config = config
+        self._writer = RequestWriter(self._num_agents, self._policies, are_loaded=False)
         self._forgotten: dict[str, NamedPolicy] = {}  # whose names were deleted while requests waited
         self._lock = threading.RLock()
         self._outbox: Outbox[list[EpisodeResult]] = Outbox(lambda parts: list(itertools.chain(*parts)), len)
@@ -109,7 +110,7 @@ class Requests:
         episodes = Episodes(requests)
         submission = self._submissions.make(episodes, ())
         submission.progress = accepted = _Accepted()
-        ids: list[int] = submission.library_tags().tolist()
+        ids = range(submission.first_tag, submission.first_tag + len(episodes))
         try:
             with self._lock:
                 self._check_open([])
@@ -120,7 +121,7 @@ class Requests:
             with self._lock:
                 self._settle()
             self.changes.tell()
-        return ids[: accepted.num_accepted]
+        return list(ids[: accepted.num_accepted])
 
     def cancel(self, request_id: int) -> bool:
         """Whether the request waited for its first actor; then its result, "cancelled", can be taken.
@@ -274,7 +275,9 @@ class Requests:
     # ---- With the lock held
 
     def _open(self, submission: Submission, requests: Sequence[EpisodeRequest], episodes: Episodes) -> None:
-        submission.policies = self._checks.check(episodes)
+        written = self._writer.write(episodes)
+        native.check_requests(self._config.native_handle, written.array)
+        submission.policies = written.policies
         for request in requests:
             if "stream" in request.record:
                 refuse("request", "one that records no 'stream'", request, "steps do not leave their actor")
@@ -282,7 +285,7 @@ class Requests:
                 refuse("request", "one without a deadline", request, "clocks of machines differ; use max_steps")
         self._submissions.open(submission)
 
-    def _accept(self, ids: list[int], accepted: _Accepted) -> bool:
+    def _accept(self, ids: range, accepted: _Accepted) -> bool:
         """As many as there is room for; whether that is all."""
         with self._lock:
             before = accepted.num_accepted
@@ -294,11 +297,11 @@ class Requests:
         self.changes.tell()
         return end == len(ids)
 
-    def _check_open(self, ids: list[int]) -> None:
+    def _check_open(self, ids: Sequence[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""
         if self._end is not None:
             error = copy.copy(self._end)
-            error.ids = ids  # type: ignore[attr-defined]
+            error.ids = list(ids)  # type: ignore[attr-defined]
             raise error from self._end.__cause__
 
     def _chunk_of(self, ids: list[int]) -> Chunk:

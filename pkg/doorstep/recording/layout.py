@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._files import checked_path, open_regular
+from doorstep._native.finalizer import Finalizer
 from doorstep.errors import OutOfMemoryError, StateError
 
 FORMAT_VERSION = 1
@@ -150,21 +151,16 @@ class ChunkFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = checked_path(path)
-        self._descriptor = open_regular(self.path)
-        self.size = os.fstat(self._descriptor).st_size
+        self._file = open(open_regular(self.path), "rb", buffering=0)  # noqa: SIM115 (closed by close())
+        Finalizer(self, self._file.close)
+        self.size = os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        self._file.close()
 
     @property
     def closed(self) -> bool:
-        return self._descriptor < 0
-
-    def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
-            self.close()
+        return self._file.closed
 
     def damaged(self, offset: int, what: str) -> NoReturn:
         """Raises the error of a file that was changed after it was written."""
@@ -261,7 +257,7 @@ class ChunkFile:
     def _read(self, offset: int, length: int) -> bytes:
         pieces = []
         while length > 0:
-            piece = os.pread(self._descriptor, min(length, _MOST_READ), offset)
+            piece = os.pread(self._file.fileno(), min(length, _MOST_READ), offset)
             if not piece:
                 self.damaged(offset, "it has become shorter since it was opened")
             pieces.append(piece)

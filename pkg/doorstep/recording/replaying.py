@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, refuse, showing
 from doorstep._native import VERSION_STRING
 from doorstep.errors import ArgumentError, ReplayError, StateError
 from doorstep.levels import reference
@@ -51,6 +51,8 @@ class Replay:
             this version does not take.
         ReplayError: the worlds differ from those at the beginning of the recording.
     """
+
+    __repr__ = showing("_recording", "position")
 
     def __init__(self, recording: RecordingFile, sim: Simulator) -> None:
         if not isinstance(recording, RecordingFile):

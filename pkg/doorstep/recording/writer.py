@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse
+from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse, showing
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, SimulationError, StateError
 from doorstep.levels.files import AnyLevel
@@ -78,6 +78,8 @@ class RecordingWriter:
         ArgumentError: an argument is out of range.
         OSError: the file cannot be created or written. What was written before stays readable.
     """
+
+    __repr__ = showing("num_steps")
 
     def __init__(self, path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64) -> None:
         if not isinstance(sim, Simulator):

@@ -10,11 +10,11 @@ from typing import Any, TypeVar, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native.rollouts import OUTPUT_DTYPE, EngineHandle, TakeCall
+from doorstep._native.rollouts import EngineHandle, TakeCall
 from doorstep.errors import ClosedError
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
-from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch
+from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch, columns_of
 from doorstep.rollouts.own_threads import OwnThreads
 from doorstep.rollouts.readers import CALLS, Readers
 from doorstep.rollouts.result import EpisodeResult
@@ -23,7 +23,6 @@ from doorstep.rollouts.submissions import Submissions
 Returned = TypeVar("Returned")
 
 _MOST_OUTPUTS = 4096  # that are taken from the library at a time, or more if a call wants more
-_NO_RECORDS = np.empty(0, OUTPUT_DTYPE)
 
 
 @final
@@ -38,6 +37,7 @@ class Answers:
         tend: called in waits, and when requests have been answered.
         lock: guards policies and submissions.
         readers: notes which threads read outputs.
+        num_agents: of an episode.
         raises: whether reading the result of an episode that failed raises, and does not return it.
     """
 
@@ -50,9 +50,11 @@ class Answers:
         lock: threading.RLock,
         submissions: Submissions,
         readers: Readers,
+        num_agents: int,
         *,
         raises: bool,
     ) -> None:
+        self._columns = columns_of(num_agents)
         self._threads, self._tend, self._readers, self._raises = threads, tend, readers, raises
         self._engine, self._failures, self._lock, self._submissions = engine, failures, lock, submissions
         self._outbox: Outbox[OutputBatch] = Outbox(OutputBatch.join, lambda batch: batch.num_results)
@@ -81,8 +83,8 @@ class Answers:
 
     def records(self, most: int, timeout: float | None) -> NDArray[Any]:
         """As outputs(), as records of results; what comes with them is dropped."""
-        records = self._hand_out(OutputBatch.results, most, timeout)
-        return _NO_RECORDS if records is None else records
+        records = self._hand_out(lambda batch: batch.results(self._columns), most, timeout)
+        return np.empty(0, self._columns) if records is None else records
 
     def result(self) -> EpisodeResult | None:
         """The next one; None if none is to come."""

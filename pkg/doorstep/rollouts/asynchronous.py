@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_integer, check_timeout, refuse, showing
 from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS
+from doorstep._native.finalizer import Finalizer
 from doorstep._observations import flat_size, or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
@@ -69,6 +70,8 @@ class AsyncEpisodes:
         ArgumentError: an argument is out of range.
     """
 
+    __repr__ = showing("num_envs", "batch_size")
+
     def __init__(
         self,
         config: RolloutConfig | SimulatorConfig,
@@ -100,7 +103,7 @@ class AsyncEpisodes:
         core = weakref.proxy(self._engine._core)  # the finaliser of these refers to the exchange
         self._exchange.envs_of = lambda tags: [request and request.tag for request in core.awaited_requests(tags)]
         self._exchange.is_ending = lambda: core.has_ended
-        self._finalizer = weakref.finalize(self, setattr, self._exchange, "closed", True)  # takes no lock
+        self._finalizer = Finalizer(self, setattr, self._exchange, "closed", True, at_exit=True)  # takes no lock
         self._episodes = [0] * self.num_envs  # that have begun
         self._received: dict[int, Row] = {}  # and not sent
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,7 @@ class Episodes:
         self, requests: Sequence[EpisodeRequest] | RequestBatch, continuations: Sequence[int] | None = None
     ) -> None:
         self.requests, self._continuations = requests, continuations
-        self._places: NDArray[np.intp] | None = None  # those of their requests; None: each has one
+        self._ends: NDArray[np.int64] | None = None  # behind the last episode of each request; None: each has one
         if isinstance(requests, RequestBatch):
             counts: Any = requests.template.n
         else:
@@ -97,13 +97,14 @@ class Episodes:
         if total > MOST_AT_ONCE:
             refuse("requests", f"at most {MOST_AT_ONCE} episodes at a time", total)
         if total > len(requests):
-            self._places = np.repeat(np.arange(len(requests)), counts)
+            self._ends = np.cumsum(np.broadcast_to(counts, len(requests)), dtype=np.int64)
+        self._total = total
 
     def __len__(self) -> int:
-        return len(self.requests) if self._places is None else len(self._places)
+        return self._total
 
     def __getitem__(self, index: int) -> EpisodeRequest:
-        return self.requests[index if self._places is None else self._places[index]]
+        return self.requests[index if self._ends is None else int(self._ends.searchsorted(index, "right"))]
 
     def tags(self, indices: NDArray[Any]) -> Any:
         """Those that the caller gave the requests of these episodes."""
@@ -113,36 +114,36 @@ class Episodes:
 
     def continuation(self, index: int) -> int:
         """Which of its request's episodes this is."""
-        if self._continuations is not None:
-            return self._continuations[index]
-        return 0 if self._places is None else index - int(np.searchsorted(self._places, self._places[index]))
+        if self._ends is None:
+            return 0 if self._continuations is None else self._continuations[index]
+        return int(self.places(index, index + 1)[1][0])
 
-    def spread(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Records of the requests as records of the episodes, with their numbers."""
-        if self._continuations is not None:
-            array["continuation"] = self._continuations
-        if self._places is None:
-            return array
-        first = np.searchsorted(self._places, np.arange(len(array)))
-        spread = array[self._places]
-        spread["continuation"] = np.arange(len(spread)) - first[self._places]
-        return spread
+    def places(self, start: int, stop: int) -> tuple[Any, Any]:
+        """Those of the requests of some episodes, and which of its request's episodes each is."""
+        if self._ends is None:
+            return slice(start, stop), 0 if self._continuations is None else self._continuations[start:stop]
+        episodes = np.arange(start, stop)
+        places = self._ends.searchsorted(episodes, "right")
+        return places, episodes - np.where(places > 0, self._ends[places - 1], 0)
 
 
 def make_batch(template: EpisodeRequest, seeds: Any, max_steps: Any) -> RequestBatch:
     """Checks the numbers of a batch; max_steps: None, a number, or one for each seed."""
     checked = _integers("seeds", seeds, 0, MAX_SEED)
-    if max_steps is None:
-        return RequestBatch(template, checked, np.zeros_like(checked))
-    steps = _integers("max_steps", [max_steps] if np.ndim(max_steps) == 0 else max_steps, 1, MAX_EPISODE_LENGTH)
-    if np.ndim(max_steps) == 0:
-        steps = np.repeat(steps, len(checked))
+    of_all = not isinstance(max_steps, Sized) or getattr(max_steps, "ndim", 1) == 0
+    steps = np.zeros(1, np.int64)
+    if max_steps is not None:
+        steps = _integers("max_steps", [max_steps] if of_all else max_steps, 1, MAX_EPISODE_LENGTH)
+    if of_all:
+        steps = np.broadcast_to(steps, len(checked))
     if len(steps) != len(checked):
         refuse("max_steps", f"an integer, or one for each of {len(checked)} seeds", max_steps)
     return RequestBatch(template, checked, steps)
 
 
 def _integers(name: str, values: Any, low: int, high: int) -> NDArray[np.int64]:
+    if isinstance(values, Sized) and len(values) > MOST_AT_ONCE:
+        refuse(name, f"at most {MOST_AT_ONCE} of them", f"{len(values)} of them")
     array = np.asarray(values)
     requirement = f"a sequence of integers, {low} to {high}"
     if array.shape == (0,):  # an empty list is an array of floats
@@ -156,12 +157,35 @@ def _integers(name: str, values: Any, low: int, high: int) -> NDArray[np.int64]:
 
 
 @final
-class WrittenRequests(NamedTuple):
-    """Records of the native queue, the policies that they name, and what must live until they are submitted."""
+class WrittenRequests:
+    """Requests as records of the native queue. Those of their episodes are made where there may be room for them, so
+    that memory grows with what is accepted.
 
-    array: NDArray[Any]
-    policies: frozenset[int]
-    kept: list[Any]
+    Args:
+        array: a record for each request, or one for all.
+        policies: that they name.
+        kept: what must live until they are submitted.
+
+    Attributes:
+        fields: values of some fields, for each request.
+    """
+
+    def __init__(self, episodes: Episodes, array: NDArray[Any], policies: frozenset[int], kept: list[Any]) -> None:
+        self._episodes, self.array, self.policies, self._kept = episodes, array, policies, kept
+        self.fields: dict[str, NDArray[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    def part(self, start: int, stop: int, first_tag: int) -> NDArray[Any]:
+        """The records of some episodes; first_tag: of all."""
+        places, continuations = self._episodes.places(start, stop)
+        records = np.array(np.broadcast_to(self.array, len(self._episodes.requests))[places])
+        records["continuation"] = continuations
+        records["tag"] = np.arange(first_tag + start, first_tag + stop, dtype=np.uint64)
+        for name, values in self.fields.items():
+            records[name] = values[places]
+        return records
 
 
 @final
@@ -189,25 +213,25 @@ class RequestWriter:
 
     def write(self, episodes: Episodes) -> WrittenRequests:
         requests = episodes.requests
-        written = self._write_batch(requests) if isinstance(requests, RequestBatch) else self._write_all(requests)
-        array = episodes.spread(written.array)
+        if isinstance(requests, RequestBatch):
+            written = WrittenRequests(episodes, *self._write_all([requests.template]))
+            written.fields = self._fields_of(requests, written)
+        else:
+            written = WrittenRequests(episodes, *self._write_all(requests))
         for name, choose in self._chosen.items():
-            array[name] = [choose(episodes[index]) for index in range(len(episodes))]
-        return written._replace(array=array)
+            written.fields[name] = np.array([choose(requests[place]) for place in range(len(requests))])
+        return written
 
-    def _write_batch(self, batch: RequestBatch) -> WrittenRequests:
-        one = self._write_all([batch.template])
-        array = np.repeat(one.array, len(batch))
-        array["seed"], array["max_steps"] = batch.seeds, batch.max_steps
-        if self._chosen_sampling([batch.template], one.array)[0].seed is None:
-            array["sampling_seed"] = batch.seeds
-        if not batch.levels:
-            return WrittenRequests(array, one.policies, one.kept)
-        handles = list(map(self._shared, batch.levels))
-        array["level"] = np.array([handle.value for handle in handles], np.uint64)[batch.seeds % len(handles)]
-        return WrittenRequests(array, one.policies, [*one.kept, *handles])
+    def _fields_of(self, batch: RequestBatch, written: WrittenRequests) -> dict[str, NDArray[Any]]:
+        fields: dict[str, NDArray[Any]] = {"seed": batch.seeds, "max_steps": batch.max_steps}
+        if self._chosen_sampling([batch.template], written.array)[0].seed is None:
+            fields["sampling_seed"] = batch.seeds
+        if batch.levels:
+            handles = list(map(self._shared, batch.levels))  # which live as long as their levels
+            fields["level"] = np.array([handle.value for handle in handles], np.uint64)[batch.seeds % len(handles)]
+        return fields
 
-    def _write_all(self, requests: Sequence[EpisodeRequest]) -> WrittenRequests:
+    def _write_all(self, requests: Sequence[EpisodeRequest]) -> tuple[NDArray[Any], frozenset[int], list[Any]]:
         array = np.zeros(len(requests), native.REQUEST_DTYPE)
         now = native.monotonic_ns()
         array["seed"] = [request.seed for request in requests]
@@ -221,8 +245,9 @@ class RequestWriter:
         if self._are_loaded:
             self._check_recorded(array, requests)
         self._write_sampling(array, requests)
-        kept = [*self._write_levels(array, requests), *_write_states(array, requests)]
-        return WrittenRequests(array, policies, kept)
+        levels = _write_handles(array["level"], [request.level for request in requests], self._shared)
+        states = _write_handles(array["state"], [request.state for request in requests], create_saved_state)
+        return array, policies, [*levels, *states]
 
     def _write_policies(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> frozenset[int]:
         written = array["policies"][:, : self._num_agents]
@@ -260,16 +285,6 @@ class RequestWriter:
                 chosen[key] = chosen_sampling(request, map(self._policies.__getitem__, key[1:]))
         return [chosen[key] for key in keys]
 
-    def _write_levels(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Any]:
-        handles: dict[int, Handle] = {}
-        for index, level in enumerate(request.level for request in requests):
-            if level is None:
-                continue
-            if id(level) not in handles:
-                handles[id(level)] = self._shared(level)
-            array["level"][index] = handles[id(level)].value
-        return list(handles.values())
-
     def _shared(self, level: AnyLevel) -> Handle:
         handle = self._levels.get(level)
         if handle is None:
@@ -286,21 +301,16 @@ def check_recorded(record: Sequence[str], policies: Sequence[Any]) -> None:
     if "values" in record and not any(getattr(policy, "has_value", False) for policy in policies):
         hint = "pass a module with one: doorstep.policy.Heads(heads, value=torch.nn.Linear(width, 1))"
         refuse("record", "without 'values' where no policy has a value head", record, hint)
-    if "log_probs" in record and not any(_tells_log_probs(policy) for policy in policies):
+    if "log_probs" in record and not any(isinstance(policy, Policy) or type(policy) in BUILT_IN for policy in policies):
         hint = "functions know them alone: keep them there"
         refuse("record", "without 'log_probs' where all policies are functions", record, hint)
 
 
-def _write_states(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Handle]:
+def _write_handles(column: NDArray[Any], objects: Sequence[Any], make: Callable[[Any], Handle]) -> list[Handle]:
+    """What each of them is in the library; None: nothing."""
     handles: dict[int, Handle] = {}
-    for index, state in enumerate(request.state for request in requests):
-        if state is None:
-            continue
-        if id(state) not in handles:
-            handles[id(state)] = create_saved_state(state)
-        array["state"][index] = handles[id(state)].value
+    for index, one in enumerate(objects):
+        if one is not None:
+            handles[id(one)] = handles.get(id(one)) or make(one)
+            column[index] = handles[id(one)].value
     return list(handles.values())
-
-
-def _tells_log_probs(policy: Any) -> bool:
-    return isinstance(policy, Policy) or type(policy) in BUILT_IN

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from doorstep._native import ACTIONS
 from doorstep._native.rollouts import EngineHandle, RowsToAct
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError, ClosedError
+from doorstep.errors import ArgumentError, ClosedError, StateError
+from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.exchange import AskedRows, Exchange
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.own_threads import OwnThreads
@@ -71,14 +72,26 @@ class Callers:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Starts the first thread unless one is running."""
+        """Starts the first thread unless one is running.
+
+        Raises:
+            StateError: another library has put threads of its own in the place of Python's.
+        """
+        patched = threading.get_ident.__module__  # "gevent.thread", "eventlet.green.thread"
+        if patched != "_thread":
+            raise StateError(
+                f"{patched.partition('.')[0]} has replaced Python's threads, in which functions are called: its own"
+                " would wait for ever",
+                argument="policy",
+                hint="leave them as they are, by thread=False where it patches; or use a module of PyTorch",
+            )
         if not any(thread.is_alive() for thread in self._threads):
             self._add()
 
-    def join(self, timeout: float | None) -> None:
+    def join(self, limit: TimeLimit) -> None:
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(timeout)
+                thread.join(limit.left())
 
     def _add(self) -> None:
         name = f"doorstep-policies-{len(self._threads)}"
@@ -94,34 +107,23 @@ class Callers:
         if is_last:
             with contextlib.suppress(RuntimeError):  # no more threads can start: other rows wait
                 self._add()
-        actions, cause = self._choose(asked)
+        actions: NDArray[np.int32] | None
+        try:
+            actions, cause = self._call(asked), 0
+        except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
+            actions, cause = None, self._failures.number_of(error)
         self._tend()
         with contextlib.suppress(ClosedError):  # the replica has ended
             self._engine.return_rows(asked.id, actions, cause)
 
-    def _choose(self, asked: RowsToAct) -> tuple[NDArray[np.int32] | None, int]:
-        """The actions, or the number of a failure."""
-        try:
-            return self._call(asked), 0
-        except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
-            return None, self._failures.number_of(error)
-
     def _call(self, asked: RowsToAct) -> NDArray[np.int32]:
         policy = self._find_policy(asked.policy)
         if isinstance(policy, Exchange):
-            return policy(self._for_exchange(asked))
+            return policy(AskedRows(asked.steps, asked.tags, asked.observations, asked.rewards))
         chosen = _read_actions(self._states.call(policy, asked), len(asked.rows))
         if self._check_actions:
             _refuse_out_of_range(chosen)
         return chosen
-
-    def _for_exchange(self, asked: RowsToAct) -> AskedRows:
-        return AskedRows(
-            steps=asked.steps,
-            tags=asked.tags,
-            observations=asked.observations,
-            rewards=asked.rewards,
-        )
 
 
 def _run(callers: weakref.ref[Callers], engine: EngineHandle, own_threads: OwnThreads, waiting: _Waiting) -> None:

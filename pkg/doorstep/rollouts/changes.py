@@ -19,7 +19,7 @@ class TimeLimit:
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout
 
-    def left(self, most: float) -> float:
+    def left(self, most: float = threading.TIMEOUT_MAX) -> float:
         """Seconds, at most so many; 0 at the end."""
         return most if self._end is None else min(most, max(self._end - time.monotonic(), 0.0))
 

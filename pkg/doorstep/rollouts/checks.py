@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any
 
 from doorstep._arguments import refuse
-from doorstep._native import rollouts as native
-from doorstep.rollouts.batch import Episodes, RequestWriter
-from doorstep.rollouts.config import RolloutConfig
-from doorstep.rollouts.policies import PolicyTable
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import MOST_AT_ONCE, EpisodeRequest
 
 
 def as_list(requests: Any) -> list[EpisodeRequest]:
@@ -18,7 +15,7 @@ def as_list(requests: Any) -> list[EpisodeRequest]:
     if isinstance(requests, EpisodeRequest):
         return [requests]
     try:
-        return list(requests)
+        return list(itertools.islice(requests, MOST_AT_ONCE + 1))  # of which one is too many
     except TypeError:
         refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", requests)
 
@@ -35,27 +32,3 @@ def check_all_submitted(ids: Any, expected: int) -> None:
         error = TimeoutError(f"{len(ids)} of {expected} requests found room in the queue")
         error.ids = ids  # type: ignore[attr-defined]
         raise error
-
-
-@final
-class RequestChecks:
-    """Refuses what a `RolloutEngine` refuses at submission, for engines that play elsewhere.
-
-    Args:
-        config: of the engine.
-        policies: gives numbers to the policies of requests.
-    """
-
-    def __init__(self, config: RolloutConfig, policies: PolicyTable) -> None:
-        self._writer = RequestWriter(config.simulator.num_agents, policies, are_loaded=False)
-        self._config = config
-
-    def check(self, episodes: Episodes) -> frozenset[int]:
-        """The numbers of their policies.
-
-        Raises:
-            ArgumentError: one of them is refused.
-        """
-        written = self._writer.write(episodes)
-        native.check_requests(self._config.native_handle, written.array)
-        return written.policies

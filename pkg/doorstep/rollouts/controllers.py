@@ -11,7 +11,7 @@ from doorstep.rollouts.request import EpisodeRequest
 
 
 class Controller(Protocol):
-    """Chooses a replica for every request, when it is submitted.
+    """Chooses a replica for every request, when it is submitted; for all of its `n` episodes.
 
     The class is called with its config and the number of replicas that the engine has at first. Its object is called by
     one thread at a time.

@@ -67,8 +67,8 @@ class Core:
         rewards = None if config.reward is None else to_native_rewards(config.reward)
         given = 0 if metrics is None else metrics.native_handle
         self.handle = native.EngineHandle(resolved.native_handle, rewards, given)
-        num_replicas = functools.partial(_num_replicas, self.handle)
-        replica = make_controller(config.controller, len(config.replica_devices), num_replicas)
+        info = self.handle.info
+        replica = make_controller(config.controller, len(config.replica_devices), lambda: int(info().num_replicas))
         made = self.handle.metrics() if metrics is None else None
         self.metrics = metrics if made is None else MetricsStore._of(made, config.metrics.trace)
         self._lock = threading.RLock()
@@ -84,10 +84,11 @@ class Core:
         tend = functools.partial(_tend, self._lock, submissions, self._native, self._policies, restarts)
         common = self.handle, self._failures, self.threads, tend
         self._readers = Readers(self.handle, self.threads)
-        self.answers = Answers(*common, self._lock, submissions, self._readers, raises=raises)
+        num_agents = config.simulator.num_agents
+        self.answers = Answers(*common, self._lock, submissions, self._readers, num_agents, raises=raises)
         self.promises = Promises(*common, self._lock, submissions, self._readers, raises=raises)
         self._callers = Callers(*common, config.simulator, self._policies.__getitem__, states)
-        self._writer = RequestWriter(config.simulator.num_agents, self._policies, replica=replica, key=key)
+        self._writer = RequestWriter(num_agents, self._policies, replica=replica, key=key)
         self._removed: set[int] = set()  # replicas
         self._told_ends = 0  # of others, by warnings
         self.ending = False
@@ -123,37 +124,32 @@ class Core:
                     self._callers.start()
                 submission.policies = written.policies
                 self._submissions.open(submission)  # before they are submitted: outputs may come at once
-            written.array["tag"] = submission.library_tags()
             if futures:
                 written.array["reader"] = PROMISES
                 self.promises.begin()
-            submission.progress = call = native.SubmitCall(self.handle, written.array)
-            self._run(call, len(episodes), timeout)
+            submission.progress = call = native.SubmitCall(self.handle)
+            if len(episodes) > native.MOST_REQUESTS:  # else this is done where they are submitted
+                native.check_requests(self.config.native_handle, written.array)
+            part = functools.partial(written.part, first_tag=submission.first_tag)
+            calls = self.threads.calls
+            cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
+            try:
+                call.run(part, len(episodes), 0.0 if cannot_wait else timeout, self._readers.check_wait)
+            except (ClosedError, StateError) as error:
+                if isinstance(error, ClosedError):
+                    self._check_open(call.ids.tolist())
+                error.ids = call.ids.tolist()  # type: ignore[union-attr]
+                raise
+            if cannot_wait and call.num_accepted < len(episodes):
+                refusal = waits_for_itself(calls)
+                refusal.ids = call.ids.tolist()  # type: ignore[attr-defined]
+                raise refusal
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
-            self._settle()
+            with self._lock:
+                self._submissions.settle()
+            self.answers.changes.tell()
         return call.ids
-
-    def _run(self, call: native.SubmitCall, num_requests: int, timeout: float | None) -> None:
-        calls = self.threads.calls
-        cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
-        try:
-            call.run(0.0 if cannot_wait else timeout, self._readers.check_wait)
-        except (ClosedError, StateError) as error:
-            ids: list[int] = call.ids.tolist()
-            if isinstance(error, ClosedError):
-                self._check_open(ids)
-            error.ids = ids  # type: ignore[union-attr]
-            raise
-        if cannot_wait and call.num_accepted < num_requests:
-            refusal = waits_for_itself(calls)
-            refusal.ids = call.ids.tolist()  # type: ignore[attr-defined]
-            raise refusal
-
-    def _settle(self) -> None:
-        with self._lock:
-            self._submissions.settle()
-        self.answers.changes.tell()
 
     def awaited_requests(self, tags: Sequence[int]) -> list[EpisodeRequest | None]:
         """Those of futures, by their tags in the library; None: the future has its result."""
@@ -179,10 +175,11 @@ class Core:
     def run(self, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests, and cancels them if one fails or Ctrl-C comes."""
         _check_have_no_steps(requests)
-        awaited = [AwaitedResult() for request in requests for _ in range(request.n)]
+        episodes = Episodes(with_levels(requests, self._levels))
+        awaited = [AwaitedResult() for _ in range(len(episodes))]
         ids: list[int] = []
         try:
-            ids = self.submit(requests, None, awaited).tolist()
+            ids = self._submit(episodes, None, awaited).tolist()
             return self.promises.wait_for(awaited)
         except BaseException:
             for request_id in ids:
@@ -279,14 +276,14 @@ class Core:
         self.ending = True
         end(self.handle, self.promises.signals)
 
-    def join(self, timeout: float | None = None) -> None:
-        """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
+    def join(self, limit: TimeLimit) -> None:
+        """Waits for the end, unless one of its own threads calls."""
         if self.threads.calls:
             return
-        self.handle.join(timeout)
+        self.handle.join(limit.left())
         self.promises.signals.end()  # whose thread can see now that all have been answered
-        self._callers.join(timeout)
-        self.promises.join(timeout)
+        self._callers.join(limit)
+        self.promises.join(limit)
 
 
 # Functions of some parts, which no part refers to: the parts are no cycle, and go when the engine does.
@@ -320,11 +317,6 @@ def _tend(
     if is_time or not submissions.unanswered:
         with lock:
             policies.drop_unused()
-
-
-def _num_replicas(engine: native.EngineHandle) -> int:
-    """That it has had."""
-    return int(engine.info().num_replicas)
 
 
 def _failure_of(engine: native.EngineHandle) -> DoorstepError | None:
@@ -456,24 +448,29 @@ def end(engine: native.EngineHandle, signals: Signals) -> None:
     signals.end()
 
 
-_cores: weakref.WeakSet[Core] = weakref.WeakSet()  # of this process
-_EXIT_SECONDS = 5.0  # to wait for each thread: a policy may never return
+_cores: list[weakref.ref[Core]] = []  # of this process; a WeakSet's callbacks would lose Ctrl-C
+_EXIT_SECONDS = 5.0  # to wait for all threads: policies may never return
 
 
 def watch_process(core: Core) -> None:
     """Ends it when the interpreter exits. Forked children have no threads, so that it has ended there."""
-    _cores.add(core)
+    _cores[:] = [*map(weakref.ref, _living()), weakref.ref(core)]
+
+
+def _living() -> list[Core]:
+    return [core for reference in _cores if (core := reference()) is not None]
 
 
 def _end_all() -> None:
-    for core in list(_cores):
+    limit, cores = TimeLimit(_EXIT_SECONDS), _living()
+    for core in cores:
         core.end()
-    for core in list(_cores):
-        core.join(_EXIT_SECONDS)
+    for core in cores:
+        core.join(limit)
 
 
 def _forget_all() -> None:
-    for core in list(_cores):
+    for core in _living():
         core.is_copy = True
     _cores.clear()
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, refuse, showing
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.rollouts.config import RolloutConfig
@@ -65,6 +65,8 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     Raises:
         ArgumentError: an argument is of another kind.
     """
+
+    __repr__ = showing("_engine", "_ahead", "_shuffle_seed")
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, final, overload
@@ -11,9 +10,10 @@ from typing import Any, Literal, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
 from doorstep._level_table import REFERENCE
 from doorstep._native._generated import MAX_REPLICAS
+from doorstep._native.finalizer import Finalizer
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError
 from doorstep.levels.choice import AnyLevels, table_levels
@@ -23,6 +23,7 @@ from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.batch import RequestBatch, make_batch
+from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, end, watch_process
@@ -73,6 +74,8 @@ class RolloutEngine:
         ArgumentError, OSError, OutOfMemoryError, DeviceError: as `Simulator`.
     """
 
+    __repr__ = showing("_config.simulator.num_worlds", "_config.replica_devices")
+
     def __init__(
         self,
         config: RolloutConfig | SimulatorConfig | None = None,
@@ -91,8 +94,7 @@ class RolloutEngine:
         raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
         self._parts = Core(self._config, metrics, table, raises=raises)
         try:
-            self._finalizer = weakref.finalize(self, end, self._parts.handle, self._parts.promises.signals)
-            self._finalizer.atexit = False
+            self._finalizer = Finalizer(self, end, self._parts.handle, self._parts.promises.signals)
             watch_process(self._parts)
             self._parts.start()
         except BaseException:
@@ -292,9 +294,18 @@ class RolloutEngine:
         return self._core.answers.outputs(check_integer("most", most, 1, 1 << 20), limit)
 
     def get_records(self, timeout: float | None = None, most: int = _MOST_OUTPUTS) -> NDArray[Any]:
-        """The results that have come, as records: the fields of `EpisodeResult` that are numbers, and times on
-        `time.monotonic_ns()`. Many times faster than `get_outputs()`, and otherwise as this; what requests record is
-        dropped."""
+        """The results that have come, as records: the fields of `EpisodeResult` that are numbers, with `returns_0`,
+        `max_y_0`, ... by agent, and times on `time.monotonic_ns()`; `reason` is the place in `EpisodeResult`'s list.
+        Many times faster than `get_outputs()`, and otherwise as this; what requests record is dropped.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=64) as engine:
+        ...     ids = engine.submit_batch(range(100), max_steps=20)
+        ...     assert engine.drain()
+        ...     records = engine.get_records()   # pandas.DataFrame(records) is a table of them
+        >>> records["length"].mean(), records["returns_1"].shape
+        (np.float64(20.0), (100,))
+        """
         return self._core.answers.records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
 
     def __iter__(self) -> Iterator[EpisodeResult]:
@@ -393,10 +404,10 @@ class RolloutEngine:
         """Ends the engine: requests without a result get one, "failed". Results can still be taken.
 
         Args:
-            timeout: seconds to wait for policies that are being called, for each thread; None: without limit. After it
-                they are left to end by themselves.
+            timeout: seconds to wait for all policies that are being called; None: without limit. After it they are left
+                to end by themselves.
         """
-        limit = check_timeout(timeout)
+        limit = TimeLimit(check_timeout(timeout))
         if self._parts.is_copy:
             return
         self._parts.end()

@@ -92,16 +92,13 @@ class NativePolicies:
             self._next_renewal = time.monotonic() + RENEWAL_SECONDS
             for number, policy in list(self._with_weights.items()):
                 if number in in_use:
-                    self._renew_or_fail(number, policy)
+                    try:
+                        self._renew(number, policy)
+                    except Exception as error:  # whatever it is, the engine goes on
+                        self._fail(number, error)
         return True
 
     # ---- With the lock held
-
-    def _renew_or_fail(self, number: int, policy: Any) -> None:
-        try:
-            self._renew(number, policy)
-        except Exception as error:  # whatever it is, the engine goes on
-            self._fail(number, error)
 
     def _renew(self, number: int, policy: Any) -> None:
         policy._weights.check()

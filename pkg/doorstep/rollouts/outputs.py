@@ -9,13 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native._generated import EpisodeReason, OutputKind
-from doorstep._native.rollouts import TakeCall
+from doorstep._native.rollouts import OUTPUT_DTYPE, TakeCall
 from doorstep.errors import StateError
 from doorstep.rollouts.failures import CLOSED, FailureTexts
 from doorstep.rollouts.result import NO_ROWS, EpisodeResult, EpisodeStep, Rows, make_result, make_step, view_rows
 from doorstep.rollouts.submissions import Promise, Submission, Submissions, index_of, number_of
 
 AnyOutput: TypeAlias = EpisodeResult | EpisodeStep
+
+_TIMES = ("submitted_ns", "started_ns", "ended_ns")
+_COLUMNS = ("id", "tag", "continuation", "reason", "length", "replica", "state_hash", *_TIMES)
+
+
+def columns_of(num_agents: int) -> np.dtype[Any]:
+    """Of records of results, in place: a number in each, as tables have them."""
+    fields: Any = OUTPUT_DTYPE.fields
+    columns = {name: fields[name] for name in _COLUMNS}
+    for name in ("returns", "max_y"):
+        row, start = fields[name]
+        columns |= {f"{name}_{agent}": (row.base, start + agent * row.base.itemsize) for agent in range(num_agents)}
+    formats, offsets = zip(*columns.values(), strict=True)
+    told: Any = {"names": list(columns), "formats": formats, "offsets": offsets, "itemsize": OUTPUT_DTYPE.itemsize}
+    columns_type: np.dtype[Any] = np.dtype(told)
+    return columns_type
 
 
 class _Arrays(NamedTuple):
@@ -95,12 +111,12 @@ class OutputBatch:
         own = failed[(failed >= self._start) & (failed < self._stop)].tolist()
         return {place - self._start: self._error(place, failures) for place in own}
 
-    def results(self) -> NDArray[Any] | None:
-        """The records of results; None if there are none."""
+    def results(self, columns: np.dtype[Any]) -> NDArray[Any] | None:
+        """The records of results; None if there are none. columns: see `columns_of()`."""
         is_result = self._arrays.is_result[self._start : self._stop]
         records: NDArray[Any] = self._arrays.records[self._start : self._stop][is_result]
         records["tag"] = self._arrays.tags[self._start : self._stop][is_result]
-        return records if len(records) else None
+        return records.view(columns) if len(records) else None
 
     def outputs(self, failures: FailureTexts) -> list[AnyOutput]:
         return [self._output(place, failures) for place in range(self._start, self._stop)]

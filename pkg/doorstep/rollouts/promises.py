@@ -162,12 +162,10 @@ class Promises:
 
     # ---- The end
 
-    def join(self, timeout: float | None) -> None:
-        if self._thread is None:
-            return
+    def join(self, limit: TimeLimit) -> None:
         # If Ctrl-C comes within its join(), Python takes a thread that is running for one that has ended
-        if self.signals.changes.wait_until(lambda: self.signals.is_over, TimeLimit(timeout)):
-            self._thread.join(timeout)
+        if self._thread is not None and self.signals.changes.wait_until(lambda: self.signals.is_over, limit):
+            self._thread.join(limit.left())
 
 
 def _run(engine: EngineHandle, threads: OwnThreads, signals: Signals) -> None:

@@ -101,7 +101,8 @@ class EpisodeRequest:
         if self.max_steps is not None:
             check_integer("max_steps", self.max_steps, 1, MAX_EPISODE_LENGTH)
         check_integer("priority", self.priority, -_MAX_PRIORITY, _MAX_PRIORITY)
-        if self.deadline is not None and not _is_deadline(self.deadline):
+        deadline = self.deadline
+        if deadline is not None and not (is_number(deadline) and 0 < deadline <= _LONGEST_DEADLINE):
             refuse("deadline", "None or a number of seconds, more than 0 and at most 1e9", self.deadline)
         object.__setattr__(self, "record", _check_record(self.record))
         check_integer("tag", self.tag, 0, 2**64 - 1)
@@ -144,10 +145,6 @@ def check_policy(policy: Any) -> None:
     if observed != "flat":
         hint = "doorstep.evaluate() plays it, and so do loops: sim.actions = policy(...)"
         refuse("policy", f'one that observes "flat" and not "{observed}", of which an engine has none', policy, hint)
-
-
-def _is_deadline(seconds: Any) -> bool:
-    return is_number(seconds) and 0 < seconds <= _LONGEST_DEADLINE
 
 
 def _check_record(record: Any) -> tuple[Recorded, ...]:

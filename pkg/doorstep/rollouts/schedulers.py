@@ -12,7 +12,7 @@ from doorstep.rollouts.request import EpisodeRequest
 
 
 class Scheduler(Protocol):
-    """Gives every request a key, when it is submitted.
+    """Gives every request a key, when it is submitted; its `n` episodes have the same.
 
     The class is called with its config. Its object is called by one thread at a time.
     """

@@ -125,10 +125,10 @@ class Submission:
     def future(self, index: int) -> Promise:
         return self._futures[index]
 
-    def library_tags(self) -> NDArray[np.uint64]:
-        """The tags of its requests for the library."""
-        first = self.number << INDEX_BITS
-        return np.arange(first, first + len(self._episodes), dtype=np.uint64)
+    @property
+    def first_tag(self) -> int:
+        """Of its requests for the library; the others follow."""
+        return self.number << INDEX_BITS
 
     def tags(self, indices: NDArray[Any]) -> Any:
         """Those that the caller gave the requests."""

@@ -19,7 +19,7 @@ from typing import Any, final
 import torch
 import torch.distributed
 
-from doorstep._arguments import refuse
+from doorstep._arguments import refuse, showing
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ERROR_CLASSES, DoorstepError, LibraryError
 from doorstep.simulator import Simulator
@@ -51,6 +51,8 @@ class Ranks:
 
     rank: int = 0
     count: int = 1
+
+    __repr__ = showing("rank", "count")
 
     @staticmethod
     def join() -> Ranks:

@@ -12,6 +12,7 @@ from typing import Any, final
 
 import torch
 
+from doorstep._arguments import showing
 from doorstep._files import replaced_file
 from doorstep._optional import import_optional
 from doorstep._run_log import read_log
@@ -96,6 +97,8 @@ class JsonLines:
     resumed_at: the update; 0: a new run, whose file is empty.
     """
 
+    __repr__ = showing("_path")
+
     def __init__(self, path: Path, resumed_at: int = 0) -> None:
         kept = [record for record in read_log(path) if record["update"] <= resumed_at] if path.exists() else []
         with replaced_file(path) as file:
@@ -121,6 +124,8 @@ class JsonLines:
 @final
 class TensorBoardLog:
     """The same records for TensorBoard, below `folder`."""
+
+    __repr__ = showing("_writer.log_dir")
 
     def __init__(self, folder: Path, resumed_at: int = 0) -> None:
         tensorboard = import_optional("torch.utils.tensorboard", "curves for TensorBoard need it", "train")

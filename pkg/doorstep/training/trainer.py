@@ -10,7 +10,7 @@ from typing import final
 
 import torch
 
-from doorstep._arguments import refuse
+from doorstep._arguments import refuse, showing
 from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
 from doorstep.training.acting import make_actor
@@ -77,6 +77,8 @@ class Trainer:
             of worlds is not a multiple of the number of ranks.
         OSError: the file with the levels cannot be read.
     """
+
+    __repr__ = showing("updates", "world_steps", "seconds")
 
     def __init__(
         self, config: TrainingConfig, ranks: Ranks | None = None, reward_function: RewardFunction | None = None

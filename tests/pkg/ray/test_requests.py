@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -328,3 +329,13 @@ def test_a_name_is_what_it_stands_for_when_an_actor_gets_the_request() -> None:
     assert [result.request for result in requests.take_results(12, None)] == named * 3  # with the name
     with pytest.raises(KeyError):
         requests.forget_name("it")
+
+
+def test_memory_grows_with_the_requests_that_find_room() -> None:
+    requests = made(queue_capacity=100)
+    tracemalloc.start()
+    try:
+        assert len(requests.submit([EpisodeRequest(n=2**24)], 0.01)) == 100
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.pkg.rollouts.playing import assert_equal_results, results_of, some_requests
 
 import doorstep
-from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, StateError
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, Simulator, SimulatorConfig, StateError
+from doorstep._native import rollouts as native
 
 PATIENCE = 20  # seconds, after which something hangs
 SHORT = EpisodeRequest(max_steps=1)
@@ -38,6 +42,63 @@ def is_soon(happens: Callable[[], bool]) -> bool:
 
 
 # ---- Bounds
+
+
+MANY = 2**24  # episodes, of which each would take 200 bytes
+SUBMIT_MANY: dict[str, Callable[[RolloutEngine], Any]] = {
+    "branches": lambda engine: engine.submit([SHORT, EpisodeRequest(n=MANY - 1)], timeout=0.01),
+    "branches of seeds": lambda engine: engine.submit_batch([1, 2], n=MANY // 2, timeout=0.01),
+    "seeds": lambda engine: engine.submit_batch(np.arange(MANY // 16), timeout=0.01),
+}
+
+
+@pytest.mark.parametrize("submit", SUBMIT_MANY.values(), ids=SUBMIT_MANY)
+def test_memory_grows_with_the_requests_that_find_room(submit: Any) -> None:
+    with small_engine(queue_capacity=100, output_capacity=100) as engine:
+        tracemalloc.start()
+        try:
+            with pytest.raises(TimeoutError) as caught:
+                submit(engine)
+            assert tracemalloc.get_traced_memory()[1] < 32 << 20
+        finally:
+            tracemalloc.stop()
+        assert 100 <= len(caught.value.ids) < 400  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda engine: engine.submit(itertools.repeat(SHORT)),
+        lambda engine: engine.run([EpisodeRequest(n=MANY)] * 1000),
+        lambda engine: engine.submit_batch(range(2**40)),
+        lambda engine: engine.submit_batch([1], max_steps=range(1, 2**40)),
+    ],
+)
+def test_too_many_are_refused_before_there_is_something_for_each(call: Any) -> None:
+    with small_engine() as engine, pytest.raises(doorstep.ArgumentError, match="at most 16777216"):
+        call(engine)
+
+
+@pytest.mark.parametrize("most", [1, 4, 1000])
+def test_parts_of_a_submission_are_submitted_as_the_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "MOST_REQUESTS", most)
+    requests = [EpisodeRequest(seed=seed, n=1 + seed % 3, max_steps=1 + seed, tag=seed) for seed in range(8)]
+    expected = [(one.seed, part, one.max_steps, one.tag) for one in requests for part in range(one.n)]
+
+    def told(results: Any) -> list[Any]:
+        return [(one.request.seed, one.continuation, one.length, one.request.tag) for one in results]
+
+    with small_engine(queue_capacity=5) as engine:
+        assert told(engine.run(requests)) == expected
+        ids = engine.submit(requests)
+        assert told(sorted(engine, key=lambda one: ids.index(one.id))) == expected
+        of_batch = engine.submit_batch(range(6), max_steps=range(1, 7), n=2).tolist()
+        batch = told(sorted(engine, key=lambda one: of_batch.index(one.id)))
+        assert batch == [(seed, part, 1 + seed, 0) for seed in range(6) for part in range(2)]
+        state = Simulator(1, num_agents=1).save([0])
+        with pytest.raises(StateError, match="agents"):
+            engine.submit([*requests, EpisodeRequest(state=state)])
+        assert engine.outstanding == 0
 
 
 @pytest.mark.parametrize(

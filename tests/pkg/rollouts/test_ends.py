@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -270,6 +271,34 @@ def test_a_close_with_a_timeout_leaves_a_policy_that_does_not_return() -> None:
     engine.close()
     (result,) = engine
     assert (result.reason, result.error) == ("failed", "the engine was closed")
+
+
+@pytest.mark.parametrize("leave", ["close", "exit"])
+def test_a_timeout_is_that_of_all_policies_together(leave: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a clock that goes on while a thread is joined."""
+    gates, now = [Gate() for _ in range(6)], 0.0
+    engines = [RolloutEngine(SimulatorConfig(3)) for _ in range(2)]
+    for engine, three in zip(engines, (gates[:3], gates[3:]), strict=True):
+        engine.submit([EpisodeRequest(policy=gate) for gate in three])
+    assert all(gate.entered.wait(20) for gate in gates)
+
+    def join(self: threading.Thread, timeout: float | None = None) -> None:
+        nonlocal now
+        now += timeout or 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rollouts.changes, "time", SimpleNamespace(monotonic=lambda: now))
+        patch.setattr(threading.Thread, "join", join)
+        patch.setattr(rollouts.core, "_cores", [weakref.ref(engine._parts) for engine in engines])
+        if leave == "close":
+            engines[0].close(timeout=5)
+        else:
+            rollouts.core._end_all()
+        assert now == 5
+    for gate in gates:
+        gate.open.set()
+    for engine in engines:
+        engine.close()
 
 
 def test_engines_in_cycles_end_wherever_they_are_collected() -> None:

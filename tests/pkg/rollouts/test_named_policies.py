@@ -131,3 +131,16 @@ def test_requests_that_wait_keep_a_policy_whose_name_is_deleted() -> None:
         del engine.policies["it"]
         gate.may_act.set()
         assert [result.length for result in engine] == [2, 2, 2]
+
+
+def test_a_name_that_is_given_as_a_policy_is_not_what_is_asked_for() -> None:
+    with RolloutEngine(SIMULATOR) as engine:
+        engine.policies["c1"] = "idle"
+        with pytest.raises(doorstep.ArgumentError) as caught:
+            engine.policies["c2"] = "c1"
+        message = str(caught.value)
+        assert "must be 'random'" in message
+        assert "did you mean" not in message
+        assert caught.value.hint == "give what this name stands for: policies['c1']"
+        engine.policies["c2"] = engine.policies["c1"]
+        assert dict(engine.policies) == {"c1": "idle", "c2": "idle"}

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.pkg.rollouts.playing import Gate
 
-from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, StateError
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, StateError, rollouts
 
 PATIENCE = 20  # seconds, after which something hangs
 SHORT = EpisodeRequest(max_steps=1)
@@ -128,3 +128,31 @@ def test_a_callback_of_a_future_cannot_wait_for_its_engine(name: str) -> None:
         assert all("a callback of a future would wait" in str(error) for error in raised)
         if name in ("drain", "run", "play", "future", "exception of a future", "wait for futures"):
             assert raised
+
+
+@pytest.mark.parametrize("library", ["gevent", "eventlet"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda engine, policy: engine.submit(EpisodeRequest(policy=policy)),
+        lambda engine, policy: engine.submit_batch([1], policy=policy),
+        lambda engine, policy: engine.future(EpisodeRequest(policy=("idle", policy))),
+        lambda engine, policy: engine.run([EpisodeRequest(policy=policy)]),
+        lambda engine, policy: asyncio.run(engine.play(EpisodeRequest(policy=policy))),
+        lambda engine, policy: engine.policies.update(mine=policy),
+        lambda engine, policy: rollouts.AsyncEpisodes(engine.config),
+    ],
+)
+def test_functions_are_refused_where_threads_are_none(call: Any, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those libraries patch them: a thread that waits in the library would stop all others."""
+
+    def get_ident() -> int:
+        return threading.main_thread().ident or 0
+
+    get_ident.__module__ = f"{library}.thread"
+    monkeypatch.setattr(threading, "get_ident", get_ident)
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        with pytest.raises(StateError, match=rf"{library} has replaced Python's threads.*thread=False"):
+            call(engine, lambda rows: np.zeros((len(rows), 4), np.int32))
+        assert engine.outstanding == len(engine.policies) == 0
+        assert len(engine.run([SHORT])) == 1

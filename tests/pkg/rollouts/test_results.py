@@ -16,6 +16,7 @@ from tests.pkg.rollouts.playing import assert_equal_results, play_again, results
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels, rollouts
 from doorstep.levels.files import AnyLevel
+from doorstep.rollouts.result import REASONS
 
 SCHEDULERS = (
     rollouts.FixedChunkScheduler(max_chunk=3),
@@ -261,3 +262,26 @@ def test_results_and_steps_pickle_without_functions(policy: Any, kept: Any) -> N
         assert output.request == request
         for name in set(vars(output)) - {"request"}:
             np.testing.assert_array_equal(getattr(copy, name), getattr(output, name))
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 5])
+def test_records_are_columns_of_what_results_tell(num_agents: int) -> None:
+    requests = some_requests(20, tag=9)
+    with RolloutEngine(num_worlds=4, num_agents=num_agents) as engine:
+        played = sorted(engine.run(requests), key=lambda one: one.state_hash)
+        empty = engine.get_records().dtype
+        engine.submit(requests)
+        assert engine.drain(60)
+        records = np.sort(engine.get_records(), order="state_hash")
+        assert len(records) == 20
+        assert empty == records.dtype
+        names: Any = records.dtype.names
+        assert all(records.dtype[name].shape == () for name in names)
+        for name in ("continuation", "length", "replica", "state_hash"):
+            assert records[name].tolist() == [getattr(one, name) for one in played], name
+        assert [REASONS[reason] for reason in records["reason"].tolist()] == [one.reason for one in played]
+        assert set(records["tag"].tolist()) == {9}
+        for name in ("returns", "max_y"):
+            columns = [records[f"{name}_{agent}"] for agent in range(num_agents)]
+            np.testing.assert_array_equal(np.stack(columns, 1), [getattr(one, name) for one in played])
+            assert f"{name}_{num_agents}" not in names

@@ -12,6 +12,7 @@ its done flag. With `auto_reset`, worlds are regenerated in the step that ends t
 from __future__ import annotations
 
 import doorstep
+from doorstep._arguments import showing
 from doorstep.compat.madrona_escape_room import madrona
 from doorstep.compat.madrona_escape_room.madrona import ExecMode, Tensor
 
@@ -34,6 +35,8 @@ class SimManager:
         doorstep.DeviceError: exec_mode is CUDA, which cannot be used here.
         doorstep.RendererError: enable_batch_renderer is set, and the renderer cannot be used here.
     """
+
+    __repr__ = showing("_simulator")
 
     def __init__(
         self,

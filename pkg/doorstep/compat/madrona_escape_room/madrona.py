@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 import numpy as np
 
 import doorstep
-from doorstep._arguments import refuse
+from doorstep._arguments import refuse, showing
 from doorstep._optional import import_optional
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class CudaSync:
 
     __slots__ = ()
 
+    __repr__ = showing()
+
     def wait(self, stream: int) -> None:
         """Makes a CUDA stream wait for the simulator.
 
@@ -120,6 +122,8 @@ class TrainInterface:
     """
 
     __slots__ = ("_inputs", "_outputs")
+
+    __repr__ = showing("_inputs", "_outputs")
 
     def __init__(self, step_inputs: Tensors, step_outputs: Tensors) -> None:
         self._inputs = step_inputs

@@ -1,0 +1,112 @@
+"""Ctrl-C while an object goes: what it owns is released all the same, and the code that let it go is interrupted."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.interrupts import interrupted_everywhere
+
+import doorstep
+from doorstep import EpisodeRequest, RolloutEngine, Simulator, live_counts, rollouts
+from doorstep._native.finalizer import Finalizer
+
+PATIENCE = 20  # seconds, after which something hangs
+
+
+def engine_that_plays() -> RolloutEngine:
+    engine = RolloutEngine(num_worlds=1, num_threads=1)
+    engine.submit([EpisodeRequest(policy=lambda rows: np.zeros((len(rows), 4), np.int32))] * 3)
+    engine.future(EpisodeRequest())
+    return engine
+
+
+def recorded() -> Any:
+    with RolloutEngine(num_worlds=1, num_threads=1) as engine:
+        return engine.run([EpisodeRequest(max_steps=1, record="observations")])
+
+
+def running_step() -> Any:
+    return Simulator(1, num_threads=1).step_async()
+
+
+OWNERS: dict[str, Callable[[], Any]] = {
+    "simulator": lambda: Simulator(1, num_threads=1),
+    "tensor": lambda: Simulator(1, num_threads=1).rewards,
+    "step": running_step,
+    "engine": engine_that_plays,
+    "environments": lambda: rollouts.AsyncEpisodes(doorstep.SimulatorConfig(1, num_threads=1)),
+    "recorded steps": recorded,
+    "metrics": doorstep.metrics.MetricsStore,
+}
+
+
+@pytest.fixture(autouse=True)
+def without_other_garbage(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Ctrl-C that meets a finaliser of Python's own modules is dropped; the hook of pytest keeps its frames
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def is_soon(happens: Callable[[], bool]) -> bool:
+    end = time.monotonic() + PATIENCE
+    while not happens() and time.monotonic() < end:
+        gc.collect()  # what watches for places has references to frames
+        time.sleep(0.001)
+    return happens()
+
+
+@pytest.mark.parametrize("make", OWNERS.values(), ids=OWNERS)
+def test_what_goes_is_released_whenever_ctrl_c_comes(make: Callable[[], Any]) -> None:
+    before = live_counts()
+    owners = [make()]
+
+    def let_go() -> None:
+        owners.clear()
+        for _ in range(10):
+            pass  # a jump back: here Python looks for signals
+
+    for place in interrupted_everywhere(lambda: let_go()):
+        assert is_soon(lambda: live_counts() == before), place
+        owners.append(make())
+
+
+def test_ctrl_c_reaches_the_code_that_let_the_object_go() -> None:
+    class Owner:
+        pass
+
+    owners, calls = [Owner()], []
+
+    def press(again: str) -> None:
+        calls.append(again)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    finalizer = Finalizer(owners[0], press, "called")
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        owners.clear()
+        for _ in range(10):
+            pass
+    assert calls == ["called", "called"]
+    assert not finalizer.alive
+
+
+def test_no_other_finalizers_are_used() -> None:
+    """Those of Python lose Ctrl-C."""
+    found = {}
+    for path in Path(doorstep.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node, "attr", getattr(node, "name", ""))
+            if name in ("finalize", "__del__"):
+                found[path.name] = name
+    assert found == {}
