@@ -181,4 +181,5 @@ class TensorMap:
         check_fits(given, tensor.name, str(tensor.dtype), tensor.shape, self._device, bool_allowed=True)
         if not given.contiguous:
             refuse_gaps(tensor.name, given)
-        return Place(index, given.pointer or None, tensor.nbytes, memory_owner(given), given.stream)
+        owner, words = memory_owner(given)
+        return Place(index, given.pointer or None, tensor.nbytes, owner, given.stream, words if given.pointer else ())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -228,6 +228,7 @@ class Tensor(NDArrayOperatorsMixin):
     def __array_interface__(self) -> dict[str, Any]:
         if self._on_gpu:
             raise AttributeError(f"{describe(self)} is GPU memory; it has a __cuda_array_interface__")
+        self._memory.check()
         return {
             "version": 3,
             "typestr": self._dtype.str,
@@ -241,6 +242,7 @@ class Tensor(NDArrayOperatorsMixin):
         # Never marked as read-only: PyTorch would refuse such memory altogether.
         if not self._on_gpu:
             raise AttributeError(f"{describe(self)} is host memory; it has an __array_interface__")
+        self._memory.check()
         return {
             "version": 3,
             "typestr": self._dtype.str,
@@ -250,6 +252,12 @@ class Tensor(NDArrayOperatorsMixin):
             "data": (self._info.data if self.nbytes else 0, False),
             "stream": interface_stream(self._memory.stream()),
         }
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The memory, without a copy, for `memoryview(tensor)` and what else reads buffers, with Python 3.12 or newer."""
+        if self._on_gpu:
+            raise BufferError(f"{describe(self)} is GPU memory, which has no buffer; use copy_to_host()")
+        return memoryview(self.to_numpy())
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         array = self.to_numpy()
@@ -321,6 +329,7 @@ class Tensor(NDArrayOperatorsMixin):
         """
         if self._on_gpu:
             raise TypeError(f"{describe(self)} is GPU memory, which numpy cannot read in place; use copy_to_host()")
+        self._memory.check()
         if self._array is None:
             self._array = np.asarray(_ArraySource(self.__array_interface__, self._memory))
         view: NDArray[Any] = self._array.view()
@@ -391,6 +400,23 @@ class Tensor(NDArrayOperatorsMixin):
             refuse("copy", f"True for {self._name}, which is not contiguous", copy)
         _warn_about_immutability()
         return jax.dlpack.from_dlpack(self)
+
+
+def lasting_view(make: Callable[[], Any]) -> Callable[[], Any]:
+    """What returns a view of memory that is kept and handed out again and again. It is made anew once PyTorch has given it
+    other memory, as `share_memory_()` does, which sending it to another process calls."""
+    view = make()
+    if not hasattr(view, "data_ptr"):  # numpy's, whose memory stays
+        return lambda: view
+    address = view.data_ptr()
+
+    def current() -> Any:
+        nonlocal view
+        if view.data_ptr() != address:
+            view = make()
+        return view
+
+    return current
 
 
 def describe(tensor: Tensor) -> str:

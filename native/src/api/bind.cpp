@@ -103,6 +103,7 @@ ds_status Bindings::check_place(int i) const {
     if (const ds_status status = check_apart(*simulator_.memory(), "the simulator itself")) return status;
     for (int other = 0; other < DS_TENSOR_COUNT; ++other) {
         const Memory& now = *simulator_.memory_of(other);
+        if (now.has_moved()) continue;  // that memory may be free
         if (other == tensor(i) && now.data() == place.data()) continue;  // bound to the same memory as before
         if (const ds_status status = check_apart(now, kTensorRows[other].name)) return status;
     }
@@ -125,7 +126,7 @@ ds_status Bindings::copy_elements() {
     for (int i = 0; i < count_; ++i) {
         const Move& move = moves_[i];
         void* to = move.borrowed ? move.borrowed->data() : simulator_.own_address(tensor(i));
-        if (to == move.info.data) continue;
+        if (to == move.info.data || simulator_.memory_of(tensor(i))->has_moved()) continue;
         if (const ds_status status = simulator_.copy_now(to, move.info.data, tensor_bytes(move.info))) return status;
     }
     return DS_STATUS_OK;
@@ -205,7 +206,7 @@ ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, 
     Ref<Memory> replaced[DS_TENSOR_COUNT];
     {
         SimulatorCall call(simulator);
-        if (const ds_status status = call.begin_operation()) return status;
+        if (const ds_status status = call.begin_binding()) return status;
         const ds_status status = bind_all(*call, bindings, static_cast<int>(count), memories_of_tensors, replaced);
         if (status) return status;
     }
@@ -223,6 +224,23 @@ ds_status ds_simulator_redirect(ds_simulator simulator, const ds_binding* bindin
     }
     release_idle_owners(binding, 1);
     return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_watch(ds_simulator simulator, int32_t tensor, const uint64_t* first, const uint64_t* second) {
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.status()) return status;
+    if (const ds_status status = check_tensor(*call, tensor)) return status;
+    if (call->memory_of(tensor).get() == call->memory().get()) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, kTensorRows[tensor].name, "bind it before",
+                    "%s is not bound to memory of the caller", kTensorRows[tensor].name);
+    }
+    call->watch(tensor, first, second);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_memory_check(ds_memory memory) {
+    const Ref<Memory> found = memories.find(memory, "memory");
+    return found ? found->check() : last_status();
 }
 
 ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes,

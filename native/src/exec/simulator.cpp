@@ -87,7 +87,14 @@ Ref<Memory> Simulator::bind(int tensor, Ref<Memory> memory) {
     DS_ASSERT(has_tensor(tensor));
     DS_ASSERT(!memory || memory->device_kind() == config_.device_kind);
     set_tensor_address(&simulation_.tensors, tensor, memory ? memory->data() : own_address(tensor));
+    watched_ &= ~(uint64_t{1} << tensor);
     return std::exchange(bound_[tensor], std::move(memory));
+}
+
+void Simulator::watch(int tensor, const uint64_t* first, const uint64_t* second) {
+    DS_ASSERT(bound_[tensor]);
+    bound_[tensor]->watch(kTensorRows[tensor].name, first, second);
+    watched_ |= uint64_t{1} << tensor;
 }
 
 void Simulator::describe_state(int field, ds_tensor_info* info) const {

@@ -162,6 +162,15 @@ public:
     // Points the tensor at `memory` (null: back to the simulator's own). Copies nothing. Returns the memory that it was
     // bound to.
     Ref<Memory> bind(int tensor, Ref<Memory> memory);
+    // See Memory::watch(), of memory that the tensor is bound to.
+    void watch(int tensor, const uint64_t* first, const uint64_t* second);
+    // INVALID_STATE if memory that is watched has moved.
+    ds_status check_bound() const {
+        for (uint64_t left = watched_; left; left &= left - 1) {
+            if (const ds_status status = bound_[__builtin_ctzll(left)]->check()) return status;
+        }
+        return DS_STATUS_OK;
+    }
     // Copies between two addresses of the device, in the order of the work; on a GPU the copy is only begun.
     virtual ds_status copy(void* to, const void* from, int64_t bytes) = 0;
     // The same, and waits for it.
@@ -229,6 +238,8 @@ private:
     Ref<Memory> memory_;
     Ref<ByteCount> bytes_for_attachments_;
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor is in memory_
+    uint64_t watched_ = 0;                // bits of the tensors whose memory is watched
+    static_assert(DS_TENSOR_COUNT <= 64);
 };
 
 // ---- The models of worlds, each prepared once for the whole process

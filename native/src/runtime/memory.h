@@ -79,6 +79,11 @@ public:
     // The owner of the caller's memory is released with this object.
     void take_over(ForeignOwner owner) { owner_ = owner; }
 
+    // Words of the owner, or null, that change when it moves the memory. tensor: its name, for messages.
+    void watch(const char* tensor, const uint64_t* first, const uint64_t* second);
+    bool has_moved() const;   // whether one has changed
+    ds_status check() const;  // INVALID_STATE then
+
     // Counts its bytes in the total until it ends.
     void count_in(Ref<ByteCount> count);
 
@@ -102,6 +107,11 @@ private:
     int32_t device_index_;
     ForeignOwner owner_;
     Ref<ByteCount> count_;
+    const char* tensor_ = "";
+    struct {
+        const uint64_t* word;
+        uint64_t value;
+    } watched_[2] = {};
 };
 
 }  // namespace doorstep

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <new>
@@ -33,6 +35,23 @@ int64_t affinity_count() {
 }
 
 constexpr int64_t kChunksPerShare = 6;
+
+constexpr size_t kStackOfStep = 256 << 10;
+
+// Whether so much is left of the calling thread's stack. Stacks that are not the thread's own are taken to be large.
+bool has_stack(size_t bytes) {
+    static thread_local uintptr_t lowest = 0;
+    if (!lowest) {
+        pthread_attr_t attributes;
+        void* start = nullptr;
+        size_t size = 0;
+        if (pthread_getattr_np(pthread_self(), &attributes) != 0) return true;
+        pthread_attr_getstack(&attributes, &start, &size);
+        pthread_attr_destroy(&attributes);
+        lowest = reinterpret_cast<uintptr_t>(start);
+    }
+    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= bytes;
+}
 
 int64_t parts_of(int64_t items, int64_t size) { return (items + size - 1) / size; }
 
@@ -70,6 +89,25 @@ void join_thread(pthread_t thread) {
 void detach_thread(pthread_t thread) {
     pthread_detach(thread);
     live_counts.threads.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void run_with_stack(void (*job)(void* context), void* context) {
+    if (has_stack(kStackOfStep)) return job(context);
+    struct Call {
+        void (*job)(void* context);
+        void* context;
+    } call{job, context};
+    pthread_t thread;
+    const auto enter = [](void* of) -> void* {
+        const Call& given = *static_cast<Call*>(of);
+        given.job(given.context);
+        return nullptr;
+    };
+    if (!start_thread(&thread, enter, &call)) {
+        fputs("doorstep: this thread's stack is too small for a step, and the operating system refuses another\n", stderr);
+        abort();
+    }
+    join_thread(thread);
 }
 
 // ---- The background thread
@@ -163,11 +201,12 @@ void ThreadPool::run(int64_t count, int64_t grain, Task task, void* context) {
         workers_[i].next.store(grains * i / size_ * grain, std::memory_order_relaxed);
         workers_[i].end = std::min(grains * (i + 1) / size_ * grain, count);
     }
-    if (started_ == 1 || grains == 1) return work(0);
+    const auto work_here = [this] { work(0); };
+    if (started_ == 1 || grains == 1) return run_with_stack(work_here);
     job_.store(kOpen, std::memory_order_release);
     calls_.fetch_add(1);
     futex_wake(calls_, INT_MAX);
-    work(0);
+    run_with_stack(work_here);
     close_job();
 }
 

@@ -22,6 +22,14 @@ void join_thread(pthread_t thread);
 // Instead of joining it: it ends by itself, at some time.
 void detach_thread(pthread_t thread);
 
+// Runs job(context) on the calling thread, or, if its stack has no room for a step of worlds (up to 180 KB, which may
+// lie beyond the page that guards the stack), on a thread made for it. Ends the process if there can be none.
+void run_with_stack(void (*job)(void* context), void* context);
+template <class Work>
+void run_with_stack(const Work& work) {
+    run_with_stack([](void* context) { (*static_cast<const Work*>(context))(); }, const_cast<Work*>(&work));
+}
+
 // One thread that runs jobs for asynchronous steps. It is created when first needed.
 class BackgroundThread {
 public:
