@@ -10,6 +10,7 @@ until the next step and has no other effect.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -257,7 +258,7 @@ class Tensor(NDArrayOperatorsMixin):
         """The memory, without a copy, for `memoryview(tensor)` and what else reads buffers, with Python 3.12 or newer."""
         if self._on_gpu:
             raise BufferError(f"{describe(self)} is GPU memory, which has no buffer; use copy_to_host()")
-        return memoryview(self.to_numpy())
+        return memoryview(self.to_numpy())  # type: ignore[arg-type]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         array = self.to_numpy()
@@ -295,7 +296,9 @@ class Tensor(NDArrayOperatorsMixin):
         versioned = max_version is not None and max_version[0] >= 1
         target = self._dlpack_device if dl_device is None else tuple(dl_device)
         if target == DLPACK_CPU and (copy or (self._on_gpu and copy is None)):
-            return _export_array(self.copy_to_host(), versioned)
+            knows_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # the protocol always allows old capsules
+            options: Any = {"max_version": (1, 0)} if versioned and knows_versions else {}
+            return self.copy_to_host().__dlpack__(**options)  # type: ignore[no-any-return]
         if target != self._dlpack_device:
             raise BufferError(f"{describe(self)} is on device {self._dlpack_device}; it cannot be exported to {target}")
         if copy:
@@ -429,23 +432,7 @@ def _operand(value: Any, ufunc: np.ufunc) -> Any:
     return value._as_array(f"numpy.{ufunc.__name__}") if isinstance(value, Tensor) else value
 
 
-def _export_array(array: NDArray[Any], versioned: bool) -> CapsuleType:
-    """A capsule made by numpy. Only numpy 2.1 and later make versioned ones; the protocol always allows old ones."""
-    knows_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-    options: dict[str, Any] = {"max_version": (1, 0)} if versioned and knows_versions else {}
-    capsule: CapsuleType = array.__dlpack__(**options)
-    return capsule
-
-
-_warned_about_immutability = False
-
-
+@functools.cache
 def _warn_about_immutability() -> None:
-    global _warned_about_immutability
-    if not _warned_about_immutability:
-        _warned_about_immutability = True
-        warnings.warn(
-            "JAX assumes that arrays never change, but this one is simulator memory that every step overwrites. "
-            "Use to_jax(copy=True) unless you read it before the next step.",
-            stacklevel=3,
-        )
+    text = "JAX assumes that arrays never change, but this one is simulator memory that every step overwrites. "
+    warnings.warn(f"{text}Use to_jax(copy=True) unless you read it before the next step.", stacklevel=3)

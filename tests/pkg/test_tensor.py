@@ -13,6 +13,7 @@ import pytest
 from tests.live_objects import alive
 
 import doorstep
+from doorstep.tensor import _warn_about_immutability
 
 # Written down from the contract, not from the generated table: name, shape after N, dtype, writable.
 # "P" is A - 1, "F" the flat observation.
@@ -253,10 +254,10 @@ def test_a_buffer_is_the_memory(view: Callable[[doorstep.Tensor], memoryview]) -
 @needs_buffers
 def test_what_writes_gets_no_buffer_of_a_tensor_that_only_the_simulator_writes() -> None:
     with doorstep.Simulator(2) as sim:
-        assert np.frombuffer(sim.rewards, np.float32).tolist() == [0] * 4  # type: ignore[call-overload]
+        assert np.frombuffer(sim.rewards, np.float32).tolist() == [0] * 4
         with pytest.raises(BufferError):
-            ctypes.c_char.from_buffer(sim.rewards)  # type: ignore[arg-type]
-        assert ctypes.c_int32.from_buffer(sim.actions).value == 0  # type: ignore[arg-type]
+            ctypes.c_char.from_buffer(sim.rewards)
+        assert ctypes.c_int32.from_buffer(sim.actions).value == 0
 
 
 def test_copies_to_and_from_the_host_are_real_copies_of_every_element() -> None:
@@ -444,8 +445,8 @@ def jax() -> Any:
         return pytest.importorskip("jax")
 
 
-def test_jax_reads_the_memory_itself_and_warns_once(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doorstep.tensor._warned_about_immutability", False)
+def test_jax_reads_the_memory_itself_and_warns_once(jax: Any) -> None:
+    _warn_about_immutability.cache_clear()
     with doorstep.Simulator(WORLDS) as sim:
         with pytest.warns(UserWarning, match="never change"):
             sim.rewards.to_jax()

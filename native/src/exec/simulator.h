@@ -166,10 +166,9 @@ public:
     void watch(int tensor, const uint64_t* first, const uint64_t* second);
     // INVALID_STATE if memory that is watched has moved.
     ds_status check_bound() const {
-        for (uint64_t left = watched_; left; left &= left - 1) {
-            if (const ds_status status = bound_[__builtin_ctzll(left)]->check()) return status;
-        }
-        return DS_STATUS_OK;
+        bool moved = false;
+        for (int i = 0; i < watched_count_; ++i) moved |= watched_[i].has_changed();
+        return moved ? fail_moved() : DS_STATUS_OK;
     }
     // Copies between two addresses of the device, in the order of the work; on a GPU the copy is only begun.
     virtual ds_status copy(void* to, const void* from, int64_t bytes) = 0;
@@ -238,8 +237,11 @@ private:
     Ref<Memory> memory_;
     Ref<ByteCount> bytes_for_attachments_;
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor is in memory_
-    uint64_t watched_ = 0;                // bits of the tensors whose memory is watched
-    static_assert(DS_TENSOR_COUNT <= 64);
+    WatchedWord watched_[Memory::kWatched * DS_TENSOR_COUNT];  // of all bound memories, side by side for steps
+    int watched_count_ = 0;
+
+    void collect_watched();
+    ds_status fail_moved() const;
 };
 
 // ---- The models of worlds, each prepared once for the whole process

@@ -124,13 +124,6 @@ void Memory::watch(const char* tensor, const uint64_t* first, const uint64_t* se
     watched_[1] = {second, second ? *second : 0};
 }
 
-bool Memory::has_moved() const {
-    const auto differs = [](const auto& watched) {
-        return watched.word && __atomic_load_n(watched.word, __ATOMIC_RELAXED) != watched.value;
-    };
-    return differs(watched_[0]) || differs(watched_[1]);
-}
-
 ds_status Memory::check() const {
     if (!has_moved()) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_STATE, tensor_,

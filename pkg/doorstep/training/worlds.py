@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import final
 
@@ -77,7 +78,7 @@ class Worlds:
         if reward_function is not None:
             views: dict[str, Callable[[], torch.Tensor]] = {n: tensor.to_torch for n, tensor in sim.tensors.items()}
             for name in ("observations", "final_observations") if critic_inputs else ():  # what agents observe
-                views[name] = lambda tensor=sim.tensors[name]: tensor.to_torch()[..., :-critic_inputs]
+                views[name] = functools.partial(lambda own: own.to_torch()[..., :-critic_inputs], sim.tensors[name])
             self._apply = AppliedReward(reward_function, views)
         self.after_step: AfterStep | None = None
 

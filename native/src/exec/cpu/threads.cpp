@@ -36,23 +36,6 @@ int64_t affinity_count() {
 
 constexpr int64_t kChunksPerShare = 6;
 
-constexpr size_t kStackOfStep = 256 << 10;
-
-// Whether so much is left of the calling thread's stack. Stacks that are not the thread's own are taken to be large.
-bool has_stack(size_t bytes) {
-    static thread_local uintptr_t lowest = 0;
-    if (!lowest) {
-        pthread_attr_t attributes;
-        void* start = nullptr;
-        size_t size = 0;
-        if (pthread_getattr_np(pthread_self(), &attributes) != 0) return true;
-        pthread_attr_getstack(&attributes, &start, &size);
-        pthread_attr_destroy(&attributes);
-        lowest = reinterpret_cast<uintptr_t>(start);
-    }
-    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= bytes;
-}
-
 int64_t parts_of(int64_t items, int64_t size) { return (items + size - 1) / size; }
 
 }  // namespace
@@ -91,19 +74,25 @@ void detach_thread(pthread_t thread) {
     live_counts.threads.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void run_with_stack(void (*job)(void* context), void* context) {
-    if (has_stack(kStackOfStep)) return job(context);
-    struct Call {
-        void (*job)(void* context);
-        void* context;
-    } call{job, context};
+// Stacks that are not the thread's own are taken to be large.
+bool has_stack_for_step() {
+    constexpr uintptr_t kNeeded = 256 << 10;
+    static thread_local uintptr_t lowest = 0;
+    if (!lowest) {
+        pthread_attr_t attributes;
+        if (pthread_getattr_np(pthread_self(), &attributes) != 0) return true;
+        void* start;
+        size_t size;
+        pthread_attr_getstack(&attributes, &start, &size);
+        pthread_attr_destroy(&attributes);
+        lowest = reinterpret_cast<uintptr_t>(start);
+    }
+    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded;
+}
+
+void run_on_thread(void* (*entry)(void*), void* argument) {
     pthread_t thread;
-    const auto enter = [](void* of) -> void* {
-        const Call& given = *static_cast<Call*>(of);
-        given.job(given.context);
-        return nullptr;
-    };
-    if (!start_thread(&thread, enter, &call)) {
+    if (!start_thread(&thread, entry, argument)) {
         fputs("doorstep: this thread's stack is too small for a step, and the operating system refuses another\n", stderr);
         abort();
     }
