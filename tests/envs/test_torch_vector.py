@@ -157,7 +157,7 @@ def test_what_pytorch_has_shared_goes_stale_nowhere(name: str, arguments: dict[s
     env, other = make(name, seed=5, **arguments), make(name, seed=5, **arguments)
     for each in (env, other):
         begin(each)
-    for _ in range(6):
+    for _ in range(3):
         outcome = step(env)
         assert same_everywhere(outcome, step(other))
         for tensor in tree_leaves(dict(outcome) if hasattr(outcome, "keys") else outcome):
