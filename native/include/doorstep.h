@@ -14,6 +14,8 @@
  *     a handle of another kind DS_STATUS_INVALID_ARGUMENT, never undefined behaviour. Pointers must be valid; a null
  *     pointer is an argument error unless documented otherwise.
  *  4. Every function may be called from any thread. Calls on one simulator are serialised in the order they arrive.
+ *     They need up to 96 KB of the thread's stack, and end the process at its guard page if there is less. Those that
+ *     step, make or reset worlds need 256 KB; where that is not left, they make a thread for the time of the call.
  *  5. Structs that begin with struct_size, which the caller sets to their size, grow at their end. Those of programs that
  *     were compiled against an earlier header with this DS_ABI_VERSION are accepted, but in arrays: fields that they lack
  *     have their defaults, or are not written.

@@ -228,7 +228,10 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, simulator_watch, (ds_simulator simulator, int32_t tensor, const uint64_t* first, const uint64_t* \
+      second)) \
+    X(ds_status, memory_check, (ds_memory memory))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 from doorstep._arguments import nearest, refuse
 from doorstep.errors import ArgumentError
 from doorstep.levels.rules import Rewards
+from doorstep.tensor import lasting_view
 
 RewardFunction: TypeAlias = "Callable[[Step], Any]"
 AnyReward: TypeAlias = "Rewards | RewardFunction | None"
@@ -20,14 +21,13 @@ class Step:
     Shapes and dtypes are those of the simulator's tensors. They are its memory: a function returns new values.
     """
 
-    def __init__(self, tensors: Mapping[str, Any]) -> None:
-        self._tensors = tensors
+    def __init__(self, views: Mapping[str, Callable[[], Any]]) -> None:
+        self._views = views
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self._tensors[name]
-        except KeyError:
-            raise AttributeError(f"a step has no {name!r}; {nearest(name, self._tensors, 'it has')}") from None
+        if name not in self._views:
+            raise AttributeError(f"a step has no {name!r}; {nearest(name, self._views, 'it has')}")
+        return self._views[name]()
 
 
 def split_reward(reward: object) -> tuple[Rewards | None, RewardFunction | None]:
@@ -49,13 +49,13 @@ class AppliedReward:
 
     Args:
         function: it is given a `Step`.
-        tensors: the simulator's, as arrays of numpy or tensors of PyTorch.
+        views: makes the simulator's tensors, as arrays of numpy or tensors of PyTorch.
     """
 
-    def __init__(self, function: RewardFunction, tensors: Mapping[str, Any]) -> None:
+    def __init__(self, function: RewardFunction, views: Mapping[str, Callable[[], Any]]) -> None:
         self._function = function
-        self._step = Step(tensors)
-        self._rewards = tensors["rewards"] * 0  # float32 [N, A, 1] in the same library
+        self._step = Step({name: lasting_view(make) for name, make in views.items()})
+        self._rewards = self._step.rewards * 0  # float32 [N, A, 1] in the same library
         self._was_checked = False
 
     def __call__(self) -> Any:

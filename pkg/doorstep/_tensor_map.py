@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import final
 
@@ -143,34 +143,23 @@ class TensorMap:
 
     def bind(self, values: Mapping[str, object]) -> None:
         """See Simulator.bind()."""
-        self._bind(values)
-        self._session.release_owners()
-
-    def _bind(self, values: Mapping[str, object]) -> None:
-        tensors = {name: self._bindable(name) for name in values}
-        with self._session.turn:
-            places = [self._read_place(tensors[name], value) for name, value in values.items()]
-            with self._binding:
-                self._rebind(tuple(values), places)
-
-    def _bindable(self, name: str) -> Tensor:
-        tensor = self[name]
-        if name in CAMERA_TENSOR_NAMES:
+        tensors = {name: self[name] for name in values}
+        for name in {*tensors}.intersection(CAMERA_TENSOR_NAMES):
             raise ArgumentError(
-                f"{describe(tensor)} is drawn in the simulator's own memory; it cannot be bound to other memory",
+                f"{describe(tensors[name])} is drawn in the simulator's own memory; it cannot be bound to other memory",
                 argument=name,
                 hint=f"copy it, or read sim.{name} in place",
             )
-        return tensor
-
-    def _rebind(self, names: Sequence[str], places: Sequence[Place]) -> None:
-        memories = self._session.bind(places)
-        bound = {
-            name: Tensor(name, self._session.tensor_info(TENSOR_INDEX[name]), memory, self._device)
-            for name, memory in zip(names, memories, strict=True)
-        }
-        if not self._session.closed:
-            self._tensors = MappingProxyType({**self._tensors, **bound})
+        with self._session.turn:
+            places = [self._read_place(tensors[name], value) for name, value in values.items()]
+            with self._binding:
+                bound = {
+                    name: Tensor(name, self._session.tensor_info(TENSOR_INDEX[name]), memory, self._device)
+                    for name, memory in zip(tensors, self._session.bind(places), strict=True)
+                }
+                if not self._session.closed:
+                    self._tensors = MappingProxyType({**self._tensors, **bound})
+        self._session.release_owners()
 
     def _read_place(self, tensor: Tensor, value: object) -> Place:
         index = TENSOR_INDEX[tensor.name]
@@ -181,4 +170,5 @@ class TensorMap:
         check_fits(given, tensor.name, str(tensor.dtype), tensor.shape, self._device, bool_allowed=True)
         if not given.contiguous:
             refuse_gaps(tensor.name, given)
-        return Place(index, given.pointer or None, tensor.nbytes, memory_owner(given), given.stream)
+        owner, words = memory_owner(given)
+        return Place(index, given.pointer or None, tensor.nbytes, owner, given.stream, words if given.pointer else ())

@@ -519,15 +519,8 @@ class Simulator(TensorProperties, CameraProperties):
     def health(self) -> Health:
         """Errors counted inside the worlds so far."""
         counts = self._session.health()
-        return Health(
-            clamped_actions=counts.clamped_actions,
-            dropped_contacts=counts.dropped_contacts,
-            nonfinite_values=counts.nonfinite_values,
-            repaired_indices=counts.repaired_indices,
-            culprit_world=_unless_negative(counts.culprit_world),
-            culprit_body=_unless_negative(counts.culprit_body),
-            culprit_step=_unless_negative(counts.culprit_step),
-        )
+        values = {field.name: getattr(counts, field.name) for field in dataclasses.fields(Health)}
+        return Health(**{name: None if value < 0 else value for name, value in values.items()})  # -1: no culprit
 
     # ---- Rules and resources ----
 
@@ -795,7 +788,3 @@ def _choose_stream(stream: object, device: object, kind: DeviceKind, index: int)
         hint = 'the CPU has no streams; with a stream, say which GPU: device="cuda:K"'
         refuse("stream", f"None with device={device!r}", stream, hint)
     return check_stream_on("stream", stream, index)
-
-
-def _unless_negative(value: int) -> int | None:
-    return None if value < 0 else value

@@ -10,9 +10,10 @@ until the next step and has no other effect.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -228,6 +229,7 @@ class Tensor(NDArrayOperatorsMixin):
     def __array_interface__(self) -> dict[str, Any]:
         if self._on_gpu:
             raise AttributeError(f"{describe(self)} is GPU memory; it has a __cuda_array_interface__")
+        self._memory.check()
         return {
             "version": 3,
             "typestr": self._dtype.str,
@@ -241,6 +243,7 @@ class Tensor(NDArrayOperatorsMixin):
         # Never marked as read-only: PyTorch would refuse such memory altogether.
         if not self._on_gpu:
             raise AttributeError(f"{describe(self)} is host memory; it has an __array_interface__")
+        self._memory.check()
         return {
             "version": 3,
             "typestr": self._dtype.str,
@@ -250,6 +253,12 @@ class Tensor(NDArrayOperatorsMixin):
             "data": (self._info.data if self.nbytes else 0, False),
             "stream": interface_stream(self._memory.stream()),
         }
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The memory, without a copy, for `memoryview(tensor)` and what else reads buffers, with Python 3.12 or newer."""
+        if self._on_gpu:
+            raise BufferError(f"{describe(self)} is GPU memory, which has no buffer; use copy_to_host()")
+        return memoryview(self.to_numpy())  # type: ignore[arg-type]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         array = self.to_numpy()
@@ -287,7 +296,9 @@ class Tensor(NDArrayOperatorsMixin):
         versioned = max_version is not None and max_version[0] >= 1
         target = self._dlpack_device if dl_device is None else tuple(dl_device)
         if target == DLPACK_CPU and (copy or (self._on_gpu and copy is None)):
-            return _export_array(self.copy_to_host(), versioned)
+            knows_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # the protocol always allows old capsules
+            options: Any = {"max_version": (1, 0)} if versioned and knows_versions else {}
+            return self.copy_to_host().__dlpack__(**options)  # type: ignore[no-any-return]
         if target != self._dlpack_device:
             raise BufferError(f"{describe(self)} is on device {self._dlpack_device}; it cannot be exported to {target}")
         if copy:
@@ -321,6 +332,7 @@ class Tensor(NDArrayOperatorsMixin):
         """
         if self._on_gpu:
             raise TypeError(f"{describe(self)} is GPU memory, which numpy cannot read in place; use copy_to_host()")
+        self._memory.check()
         if self._array is None:
             self._array = np.asarray(_ArraySource(self.__array_interface__, self._memory))
         view: NDArray[Any] = self._array.view()
@@ -393,6 +405,23 @@ class Tensor(NDArrayOperatorsMixin):
         return jax.dlpack.from_dlpack(self)
 
 
+def lasting_view(make: Callable[[], Any]) -> Callable[[], Any]:
+    """What returns a view of memory that is kept and handed out again and again. It is made anew once PyTorch has given it
+    other memory, as `share_memory_()` does, which sending it to another process calls."""
+    view = make()
+    if not hasattr(view, "data_ptr"):  # numpy's, whose memory stays
+        return lambda: view
+    address = view.data_ptr()
+
+    def current() -> Any:
+        nonlocal view
+        if view.data_ptr() != address:
+            view = make()
+        return view
+
+    return current
+
+
 def describe(tensor: Tensor) -> str:
     """Name, dtype, shape, device and access on one line, for messages."""
     access = "read-only" if tensor.readonly else "writable"
@@ -403,23 +432,7 @@ def _operand(value: Any, ufunc: np.ufunc) -> Any:
     return value._as_array(f"numpy.{ufunc.__name__}") if isinstance(value, Tensor) else value
 
 
-def _export_array(array: NDArray[Any], versioned: bool) -> CapsuleType:
-    """A capsule made by numpy. Only numpy 2.1 and later make versioned ones; the protocol always allows old ones."""
-    knows_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-    options: dict[str, Any] = {"max_version": (1, 0)} if versioned and knows_versions else {}
-    capsule: CapsuleType = array.__dlpack__(**options)
-    return capsule
-
-
-_warned_about_immutability = False
-
-
+@functools.cache
 def _warn_about_immutability() -> None:
-    global _warned_about_immutability
-    if not _warned_about_immutability:
-        _warned_about_immutability = True
-        warnings.warn(
-            "JAX assumes that arrays never change, but this one is simulator memory that every step overwrites. "
-            "Use to_jax(copy=True) unless you read it before the next step.",
-            stacklevel=3,
-        )
+    text = "JAX assumes that arrays never change, but this one is simulator memory that every step overwrites. "
+    warnings.warn(f"{text}Use to_jax(copy=True) unless you read it before the next step.", stacklevel=3)

@@ -49,6 +49,8 @@ def test_sizes_and_repr_need_no_copy() -> None:
         assert not driver.report().calls
         with pytest.raises(AttributeError, match="is GPU memory; it has a __cuda_array_interface__"):
             sim.actions.__array_interface__  # noqa: B018
+        with pytest.raises(BufferError, match="is GPU memory, which has no buffer; use copy_to_host"):
+            sim.actions.__buffer__(0)
 
 
 @on_stand_in()

@@ -80,6 +80,19 @@ def tensors(env: Any) -> list[np.ndarray[Any, Any]]:
     ]
 
 
+def same_everywhere(one: Any, other: Any) -> bool:
+    """Whether two outcomes are equal, but for the seconds that a Monitor tells."""
+    if hasattr(one, "keys"):
+        return set(one.keys()) == set(other.keys()) and all(
+            same_everywhere(one[key], other[key])
+            for key in list(one.keys())
+            if key != "t"
+        )
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(map(same_everywhere, one, other))
+    return np.array_equal(np.asarray(one), np.asarray(other))
+
+
 def _walk(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return np.tile(np.array((3, 0, 2, 0)), (*shape[:-1], shape[-1] // 4))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.envs.every import ENVIRONMENTS, begin, make, simulators, step, tensors
+from tests.envs.every import ENVIRONMENTS, begin, make, same_everywhere, simulators, step, tensors
 
 import doorstep
 
@@ -40,19 +40,6 @@ def test_a_copy_goes_on_as_the_original_does(name: str, way: str) -> None:
         np.testing.assert_array_equal(one, two)
     env.close()
     other.close()
-
-
-def same_everywhere(one: Any, other: Any) -> bool:
-    """Whether two outcomes are equal, but for the seconds that a Monitor tells."""
-    if hasattr(one, "keys"):
-        return set(one.keys()) == set(other.keys()) and all(
-            same_everywhere(one[key], other[key])
-            for key in list(one.keys())
-            if key != "t"
-        )
-    if isinstance(one, (tuple, list)):
-        return len(one) == len(other) and all(map(same_everywhere, one, other))
-    return np.array_equal(np.asarray(one), np.asarray(other))
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])

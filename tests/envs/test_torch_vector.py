@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.envs.every import ENVIRONMENTS, begin, make, same_everywhere, step
 from tests.envs.histories import actions_of, some_worlds
 
 import doorstep
 
 pytest.importorskip("gymnasium")
 torch: Any = pytest.importorskip("torch")
+
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 from tests.envs.torch_checks import NoWaits, arrays_of_a_gpu  # noqa: E402
 
@@ -143,6 +146,25 @@ def test_without_copies_observations_are_the_simulators_memory() -> None:
     env.step(torch.ones(WORLDS, 4 * AGENTS, dtype=torch.int32))
     assert not torch.equal(observations, before)
     env.close()
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("arguments", [{}, {"copy": False}, {"copy": False, "observations": "by_name"}])
+def test_what_pytorch_has_shared_goes_stale_nowhere(name: str, arguments: dict[str, Any]) -> None:
+    """Sharing gives a tensor other memory, which no step writes."""
+    if arguments and name not in ("EscapeRoomVectorEnv", "TorchEscapeRoomVectorEnv"):
+        pytest.skip("its observations are copies by name or not at all")
+    env, other = make(name, seed=5, **arguments), make(name, seed=5, **arguments)
+    for each in (env, other):
+        begin(each)
+    for _ in range(3):
+        outcome = step(env)
+        assert same_everywhere(outcome, step(other))
+        for tensor in tree_leaves(dict(outcome) if hasattr(outcome, "keys") else outcome):
+            if isinstance(tensor, torch.Tensor):
+                tensor.share_memory_()
+    env.close()
+    other.close()
 
 
 def test_no_step_makes_arrays_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 import weakref
 from collections.abc import Callable
@@ -82,16 +83,96 @@ def test_a_tensor_of_torch_keeps_bound_memory() -> None:
         assert is_gone(alive)
 
 
-def test_memory_of_torch_cannot_be_exchanged_while_it_is_bound() -> None:
+# What gives a tensor or an array other memory in place.
+MOVES: dict[str, Callable[[Any], object]] = {
+    "share_memory_": lambda tensor: tensor.share_memory_(),
+    "storage.share_memory_": lambda tensor: tensor.untyped_storage().share_memory_(),
+    "storage.resize_": lambda tensor: tensor.untyped_storage().resize_(1 << 26),
+    "storage.resize_(0)": lambda tensor: tensor.untyped_storage().resize_(0),
+    "resize_": lambda tensor: tensor.resize_(1 << 24),
+    "set_": lambda tensor: tensor.set_(tensor.clone()),
+    "data": lambda tensor: setattr(tensor, "data", tensor.clone()),
+    "numpy.resize": lambda array: array.resize(1 << 24, refcheck=False),
+}
+
+
+def place_for(move: str, tensor: doorstep.Tensor) -> Any:
+    array = tensor.copy_to_host()
+    return array if move.startswith("numpy") else pytest.importorskip("torch").from_numpy(array).clone()
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_memory_that_its_owner_moves_is_not_used(move: str) -> None:
+    uses: dict[str, Callable[[doorstep.Simulator], object]] = {
+        "step": lambda sim: sim.step(),
+        "step_async": lambda sim: sim.step_async(),
+        "reset": lambda sim: sim.reset(),
+        "refresh": lambda sim: sim.refresh(),
+        "save": lambda sim: sim.save(),
+        "pickle": pickle.dumps,
+        "assign": lambda sim: setattr(sim, "actions", np.zeros((WORLDS, 2, 4), np.int32)),
+        "to_numpy": lambda sim: sim.rewards.to_numpy(),
+        "numpy": lambda sim: np.asarray(sim.rewards),
+        "index": lambda sim: sim.rewards[0],
+        "copy": lambda sim: sim.rewards.copy_to_host(),
+        "dlpack": lambda sim: sim.rewards.__dlpack__(),
+        "buffer": lambda sim: sim.rewards.__buffer__(0),
+    }
+    with make() as sim, make() as plain:
+        place = place_for(move, sim.rewards)
+        sim.bind(rewards=place)
+        for each in (sim, plain):
+            each.step()
+        sim.rewards.to_numpy()
+        before = doorstep.live_counts()
+        MOVES[move](place)
+        for name, use in uses.items():
+            with pytest.raises(doorstep.StateError, match="rewards is bound to memory that its owner has moved") as caught:
+                use(sim)
+            assert caught.value.argument == "rewards" and "bind it again" in str(caught.value), name
+        assert sim.step_count == 1 and doorstep.live_counts() == before
+        again = place_for(move, plain.rewards)
+        again[:] = 7
+        sim.bind(rewards=again)
+        assert bool((again == 7).all())  # what was in the memory that moved is not copied
+        for each in (sim, plain):
+            each.step()
+        np.testing.assert_array_equal(np.asarray(again), plain.rewards)
+        assert sim.hash() == plain.hash()
+
+
+def test_every_bound_tensor_is_watched() -> None:
+    torch = pytest.importorskip("torch")
+    with make(max_levels=2) as sim:
+        places = {name: place_for("", tensor) for name, tensor in sim.tensors.items()}
+        sim.bind(**places)
+        sim.step()
+        for name, place in places.items():
+            place.share_memory_()
+            with pytest.raises(doorstep.StateError, match=f"^{name} is bound"):
+                sim.step()
+            sim.bind(**{name: None if name == "resets" else place})
+            sim.step()
+        assert torch.equal(places["steps_remaining"], sim.steps_remaining.to_torch())
+
+
+def test_an_array_over_a_tensor_moves_with_it() -> None:
     torch = pytest.importorskip("torch")
     with make() as sim:
-        place = torch.zeros(WORLDS, 2)
-        address = place.data_ptr()
-        sim.bind(rewards=place)
-        place.data = torch.ones(1)
-        torch.zeros(WORLDS, 2)  # would get the memory if it had been given back
+        tensor = torch.zeros(WORLDS, 2)
+        sim.bind(rewards=tensor.numpy()[:])
         sim.step()
-        assert sim.rewards.to_torch().data_ptr() == address
+        tensor.share_memory_()
+        with pytest.raises(doorstep.StateError, match="rewards"):
+            sim.step()
+
+
+def test_buffers_cannot_move_while_they_are_bound() -> None:
+    with make() as sim:
+        memory = bytearray(WORLDS * 2 * 4)
+        sim.bind(rewards=np.frombuffer(memory, np.float32))
+        with pytest.raises(BufferError):
+            memory.extend(b"more")
 
 
 def test_a_simulator_that_is_dropped_lets_go_of_bound_memory() -> None:

@@ -392,7 +392,7 @@ def test_without_the_layout_results_are_the_same_and_a_warning_comes_once(monkey
     class Unknown(torch.Tensor):  # type: ignore[misc]
         pass
 
-    monkeypatch.setattr(types, "_torch_layout", lambda: None)
+    monkeypatch.setattr(types, "torch_layout", lambda: None)
     made = torch.arange(6.0).reshape(2, 3)
     with pytest.warns(RuntimeWarning, match="exchange API"):
         described = interop.describe(made.as_subclass(Unknown))

@@ -1,4 +1,8 @@
 // Worlds in the caller's memory: the same bits as a simulator, with any previous contents and no writes beyond.
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -375,6 +379,33 @@ void a_forked_child_steps_its_batches() {
     CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
 }
 
+// Below the stack lies memory that no call may write.
+void calls_fit_into_a_small_stack() {
+    constexpr size_t kStack = 64 << 10, kBelow = 1 << 20;
+    char* memory = static_cast<char*>(mmap(nullptr, kBelow + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    CHECK(memory != MAP_FAILED);
+    const auto call = [](void*) -> void* {
+        const ds_simulator simulator = make_simulator(200, 2);
+        for (int step = 0; step < 3; ++step) CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_reset(simulator, nullptr, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_refresh(simulator), DS_STATUS_OK);
+        close_simulator(simulator);
+        HostBatch batch(8);
+        CHECK_EQUAL(ds_batch_create(&batch.batch, 1, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
+        return nullptr;
+    };
+    pthread_attr_t attributes;
+    pthread_t thread;
+    CHECK_EQUAL(pthread_attr_init(&attributes), 0);
+    CHECK_EQUAL(pthread_attr_setstack(&attributes, memory + kBelow, kStack), 0);
+    CHECK_EQUAL(pthread_create(&thread, &attributes, call, nullptr), 0);
+    CHECK_EQUAL(pthread_join(thread, nullptr), 0);
+    CHECK_EQUAL(pthread_attr_destroy(&attributes), 0);
+    CHECK(std::all_of(memory, memory + kBelow, [](char byte) { return byte == 0; }));
+    CHECK_EQUAL(munmap(memory, kBelow + kStack), 0);
+}
+
 }  // namespace
 
 int main() {
@@ -390,6 +421,9 @@ int main() {
     RUN(trouble_is_told);
     RUN(bad_arguments_are_named_and_change_nothing);
     RUN(batches_of_several_threads_take_turns);
+#ifndef DS_SANITIZED  // whose frames and shadows are larger
+    RUN(calls_fit_into_a_small_stack);
+#endif
     RUN(a_forked_child_steps_its_batches);
     check_nothing_lives();
 }

@@ -437,6 +437,55 @@ void a_tensor_is_not_set_from_what_does_not_fit() {
     CHECK_EQUAL(set(DS_TENSOR_actions, actions.data(), 160, DS_DEVICE_CPU), DS_STATUS_CLOSED);
 }
 
+// Every call that would use the memory is refused, until the tensor is bound to other memory, whose elements stay.
+void memory_that_moved_is_not_used() {
+    BoundSimulator bound(8, 1);
+    const ds_simulator simulator = bound.simulator;
+    const std::vector<char> saved = save_of(simulator);
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        const ds_tensor_id id = static_cast<ds_tensor_id>(tensor);
+        ds_tensor_info info = tensor_of(simulator, id);
+        Memory place(info);
+        uint64_t words[2] = {1, 2};
+        ds_memory memory;
+        CHECK_EQUAL(bind(simulator, binding_of(id, place), &memory), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_watch(simulator, tensor, tensor % 2 ? &words[0] : nullptr, &words[1]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+        CHECK_EQUAL(ds_memory_check(memory), DS_STATUS_OK);
+        info = tensor_of(simulator, id);
+        ++words[(tensor + 1) % 2];
+        const std::vector<char> before(place.data(), place.data() + place.bytes());
+        std::vector<char> room(std::max(place.bytes(), saved.size()));
+        ds_event event;
+        void* managed;
+        const ds_status refused[] = {
+            ds_simulator_step(simulator),
+            ds_simulator_step_async(simulator, &event),
+            ds_simulator_reset(simulator, nullptr, 0),
+            ds_simulator_refresh(simulator),
+            ds_simulator_save(simulator, nullptr, 8, room.data(), saved.size()),
+            ds_simulator_restore(simulator, saved.data(), saved.size(), nullptr, 0),
+            ds_simulator_set_tensor(simulator, DS_TENSOR_resets, room.data(), 8 * sizeof(int32_t), DS_DEVICE_CPU),
+            ds_memory_check(memory),
+            ds_memory_read(memory, &info, room.data(), place.bytes()),
+            ds_dlpack_export(memory, &info, 1, &managed),
+        };
+        for (const ds_status status : refused) CHECK_EQUAL(status, DS_STATUS_INVALID_STATE);
+        CHECK(last_error_names(doorstep::kTensorRows[tensor].name));
+        CHECK(std::equal(before.begin(), before.end(), place.data()));
+        Memory& home = *bound.places[static_cast<size_t>(tensor)];
+        std::fill_n(home.data(), home.bytes(), char{0});
+        CHECK_EQUAL(bind(simulator, binding_of(id, home)), DS_STATUS_OK);
+        CHECK(std::all_of(home.data(), home.data() + home.bytes(), [](char byte) { return byte == 0; }));
+        CHECK_EQUAL(ds_memory_release(memory), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+        CHECK_EQUAL(bind(simulator, {id, nullptr, home.bytes(), nullptr, nullptr}), DS_STATUS_OK);
+        const uint64_t word = 0;
+        CHECK_EQUAL(ds_simulator_watch(simulator, tensor, &word, nullptr), DS_STATUS_INVALID_ARGUMENT);
+        CHECK_EQUAL(bind(simulator, binding_of(id, home)), DS_STATUS_OK);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -454,4 +503,5 @@ int main() {
     RUN(only_what_every_step_writes_anew_is_redirected);
     RUN(a_tensor_is_set_wherever_it_lies);
     RUN(a_tensor_is_not_set_from_what_does_not_fit);
+    RUN(memory_that_moved_is_not_used);
 }

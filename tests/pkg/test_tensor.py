@@ -1,8 +1,11 @@
 """The contract of every tensor, and reading it in place through every protocol."""
 
+import ctypes
 import gc
 import pickle
+import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from tests.live_objects import alive
 
 import doorstep
+from doorstep.tensor import _warn_about_immutability
 
 # Written down from the contract, not from the generated table: name, shape after N, dtype, writable.
 # "P" is A - 1, "F" the flat observation.
@@ -43,6 +47,8 @@ WORLDS = 5
 needs_versions = pytest.mark.skipif(
     np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="numpy reads versioned capsules from 2.1 on"
 )
+
+needs_buffers = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python calls __buffer__ from 3.12 on")
 
 
 def expected_shape(symbols: tuple[Any, ...], agents: int) -> tuple[int, ...]:
@@ -231,6 +237,29 @@ def test_memory_of_the_host_has_no_interface_of_cuda_arrays() -> None:
         assert not hasattr(sim.rewards, "__cuda_array_interface__")
 
 
+@pytest.mark.parametrize(
+    "view", [lambda tensor: tensor.__buffer__(0), pytest.param(memoryview, marks=needs_buffers)]
+)
+def test_a_buffer_is_the_memory(view: Callable[[doorstep.Tensor], memoryview]) -> None:
+    with doorstep.Simulator(2) as sim:
+        for tensor in (*sim.tensors.values(), sim.state.body_positions):
+            found = view(tensor)
+            assert (found.shape, found.readonly) == (tensor.shape, tensor.readonly)
+            assert found.strides == tensor.strides and np.dtype(found.format) == tensor.dtype
+            assert tensor.size == 0 or np.shares_memory(np.asarray(found), tensor.to_numpy())
+        view(sim.actions)[1, 1, 0] = 3
+        assert sim.actions[1, 1, 0] == 3
+
+
+@needs_buffers
+def test_what_writes_gets_no_buffer_of_a_tensor_that_only_the_simulator_writes() -> None:
+    with doorstep.Simulator(2) as sim:
+        assert np.frombuffer(sim.rewards, np.float32).tolist() == [0] * 4
+        with pytest.raises(BufferError):
+            ctypes.c_char.from_buffer(sim.rewards)
+        assert ctypes.c_int32.from_buffer(sim.actions).value == 0
+
+
 def test_copies_to_and_from_the_host_are_real_copies_of_every_element() -> None:
     with doorstep.Simulator(3) as sim:
         for tensor in (*sim.tensors.values(), sim.state.body_positions, sim.state.agent_grabs):
@@ -416,8 +445,8 @@ def jax() -> Any:
         return pytest.importorskip("jax")
 
 
-def test_jax_reads_the_memory_itself_and_warns_once(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doorstep.tensor._warned_about_immutability", False)
+def test_jax_reads_the_memory_itself_and_warns_once(jax: Any) -> None:
+    _warn_about_immutability.cache_clear()
     with doorstep.Simulator(WORLDS) as sim:
         with pytest.warns(UserWarning, match="never change"):
             sim.rewards.to_jax()

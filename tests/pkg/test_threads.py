@@ -88,6 +88,29 @@ def test_messages_belong_to_the_thread_that_failed() -> None:
             assert str(seed) in text
 
 
+def test_calls_fit_into_the_smallest_stack_of_a_thread() -> None:
+    """A step takes 180 KB of stack where there is room for it."""
+    with doorstep.Simulator(200, num_threads=2) as sim, doorstep.Simulator(200) as plain:
+
+        def play() -> None:
+            sim.step()
+            sim.reset()
+            sim.step()
+
+        before = threading.stack_size(64 << 10)
+        try:
+            thread = threading.Thread(target=play)
+            thread.start()
+        finally:
+            threading.stack_size(before)
+        thread.join()
+        plain.step()
+        plain.reset()
+        plain.step()
+        assert sim.step_count == 2
+        assert sim.hash() == plain.hash()
+
+
 def test_many_simulators_can_be_made_and_closed() -> None:
     hashes = set()
     for _ in range(50):

@@ -3,6 +3,7 @@
 #   doorstep_options                interface target: options of every object of the project
 #   DOORSTEP_AVX2_OPTION            additional options of the inner loops
 #   DOORSTEP_AVX512_OPTION          of those that also exist for AVX-512
+#   DOORSTEP_PROBE_OPTION           of all code but the models of worlds, whose callers see to their stack
 #   DOORSTEP_LIBRARY_LINK_OPTIONS   additional link options of the shared library
 
 find_package(Threads REQUIRED)
@@ -17,6 +18,9 @@ target_compile_options(doorstep_options INTERFACE
   -Wall -Wextra
   # The library must not contain paths of the machine that builds it.
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
+
+# Large frames touch all of their pages, in order: a thread whose stack is too small ends at the page that guards it.
+set(DOORSTEP_PROBE_OPTION -fstack-clash-protection)
 
 # Said either way: zig defines NDEBUG by itself where it optimises.
 if(DOORSTEP_ASSERTS)

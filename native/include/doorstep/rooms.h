@@ -542,6 +542,16 @@ DS_API ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bin
    for others, and as for ds_simulator_bind. */
 DS_API ds_status ds_simulator_redirect(ds_simulator simulator, const ds_binding* binding);
 
+/* Watches the memory that a tensor is bound to. Each of two words, or null, is an address where the memory's owner keeps
+   what differs once it has moved the memory, such as its own pointer to it, valid until the owner is released. If one
+   has changed since this call, calls that use the tensors or the memory fail with INVALID_STATE, and nothing has
+   changed: all that step, change or save worlds, and those of ds_memory. ds_simulator_bind then binds the tensor to
+   other memory, whose elements stay as they are. Nothing watches the memory while such a call runs. */
+DS_API ds_status ds_simulator_watch(ds_simulator simulator, int32_t tensor, const uint64_t* first,
+                                    const uint64_t* second);
+/* INVALID_STATE if this memory is watched, and has moved. */
+DS_API ds_status ds_memory_check(ds_memory memory);
+
 /* Sets a writable tensor from a C-contiguous array of `bytes` bytes, ordered after all work begun on the simulator.
    device_kind: DS_DEVICE_CPU for a host array, which may be changed after the call; otherwise the simulator's device,
    for an array there; the call only begins that copy, and on CUDA it may be recorded into a graph. */

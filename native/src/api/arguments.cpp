@@ -139,7 +139,7 @@ ds_status check_description(const Memory& memory, const ds_tensor_info& info) {
     const int64_t bytes = tensor_extent(info);
     if (bytes < 0 || !is_countable(info)) return fail_description("an impossible shape or strides");
     if (!memory.contains(info.data, bytes)) return fail_description("elements outside the memory");
-    return DS_STATUS_OK;
+    return memory.check();
 }
 
 }  // namespace doorstep

@@ -1,4 +1,6 @@
 // Tensors bound or redirected to the caller's memory, and tensors set from it.
+#include <initializer_list>
+
 #include "api/call.h"
 
 namespace doorstep {
@@ -16,11 +18,18 @@ public:
         }
     }
 
-    ds_status check();
-    ds_status borrow();
-    ds_status check_places() const;
-    ds_status make_handles();
-    ds_status copy_elements();
+    // A step of the call with every binding, until one fails.
+    ds_status each(ds_status (Bindings::*step)(int i)) {
+        for (int i = 0; i < count_; ++i) {
+            if (const ds_status status = (this->*step)(i)) return status;
+        }
+        return DS_STATUS_OK;
+    }
+    ds_status check(int i);
+    ds_status borrow(int i);
+    ds_status check_place(int i);
+    ds_status make_handle(int i);
+    ds_status copy_elements(int i);
     // Cannot fail. replaced: count memories, to be released without holding the simulator's turn.
     void carry_out(Ref<Memory>* replaced);
     // Gives the caller the handles that were made.
@@ -35,21 +44,11 @@ private:
 
     int tensor(int i) const { return static_cast<int>(bindings_[i].tensor); }
     const char* name(int i) const { return kTensorRows[tensor(i)].name; }
-    ds_status check(int i);
-    ds_status check_place(int i) const;
-
     Simulator& simulator_;
     const ds_binding* bindings_;
     int count_;
     Move moves_[DS_TENSOR_COUNT];
 };
-
-ds_status Bindings::check() {
-    for (int i = 0; i < count_; ++i) {
-        if (const ds_status status = check(i)) return status;
-    }
-    return DS_STATUS_OK;
-}
 
 ds_status Bindings::check(int i) {
     const ds_binding& binding = bindings_[i];
@@ -73,27 +72,15 @@ ds_status Bindings::check(int i) {
     return DS_STATUS_OK;
 }
 
-ds_status Bindings::borrow() {
-    for (int i = 0; i < count_; ++i) {
-        const ds_binding& binding = bindings_[i];
-        if (!binding.data || binding.bytes == 0) continue;
-        const ds_status status = simulator_.borrow(static_cast<char*>(binding.data),
-                                                   static_cast<int64_t>(binding.bytes), &moves_[i].borrowed);
-        if (status) return status;
-    }
-    return DS_STATUS_OK;
-}
-
-ds_status Bindings::check_places() const {
-    for (int i = 0; i < count_; ++i) {
-        if (!moves_[i].borrowed) continue;
-        if (const ds_status status = check_place(i)) return status;
-    }
-    return DS_STATUS_OK;
+ds_status Bindings::borrow(int i) {
+    const ds_binding& binding = bindings_[i];
+    if (!binding.data || binding.bytes == 0) return DS_STATUS_OK;
+    return simulator_.borrow(static_cast<char*>(binding.data), static_cast<int64_t>(binding.bytes), &moves_[i].borrowed);
 }
 
 // Two tensors in the same memory would overwrite each other, already while their elements are copied there.
-ds_status Bindings::check_place(int i) const {
+ds_status Bindings::check_place(int i) {
+    if (!moves_[i].borrowed) return DS_STATUS_OK;
     const Memory& place = *moves_[i].borrowed;
     const auto check_apart = [&](const Memory& other, const char* what) {
         if (!other.overlaps(place.data(), place.bytes())) return DS_STATUS_OK;
@@ -103,6 +90,7 @@ ds_status Bindings::check_place(int i) const {
     if (const ds_status status = check_apart(*simulator_.memory(), "the simulator itself")) return status;
     for (int other = 0; other < DS_TENSOR_COUNT; ++other) {
         const Memory& now = *simulator_.memory_of(other);
+        if (now.has_moved()) continue;  // that memory may be free
         if (other == tensor(i) && now.data() == place.data()) continue;  // bound to the same memory as before
         if (const ds_status status = check_apart(now, kTensorRows[other].name)) return status;
     }
@@ -113,22 +101,15 @@ ds_status Bindings::check_place(int i) const {
     return DS_STATUS_OK;
 }
 
-ds_status Bindings::make_handles() {
-    for (int i = 0; i < count_; ++i) {
-        const Ref<Memory>& place = moves_[i].borrowed ? moves_[i].borrowed : simulator_.memory();
-        if (const ds_status status = give_memory(place, &moves_[i].handle)) return status;
-    }
-    return DS_STATUS_OK;
+ds_status Bindings::make_handle(int i) {
+    return give_memory(moves_[i].borrowed ? moves_[i].borrowed : simulator_.memory(), &moves_[i].handle);
 }
 
-ds_status Bindings::copy_elements() {
-    for (int i = 0; i < count_; ++i) {
-        const Move& move = moves_[i];
-        void* to = move.borrowed ? move.borrowed->data() : simulator_.own_address(tensor(i));
-        if (to == move.info.data) continue;
-        if (const ds_status status = simulator_.copy_now(to, move.info.data, tensor_bytes(move.info))) return status;
-    }
-    return DS_STATUS_OK;
+ds_status Bindings::copy_elements(int i) {
+    const Move& move = moves_[i];
+    void* to = move.borrowed ? move.borrowed->data() : simulator_.own_address(tensor(i));
+    if (to == move.info.data || simulator_.memory_of(tensor(i))->has_moved()) return DS_STATUS_OK;
+    return simulator_.copy_now(to, move.info.data, tensor_bytes(move.info));
 }
 
 void Bindings::carry_out(Ref<Memory>* replaced) {
@@ -147,11 +128,11 @@ void Bindings::give_handles(ds_memory* handles) {
 ds_status bind_all(Simulator& simulator, const ds_binding* bindings, int count, ds_memory* handles,
                    Ref<Memory>* replaced) {
     Bindings all(simulator, bindings, count);
-    if (const ds_status status = all.check()) return status;
-    if (const ds_status status = all.borrow()) return status;
-    if (const ds_status status = all.check_places()) return status;
-    if (const ds_status status = all.make_handles()) return status;
-    if (const ds_status status = all.copy_elements()) return status;
+    const auto steps = {&Bindings::check, &Bindings::borrow, &Bindings::check_place, &Bindings::make_handle,
+                        &Bindings::copy_elements};
+    for (const auto step : steps) {
+        if (const ds_status status = all.each(step)) return status;
+    }
     all.carry_out(replaced);
     all.give_handles(handles);
     return DS_STATUS_OK;
@@ -173,9 +154,9 @@ ds_status check_redirectable(const Simulator& simulator, int64_t tensor) {
 ds_status redirect(Simulator& simulator, const ds_binding& binding, Ref<Memory>* replaced) {
     if (const ds_status status = check_redirectable(simulator, binding.tensor)) return status;
     Bindings one(simulator, &binding, 1);
-    if (const ds_status status = one.check()) return status;
-    if (const ds_status status = one.borrow()) return status;
-    if (const ds_status status = one.check_places()) return status;
+    for (const auto step : {&Bindings::check, &Bindings::borrow, &Bindings::check_place}) {
+        if (const ds_status status = one.each(step)) return status;
+    }
     one.carry_out(replaced);
     return DS_STATUS_OK;
 }
@@ -205,7 +186,7 @@ ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, 
     Ref<Memory> replaced[DS_TENSOR_COUNT];
     {
         SimulatorCall call(simulator);
-        if (const ds_status status = call.begin_operation()) return status;
+        if (const ds_status status = call.begin_binding()) return status;
         const ds_status status = bind_all(*call, bindings, static_cast<int>(count), memories_of_tensors, replaced);
         if (status) return status;
     }
@@ -223,6 +204,23 @@ ds_status ds_simulator_redirect(ds_simulator simulator, const ds_binding* bindin
     }
     release_idle_owners(binding, 1);
     return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_watch(ds_simulator simulator, int32_t tensor, const uint64_t* first, const uint64_t* second) {
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.status()) return status;
+    if (const ds_status status = check_tensor(*call, tensor)) return status;
+    if (call->memory_of(tensor).get() == call->memory().get()) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, kTensorRows[tensor].name, "bind it before",
+                    "%s is not bound to memory of the caller", kTensorRows[tensor].name);
+    }
+    call->watch(tensor, first, second);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_memory_check(ds_memory memory) {
+    const Ref<Memory> found = memories.find(memory, "memory");
+    return found ? found->check() : last_status();
 }
 
 ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes,

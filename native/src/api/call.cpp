@@ -25,6 +25,11 @@ SimulatorCall::~SimulatorCall() {
 }
 
 ds_status SimulatorCall::begin_operation() {
+    if (const ds_status status = begin_binding()) return status;
+    return simulator_->check_bound();
+}
+
+ds_status SimulatorCall::begin_binding() {
     if (status_) return status_;
     if (const ds_status status = simulator_->prepare()) return status;
     if (const ds_status status = simulator_->attachment.report_failure()) return status;

@@ -95,9 +95,11 @@ public:
     // DS_STATUS_CLOSED, with the error set, if the simulator was closed or never existed.
     ds_status status() const { return status_; }
     // For calls that step, change or read worlds: status(), then the device's error, then errors that earlier steps
-    // have not reported yet.
+    // have not reported yet, then whether bound memory is where it was.
     ds_status begin_operation();
-    // The same for calls that change worlds: until the end of this one, others' events and copies of memory wait.
+    // The same for calls that bind tensors, also those whose memory has moved.
+    ds_status begin_binding();
+    // begin_operation() for calls that change worlds: until the end of this one, others' events and copies of memory wait.
     ds_status begin_work();
     // Passes the turn, and the work begun, to an asynchronous step, which ends both.
     void give_turn_away() {

@@ -87,7 +87,28 @@ Ref<Memory> Simulator::bind(int tensor, Ref<Memory> memory) {
     DS_ASSERT(has_tensor(tensor));
     DS_ASSERT(!memory || memory->device_kind() == config_.device_kind);
     set_tensor_address(&simulation_.tensors, tensor, memory ? memory->data() : own_address(tensor));
-    return std::exchange(bound_[tensor], std::move(memory));
+    Ref<Memory> replaced = std::exchange(bound_[tensor], std::move(memory));
+    if (watched_count_) collect_watched();
+    return replaced;
+}
+
+void Simulator::watch(int tensor, const uint64_t* first, const uint64_t* second) {
+    DS_ASSERT(bound_[tensor]);
+    bound_[tensor]->watch(kTensorRows[tensor].name, first, second);
+    collect_watched();
+}
+
+void Simulator::collect_watched() {
+    watched_count_ = 0;
+    for (const Ref<Memory>& memory : bound_)
+        for (int i = 0; memory && i < Memory::kWatched; ++i)
+            if (memory->watched(i).word) watched_[watched_count_++] = memory->watched(i);
+}
+
+ds_status Simulator::fail_moved() const {
+    for (const Ref<Memory>& memory : bound_)
+        if (memory && memory->has_moved()) return memory->check();
+    return DS_STATUS_OK;  // another thread moved it back
 }
 
 void Simulator::describe_state(int field, ds_tensor_info* info) const {

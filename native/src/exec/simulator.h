@@ -162,6 +162,14 @@ public:
     // Points the tensor at `memory` (null: back to the simulator's own). Copies nothing. Returns the memory that it was
     // bound to.
     Ref<Memory> bind(int tensor, Ref<Memory> memory);
+    // See Memory::watch(), of memory that the tensor is bound to.
+    void watch(int tensor, const uint64_t* first, const uint64_t* second);
+    // INVALID_STATE if memory that is watched has moved.
+    ds_status check_bound() const {
+        bool moved = false;
+        for (int i = 0; i < watched_count_; ++i) moved |= watched_[i].has_changed();
+        return moved ? fail_moved() : DS_STATUS_OK;
+    }
     // Copies between two addresses of the device, in the order of the work; on a GPU the copy is only begun.
     virtual ds_status copy(void* to, const void* from, int64_t bytes) = 0;
     // The same, and waits for it.
@@ -229,6 +237,11 @@ private:
     Ref<Memory> memory_;
     Ref<ByteCount> bytes_for_attachments_;
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor is in memory_
+    WatchedWord watched_[Memory::kWatched * DS_TENSOR_COUNT];  // of all bound memories, side by side for steps
+    int watched_count_ = 0;
+
+    void collect_watched();
+    ds_status fail_moved() const;
 };
 
 // ---- The models of worlds, each prepared once for the whole process

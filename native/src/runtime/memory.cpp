@@ -118,6 +118,20 @@ Memory::~Memory() {
     live_counts.memories.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void Memory::watch(const char* tensor, const uint64_t* first, const uint64_t* second) {
+    tensor_ = tensor;
+    watched_[0] = {first, first ? *first : 0};
+    watched_[1] = {second, second ? *second : 0};
+}
+
+ds_status Memory::check() const {
+    if (!has_moved()) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_STATE, tensor_,
+                "bind it again; share_memory_(), which sending to a process calls, resize_(), set_() and setting .data "
+                "give a tensor of PyTorch other memory",
+                "%s is bound to memory that its owner has moved", tensor_);
+}
+
 void Memory::count_in(Ref<ByteCount> count) {
     count_ = std::move(count);
     count_->bytes.fetch_add(bytes_, std::memory_order_relaxed);

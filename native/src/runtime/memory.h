@@ -65,8 +65,17 @@ struct ByteCount : RefCounted {
     std::atomic<int64_t> bytes{0};
 };
 
+// A word of the owner of memory, and its value at first.
+struct WatchedWord {
+    const uint64_t* word = nullptr;
+    uint64_t value = 0;
+    bool has_changed() const { return __atomic_load_n(word, __ATOMIC_RELAXED) != value; }
+};
+
 class Memory : public RefCounted {
 public:
+    static constexpr int kWatched = 2;
+
     virtual ~Memory();
 
     char* data() const { return data_; }  // a device address
@@ -78,6 +87,14 @@ public:
 
     // The owner of the caller's memory is released with this object.
     void take_over(ForeignOwner owner) { owner_ = owner; }
+
+    // Words of the owner, or null, that change when it moves the memory. tensor: its name, for messages.
+    void watch(const char* tensor, const uint64_t* first, const uint64_t* second);
+    bool has_moved() const {  // whether one has changed
+        return (watched_[0].word && watched_[0].has_changed()) || (watched_[1].word && watched_[1].has_changed());
+    }
+    ds_status check() const;  // INVALID_STATE then
+    const WatchedWord& watched(int i) const { return watched_[i]; }
 
     // Counts its bytes in the total until it ends.
     void count_in(Ref<ByteCount> count);
@@ -102,6 +119,8 @@ private:
     int32_t device_index_;
     ForeignOwner owner_;
     Ref<ByteCount> count_;
+    const char* tensor_ = "";
+    WatchedWord watched_[kWatched];
 };
 
 }  // namespace doorstep

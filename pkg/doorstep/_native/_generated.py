@@ -2256,6 +2256,8 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_memory_order", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Binding), ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_simulator_redirect", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Binding))),
+    ("ds_simulator_watch", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_memory_check", ctypes.c_int, (ctypes.c_void_p,)),
     (
         "ds_simulator_set_tensor",
         ctypes.c_int,
@@ -2547,6 +2549,8 @@ class Functions:
     ds_memory_order: Any
     ds_simulator_bind: Any
     ds_simulator_redirect: Any
+    ds_simulator_watch: Any
+    ds_memory_check: Any
     ds_simulator_set_tensor: Any
     ds_simulator_attach: Any
     ds_simulator_has_attachment: Any

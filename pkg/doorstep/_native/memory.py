@@ -47,15 +47,22 @@ class Memory:
     Args:
         handle: the reference in the C API.
         stream: the simulator's, for memory of a GPU; None on the CPU.
+        may_move: whether its owner may give the elements other memory.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_stream", "_turn")
+    __slots__ = ("__weakref__", "_handle", "_may_move", "_stream", "_turn")
 
-    def __init__(self, handle: int, stream: SimulatorStream | None) -> None:
+    def __init__(self, handle: int, stream: SimulatorStream | None, may_move: bool = False) -> None:
         self._handle = handle
         self._stream = stream
+        self._may_move = may_move
         self._turn: AbstractContextManager[None] = stream or nullcontext()
         Finalizer(self, load().ds_memory_release, handle)
+
+    def check(self) -> None:
+        """Raises StateError if the memory is no longer there. The library does it itself where it uses the memory."""
+        if self._may_move:
+            check(load().ds_memory_check(self._handle))
 
     def stream(self) -> int | None:
         """The CUstream whose work writes the memory; None on the CPU, and when all work is done."""

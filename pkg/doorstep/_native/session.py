@@ -49,6 +49,7 @@ class Place(NamedTuple):
         nbytes: of the whole tensor.
         owner: kept alive as long as the memory is used.
         stream: the CUstream on which the caller uses the memory; None: the simulator's.
+        words: see `ds_simulator_watch()`: at most two; none: the memory stays where it is.
     """
 
     tensor: int
@@ -56,6 +57,7 @@ class Place(NamedTuple):
     nbytes: int
     owner: object
     stream: int | None
+    words: Sequence[int] = ()
 
 
 @final
@@ -155,7 +157,11 @@ class Session:
             for stream in {place.stream for place in places}:
                 streams.enter_context(self.on_stream(stream))
             self._move(places, lambda bindings: bind(self.handle, bindings, count, memories))
-        return [Memory(memory, self.stream) for memory in memories]
+        made = [Memory(memory, self.stream, bool(place.words)) for memory, place in zip(memories, places, strict=True)]
+        for place in places:
+            if place.words:
+                check(self.functions.ds_simulator_watch(self.handle, place.tensor, *(*place.words, None)[:2]))
+        return made
 
     def _move(self, places: Sequence[Place], call: Callable[[ctypes.Array[Binding]], int]) -> None:
         """The call takes over a reference to each owner, if it does not fail."""

@@ -11,7 +11,7 @@ from doorstep._native._generated import PythonLibrary
 from doorstep._native.foreign_tensor import CPU, CUDA, ForeignTensor
 from doorstep._native.memory import array_at
 from doorstep._tensors.checks import refuse_unusable
-from doorstep._tensors.types import find_library
+from doorstep._tensors.types import find_library, torch_layout
 from doorstep.errors import DeviceError
 
 # Libraries that tell on which stream they work.
@@ -113,15 +113,20 @@ def int32_copy(tensor: ForeignTensor) -> Any:
     return (owner.clip(low, high) if is_wide else owner).astype("int32")
 
 
-def memory_owner(tensor: ForeignTensor) -> object:
-    """An object that keeps the memory valid, also if the tensor is given other memory or its buffer is closed."""
-    owner: Any = tensor.owner
-    if tensor.library == PythonLibrary.TORCH:
-        return owner.detach()
-    base = owner
-    while isinstance(base, np.ndarray):
-        base = base.base
+def memory_owner(tensor: ForeignTensor) -> tuple[object, tuple[int, ...]]:
+    """An object that keeps the memory valid, unless its owner frees or moves it, and the words that tell if it did: see
+    `ds_simulator_watch()`. Arrays of numpy and tensors of PyTorch can; buffers are locked."""
+    root: Any = tensor.owner
+    while isinstance(root, np.ndarray) and root.base is not None:
+        root = root.base
+    if isinstance(root, np.ndarray):
+        word = id(root) + object.__basicsize__  # behind what any object begins with: the first field of numpy's
+        return tensor.owner, (word,)
+    if find_library(type(root)) == PythonLibrary.TORCH:
+        layout, storage = torch_layout(), root.untyped_storage()._cdata
+        words = (root._cdata + layout.storage, storage + layout.storage_data) if layout else ()
+        return (tensor.owner, root.detach()), words  # an alias keeps the storage if the tensor gets another
     try:
-        return owner, memoryview(base)  # arrays over a buffer do not always hold it open themselves
+        return (tensor.owner, memoryview(root)), ()  # arrays over a buffer do not always hold it open themselves
     except TypeError:
-        return owner
+        return tensor.owner, ()

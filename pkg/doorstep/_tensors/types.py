@@ -82,7 +82,7 @@ def _torch_type(cls: Any) -> TensorType:
     torch = sys.modules.get("torch")
     if torch is None or not issubclass(cls, torch.Tensor):
         return TensorType(TensorKind.NONE, PythonLibrary.OTHER, is_own=False)
-    api, layout = exchange_api(cls), _torch_layout()
+    api, layout = exchange_api(cls), torch_layout()
     if not api or not can_describe(api) or layout is None:
         _warn_once(f"PyTorch {torch.__version__}")
         return TensorType(TensorKind.READER, PythonLibrary.TORCH, _is_own(cls))
@@ -93,7 +93,8 @@ def _torch_type(cls: Any) -> TensorType:
 
 
 @functools.cache
-def _torch_layout() -> TorchLayout | None:
+def torch_layout() -> TorchLayout | None:
+    """Of the PyTorch that is imported; None if it could not be found."""
     return find_torch_layout(sys.modules["torch"])
 
 

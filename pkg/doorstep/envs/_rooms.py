@@ -35,7 +35,7 @@ from doorstep.levels.choice import table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.render.drawing import Drawing
 from doorstep.simulator import Simulator
-from doorstep.tensor import Tensor
+from doorstep.tensor import Tensor, lasting_view
 
 AgentsView: TypeAlias = Literal["joint", "rows"]
 EnvObservations: TypeAlias = AnyObservations | Literal["pixels"]
@@ -368,7 +368,7 @@ class Rooms:
         }
         self._rewards, self._returns = (arrays.view(tensors[name])[..., 0] for name in ("rewards", "episode_returns"))
         function = self._reward_function
-        views = {name: arrays.view(tensor) for name, tensor in tensors.items()} if function is not None else {}
+        views = {name: functools.partial(arrays.view, tensor) for name, tensor in tensors.items()}
         self._apply = None if function is None else AppliedReward(function, views)
         self._terminations, self._truncations = (
             self._first_agent(arrays.as_bool(arrays.view(tensors[name]))[..., 0])
@@ -381,8 +381,7 @@ class Rooms:
         """What returns a part of the observations."""
         arrays = self._arrays
         if not self.copies:
-            shown = self._by_row(arrays.shown(tensor))
-            return lambda: shown
+            return lasting_view(lambda: self._by_row(arrays.shown(tensor)))
         array = self._by_row(arrays.view(tensor))
         if arrays.redirects and tensor.name in (FLAT_OBSERVATION, *OBSERVATION_PARTS):
             output = Output(array, self._simulator._redirector(tensor.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import final
 
@@ -75,10 +76,10 @@ class Worlds:
         self._largest_y = sim.state.agent_max_y.to_torch()
         self._apply: AppliedReward | None = None
         if reward_function is not None:
-            tensors = {name: tensor.to_torch() for name, tensor in sim.tensors.items()}
-            for name in ("observations", "final_observations") if critic_inputs else ():
-                tensors[name] = tensors[name][..., :-critic_inputs]  # what agents observe
-            self._apply = AppliedReward(reward_function, tensors)
+            views: dict[str, Callable[[], torch.Tensor]] = {n: tensor.to_torch for n, tensor in sim.tensors.items()}
+            for name in ("observations", "final_observations") if critic_inputs else ():  # what agents observe
+                views[name] = functools.partial(lambda own: own.to_torch()[..., :-critic_inputs], sim.tensors[name])
+            self._apply = AppliedReward(reward_function, views)
         self.after_step: AfterStep | None = None
 
     def _simulator_of(self, config: SimulatorConfig) -> Simulator:

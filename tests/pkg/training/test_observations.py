@@ -96,6 +96,21 @@ def test_reward_functions_see_what_agents_see() -> None:
     assert set(widths) == {(72, 72)}
 
 
+def test_reward_functions_may_share_what_they_see() -> None:
+    """PyTorch gives a tensor that it shares other memory."""
+
+    def reward(step: Any) -> Any:
+        seen.append([trainer.worlds.sim.steps_remaining.to_numpy().tolist(), step.steps_remaining.tolist()])
+        step.steps_remaining.share_memory_()
+        return step.rewards
+
+    seen: list[Any] = []
+    trainer = Trainer(small(), reward_function=reward)
+    trainer.update()
+    assert len(seen) > 1 and seen[0] != seen[-1]
+    assert all(real == shown for real, shown in seen)
+
+
 def test_what_critics_know_is_drawn_for_each_episode() -> None:
     """Physics of levels that draw them differ between worlds, and are those of the state."""
     level = doorstep.levels.GeneratedLevel(physics=doorstep.levels.Physics(cube_mass=(5, 50)))

@@ -44,7 +44,7 @@ template <class Work>
 ds_status run(int64_t num_worlds, const Work& work) {
     DS_ASSERT(num_worlds > 0 && num_worlds <= DS_MAX_WORLDS);
     if (num_worlds <= kTileWorlds) {
-        work(int64_t{0}, num_worlds);
+        run_with_stack([&] { work(int64_t{0}, num_worlds); });
         return DS_STATUS_OK;
     }
     turn.lock();

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <new>
@@ -70,6 +72,31 @@ void join_thread(pthread_t thread) {
 void detach_thread(pthread_t thread) {
     pthread_detach(thread);
     live_counts.threads.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Stacks that are not the thread's own are taken to be large.
+bool has_stack_for_step() {
+    constexpr uintptr_t kNeeded = 256 << 10;
+    static thread_local uintptr_t lowest = 0;
+    if (!lowest) {
+        pthread_attr_t attributes;
+        if (pthread_getattr_np(pthread_self(), &attributes) != 0) return true;
+        void* start;
+        size_t size;
+        pthread_attr_getstack(&attributes, &start, &size);
+        pthread_attr_destroy(&attributes);
+        lowest = reinterpret_cast<uintptr_t>(start);
+    }
+    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded;
+}
+
+void run_on_thread(void* (*entry)(void*), void* argument) {
+    pthread_t thread;
+    if (!start_thread(&thread, entry, argument)) {
+        fputs("doorstep: this thread's stack is too small for a step, and the operating system refuses another\n", stderr);
+        abort();
+    }
+    join_thread(thread);
 }
 
 // ---- The background thread
@@ -163,11 +190,12 @@ void ThreadPool::run(int64_t count, int64_t grain, Task task, void* context) {
         workers_[i].next.store(grains * i / size_ * grain, std::memory_order_relaxed);
         workers_[i].end = std::min(grains * (i + 1) / size_ * grain, count);
     }
-    if (started_ == 1 || grains == 1) return work(0);
+    const auto work_here = [this] { work(0); };
+    if (started_ == 1 || grains == 1) return run_with_stack(work_here);
     job_.store(kOpen, std::memory_order_release);
     calls_.fetch_add(1);
     futex_wake(calls_, INT_MAX);
-    work(0);
+    run_with_stack(work_here);
     close_job();
 }
 

@@ -22,6 +22,19 @@ void join_thread(pthread_t thread);
 // Instead of joining it: it ends by itself, at some time.
 void detach_thread(pthread_t thread);
 
+// Whether the calling thread's stack has room for a step of worlds: up to 180 KB, which may lie beyond the page that
+// guards a small one.
+bool has_stack_for_step();
+// On a new thread, to its end. Ends the process if the operating system refuses the thread.
+void run_on_thread(void* (*entry)(void*), void* argument);
+// Calls work() on the calling thread if it has room for a step, else on a new one.
+template <class Work>
+void run_with_stack(const Work& work) {
+    if (has_stack_for_step()) return work();
+    const auto enter = [](void* argument) -> void* { return (*static_cast<const Work*>(argument))(), nullptr; };
+    run_on_thread(enter, const_cast<Work*>(&work));
+}
+
 // One thread that runs jobs for asynchronous steps. It is created when first needed.
 class BackgroundThread {
 public:
