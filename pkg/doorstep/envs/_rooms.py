@@ -16,15 +16,7 @@ from doorstep._action_forms import ACTION_FORMS, NUM_ACTIONS, ActionForm
 from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
 from doorstep._level_table import REFERENCE
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
-from doorstep._observations import (
-    BY_NAME,
-    OBSERVATIONS,
-    AnyObservations,
-    ObservationsRule,
-    Parts,
-    PartsRule,
-    flat_size,
-)
+from doorstep._observations import BY_NAME, OBSERVATIONS, AnyObservations, ObservationsRule, Parts, PartsRule, flat_size
 from doorstep._reward import AppliedReward, split_reward
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._arrays import Arrays, as_array, host_arrays

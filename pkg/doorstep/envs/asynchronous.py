@@ -12,15 +12,7 @@ from doorstep._arguments import check_choice, check_integer, refuse
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_WORLDS
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import as_array
-from doorstep.envs._rooms import (
-    AGENTS_VIEWS,
-    AgentsView,
-    EnvObservations,
-    Outcome,
-    Rooms,
-    rows_of_worlds,
-    with_seed,
-)
+from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, EnvObservations, Outcome, Rooms, rows_of_worlds, with_seed
 from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import StateError
 from doorstep.event import StepEvent

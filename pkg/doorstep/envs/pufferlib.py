@@ -140,7 +140,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         if not self._episodes:
             raise StateError("no episode has begun", hint="call reset() first")
         if actions is not self.actions:
-            self._take(actions)
+            self._simulator.actions = integers("actions", actions, self.actions.shape)
         self._simulator.step()
         return self.observations, self.rewards, self.terminals, self.truncations, self._infos()
 
@@ -157,9 +157,6 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
     def _bind(self, simulator: Simulator) -> None:
         simulator.bind(**{tensor: getattr(self, name) for name, tensor in BUFFERS.items()})
-
-    def _take(self, actions: Any) -> None:
-        self._simulator.actions = integers("actions", actions, self.actions.shape)
 
     def _infos(self) -> list[dict[str, float]]:
         if not (self.terminals.any() or self.truncations.any()):

@@ -180,27 +180,23 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         # A dictionary with something in it is the caller's from now on; it takes long to make thousands of empty ones.
         self._infos = [{} if info else info for info in self._infos]
         if outcome.ended.any():
-            for row, info in self._infos_of_ended(outcome):
-                self._infos[row] = info
+            self._tell_ended(outcome)
             if self._rooms.autoreset == "disabled":
                 observations = self._rooms.start(rows=outcome.ended)
         return observations, outcome.rewards, outcome.ended, self._infos.copy()
 
-    def _infos_of_ended(self, outcome: Outcome) -> Iterable[tuple[int, dict[str, Any]]]:
+    def _tell_ended(self, outcome: Outcome) -> None:
         replaced = self._rooms.autoreset == "same_step"
         final = self._rooms.final_observation(outcome.ended) if replaced else outcome.observation
         returns, lengths = self._rooms.final_returns().tolist(), self._rooms.final_lengths().tolist()
         truncated = (outcome.truncations & ~outcome.terminations).tolist()
         seconds = round(time.perf_counter() - self._made_at, 6)
         for row in np.flatnonzero(outcome.ended).tolist():
-            yield (
-                row,
-                {
-                    "terminal_observation": copy.deepcopy(row_of(final, row)),  # else it keeps the memory of all rows
-                    "TimeLimit.truncated": truncated[row],
-                    "episode": {"r": returns[row], "l": lengths[row], "t": seconds},
-                },
-            )
+            self._infos[row] = {
+                "terminal_observation": copy.deepcopy(row_of(final, row)),  # else it keeps the memory of all rows
+                "TimeLimit.truncated": truncated[row],
+                "episode": {"r": returns[row], "l": lengths[row], "t": seconds},
+            }
 
     def _rows(self, indices: object) -> Iterable[int]:
         if indices is None:

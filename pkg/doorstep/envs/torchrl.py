@@ -11,7 +11,7 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, Unbounded
 from torchrl.envs import EnvBase
 
-from doorstep._action_forms import NO_TUPLES, NUM_ACTIONS, ActionForm
+from doorstep._action_forms import NO_TUPLES, ActionForm
 from doorstep._arguments import check_choice, check_integer, refuse
 from doorstep._native import MAX_SEED
 from doorstep._observations import OBSERVATIONS
@@ -88,7 +88,8 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
         super().__init__(device=torch.device(rooms.device), batch_size=[num_envs])
         self._rooms = rooms
         self._seed: int | None = None  # of the next reset of all worlds; None: that of the simulator
-        self._keys = _keys_of(rooms)
+        # What the parts of an agent's observation are called in its group
+        self._keys = tuple("observation" if name == FLAT_OBSERVATION else name for name in rooms.elements)
         self._asks = rooms.device == "cpu"
         self.group_map = {AGENTS: [f"agent_{agent}" for agent in range(rooms.num_agents)]}
         self._make_specs()
@@ -147,10 +148,9 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
     def _make_specs(self) -> None:
         shape = (*self.batch_size, self._rooms.num_agents)
         sizes = self._rooms.action_sizes
-        if self._rooms.action_form == "discrete":
-            action: Any = Categorical(NUM_ACTIONS, shape=torch.Size(shape), device=self.device)
-        else:
-            action = MultiCategorical(nvec=sizes, shape=(*shape, len(sizes)), device=self.device)
+        action: Any = MultiCategorical(nvec=sizes, shape=(*shape, len(sizes)), device=self.device)
+        if not self._rooms.action_shape:
+            action = Categorical(*sizes, shape=torch.Size(shape), device=self.device)
         self.observation_spec = self._group(
             {key: self._spec(*part) for key, part in zip(self._keys, self._rooms.elements.items(), strict=True)}
         )
@@ -231,11 +231,6 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
                 argument="_step",
                 hint="all worlds are stepped at once; only those whose episode has ended can be left out",
             )
-
-
-def _keys_of(rooms: Rooms) -> tuple[str, ...]:
-    """What the parts of an agent's observation are called in its group."""
-    return tuple("observation" if name == FLAT_OBSERVATION else name for name in rooms.elements)
 
 
 def _arrays(device: str) -> Arrays:

@@ -75,7 +75,7 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
             agents=agents,
             actions=actions,
             observations=observations,
-            autoreset=_name_of(mode),
+            autoreset=mode.name.lower(),
             copy=copy,
             arrays=type(self)._arrays,
             render_options=render_options,
@@ -228,10 +228,6 @@ def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         return mode
     names = tuple(member.name.lower() for member in AutoresetMode)
     return AutoresetMode[check_choice("autoreset_mode", mode, names).upper()]
-
-
-def _name_of(mode: AutoresetMode) -> Any:
-    return mode.name.lower()
 
 
 def check_options(options: object, known: tuple[str, ...]) -> Mapping[str, Any]:
