@@ -8,10 +8,14 @@ from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from doorstep._action_forms import ACTION_TABLE, NUM_ACTIONS
 from doorstep._arguments import refuse
+from doorstep._native import ACTIONS
 from doorstep._optional import import_optional
 from doorstep.envs._ring import Ring
+from doorstep.errors import ArgumentError
 from doorstep.tensor import Tensor
 
 
@@ -30,6 +34,8 @@ class Arrays:
         repeat: each element of one dimension that many times.
         rows_where: a copy of the rows where a flag of one dimension is set; 0 elsewhere.
         from_caller: a caller's booleans as an array.
+        join: the components of actions, a sequence of arrays, as one array with them in its last dimension.
+        decode: sets a simulator's actions by their numbers, an array of integers.
         to_caller: the same memory as what callers get.
         redirects: whether the simulator may write into memory that callers keep; else it is copied. Not on a GPU, where
             PyTorch uses memory again in the order of streams.
@@ -45,6 +51,8 @@ class Arrays:
     repeat: Callable[[Any, int], Any]
     rows_where: Callable[[Any, Any], Any]
     from_caller: Callable[[Any], Any]
+    join: Callable[[Any], Any]
+    decode: Callable[[Any, Tensor], object]
     to_caller: Callable[[Any], Any]
     redirects: bool
     may_ask: bool
@@ -64,6 +72,8 @@ def host_arrays(device: str) -> Arrays:
         repeat=lambda array, times: np.repeat(array, times),
         rows_where=_numpy_rows,
         from_caller=np.asarray,
+        join=lambda parts: as_array("actions", [as_array("actions", part) for part in parts]).T,
+        decode=_numpy_decode,
         to_caller=lambda array: array,
         redirects=True,
         may_ask=True,
@@ -83,6 +93,16 @@ def torch_arrays(device: str) -> Arrays:
         shown = flags.reshape(flags.shape + (1,) * (rows.dim() - 1))
         return torch.where(shown, rows, torch.zeros((), dtype=rows.dtype, device=rows.device))
 
+    def tensor_of(value: Any) -> Any:
+        return value if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
+
+    def decode(numbers: Any, tensor: Tensor) -> None:
+        actions = tensor.to_torch().view(-1, len(ACTIONS))
+        numbers = tensor_of(numbers).to(actions.device).long().flatten()
+        # Looking for numbers outside would wait for the device: they become an action that `action_check` finds.
+        numbers = torch.where((numbers >= 0) & (numbers < NUM_ACTIONS), numbers, NUM_ACTIONS)
+        torch.index_select(_torch_actions(actions.device), 0, numbers, out=actions)
+
     return Arrays(
         view=Tensor.to_torch,
         shown=Tensor.to_torch,
@@ -93,10 +113,39 @@ def torch_arrays(device: str) -> Arrays:
         repeat=lambda tensor, times: tensor.repeat_interleave(times),
         rows_where=chosen_rows,
         from_caller=lambda flags: torch.as_tensor(flags, device=device),
+        join=lambda parts: torch.stack([tensor_of(part) for part in parts], -1),
+        decode=decode,
         to_caller=lambda tensor: tensor,
         redirects=False,
         may_ask=False,
     )
+
+
+@functools.cache
+def _torch_actions(device: Any) -> Any:
+    """The actions of all numbers on a device, and one out of range."""
+    return import_optional("torch", "", "torch").tensor([*ACTION_TABLE.tolist(), ACTIONS], device=device).int()
+
+
+def as_array(name: str, value: Any) -> NDArray[Any]:
+    """What numpy makes of nested sequences.
+
+    Raises:
+        ArgumentError: they have different lengths.
+    """
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"{name} cannot be an array: {error}", argument=name) from error
+
+
+def _numpy_decode(numbers: Any, tensor: Tensor) -> None:
+    array = as_array("actions", numbers)
+    if array.min() < 0 or array.max() >= NUM_ACTIONS:
+        outside = array[(array < 0) | (array >= NUM_ACTIONS)]
+        refuse("actions", f"the numbers of actions, 0 to {NUM_ACTIONS - 1}", outside[0].item())
+    array = array.reshape(tensor.shape[:2]).astype(np.intp, copy=False)
+    np.take(ACTION_TABLE, array, 0, tensor.to_numpy(), "clip")
 
 
 def _numpy_rows(rows: Any, flags: Any) -> Any:

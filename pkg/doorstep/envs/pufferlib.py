@@ -14,7 +14,7 @@ from doorstep._arguments import refuse, showing
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._bounds import bounds_of
-from doorstep.envs._rooms import RENDER_OPTIONS, longest_episode, refuse_unknown, shaped, split_levels, with_seed
+from doorstep.envs._rooms import RENDER_OPTIONS, integers, longest_episode, refuse_unknown, split_levels, with_seed
 from doorstep.errors import ArgumentError, StateError
 from doorstep.simulator import Simulator
 
@@ -30,6 +30,7 @@ BUFFERS = {
 DECIDED = {
     "num_worlds": "pass num_envs",
     "auto_reset": "a step that ends an episode begins the next one",
+    "actions": "here an action always is its four components",
 }
 
 
@@ -141,7 +142,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         if not self._episodes:
             raise StateError("no episode has begun", hint="call reset() first")
         if actions is not self.actions:
-            self._take(actions)
+            self._simulator.actions = integers("actions", actions, self.actions.shape)
         self._simulator.step()
         return self.observations, self.rewards, self.terminals, self.truncations, self._infos()
 
@@ -158,9 +159,6 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
     def _bind(self, simulator: Simulator) -> None:
         simulator.bind(**{tensor: getattr(self, name) for name, tensor in BUFFERS.items()})
-
-    def _take(self, actions: Any) -> None:
-        self._simulator.actions = shaped("actions", actions, self.actions.shape)
 
     def _infos(self) -> list[dict[str, float]]:
         if not (self.terminals.any() or self.truncations.any()):
