@@ -154,7 +154,7 @@ def test_an_action_has_three_forms_of_equal_effect(agents: Any, num_agents: int)
 def test_one_flag_is_either_of_the_two() -> None:
     both, one = EscapeRoomJaxEnv(levels=[NEAR]), EscapeRoomJaxEnv(levels=[NEAR], flags="done")
     state, other = (env.reset(jax.random.key(0))[1] for env in (both, one))
-    told = []
+    told: list[tuple[bool, bool]] = []
     for _ in range(8):  # the goal ends the first episode, the time the second one
         observation, state, reward, terminated, truncated, info = both.step(None, state, AHEAD if not told else NOWHERE)
         result = one.step(None, other, AHEAD if not told else NOWHERE)
@@ -402,7 +402,7 @@ def test_arguments_are_checked(arguments: Any, message: str) -> None:
 def test_actions_of_other_shapes_and_dtypes_are_refused(agents: Any, actions: Any, action: Any) -> None:
     env = EscapeRoomJaxEnv(agents=agents, actions=actions)
     _, state = env.reset(jax.random.key(0))
-    with pytest.raises(doorstep.ArgumentError, match=r"action is .*; it must be (integers of the shape|a tuple)") as caught:
+    with pytest.raises(doorstep.ArgumentError, match="action is .*; it must be (integers of the|a tuple)") as caught:
         env.step(None, state, action)
     assert caught.value.argument == "action"
 
