@@ -61,9 +61,13 @@ def begin(env: Any, seed: int | None = None) -> None:
         env.reset(seed=seed)
 
 
-def step(env: Any) -> Any:
-    """A step in which all agents walk ahead; what it returned, or for TorchRL a tensordict."""
-    return STEPS.get(type(env).__name__, _step_rows)(env)
+def step(env: Any, actions: Any = (3, 0, 2, 0), form: str = "multi_discrete") -> Any:
+    """A step with actions [worlds, 2, 4], by default all agents walk ahead, in a form of the environment's; what it
+    returned, or for TorchRL a tensordict."""
+    given = np.broadcast_to(actions, (1 if FRAMEWORKS[type(env).__name__][1] is None else 2, 2, 4))
+    if form == "discrete":
+        given = np.ravel_multi_index(tuple(np.moveaxis(given, -1, 0)), doorstep.ACTIONS)[..., None]
+    return STEPS.get(type(env).__name__, _step_rows)(env, given, form)
 
 
 def simulators(env: Any) -> tuple[Any, ...]:
@@ -80,21 +84,25 @@ def tensors(env: Any) -> list[np.ndarray[Any, Any]]:
     ]
 
 
-def _walk(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    return np.tile(np.array((3, 0, 2, 0)), (*shape[:-1], shape[-1] // 4))
+def _of_rows(rows: Any, form: str) -> Any:
+    """Rows of components [R, C], as spaces of gymnasium have them."""
+    if form == "tuple":
+        return tuple(rows.T)
+    return rows[:, 0] if rows.shape[1] == 1 else rows
 
 
-def _step_rows(env: Any) -> Any:
-    return env.step(_walk(env.action_space.shape))
+def _step_rows(env: Any, actions: Any, form: str) -> Any:
+    return env.step(_of_rows(actions.reshape(env.num_envs, -1), form))
 
 
-def _step_vec_env(env: Any) -> Any:
-    return env.step(_walk((env.num_envs, 4)))
+def _step_single(env: Any, actions: Any, form: str) -> Any:
+    return env.step(tuple(actions.ravel()) if form == "tuple" else actions.ravel())
 
 
-def _step_groups(env: Any) -> Any:
+def _step_groups(env: Any, actions: Any, form: str) -> Any:
+    rows = actions.reshape(env.num_envs, -1)
     for ids in np.arange(env.num_envs).reshape(env.num_groups, -1):
-        env.send(_walk(env.action_space.shape), ids)
+        env.send(_of_rows(rows[ids], form), ids)
     return _received(env)
 
 
@@ -103,42 +111,37 @@ def _received(env: Any) -> list[Any]:
     return sorted((env.recv() for _ in range(env.num_groups)), key=lambda received: int(received[4]["env_id"][0]))
 
 
-def _step_agents(env: Any) -> Any:
-    return env.step({agent: _walk((4,)) for agent in env.agents})
+def _step_agents(env: Any, actions: Any, form: str) -> Any:
+    shown = {"multi_discrete": lambda row: row, "discrete": lambda row: row[0], "tuple": tuple}[form]
+    return env.step({agent: shown(row) for agent, row in zip(env.agents, actions[0], strict=True)})
 
 
-def _step_rsl_rl(env: Any) -> Any:
+def _step_tensors(env: Any, actions: Any, form: str) -> Any:
     import torch
 
-    return env.step(torch.from_numpy(_walk((env.num_envs, env.num_actions))))
+    return env.step(torch.from_numpy(np.array(actions.reshape(env.num_envs, -1))))
 
 
-def _step_skrl(env: Any) -> Any:
+def _step_skrl_agents(env: Any, actions: Any, form: str) -> Any:
     import torch
 
-    return env.step(torch.from_numpy(_walk((env.num_envs, 4))))
+    return env.step({agent: torch.from_numpy(np.array(actions[:, index])) for index, agent in enumerate(env.agents)})
 
 
-def _step_skrl_agents(env: Any) -> Any:
-    import torch
-
-    return env.step({agent: torch.from_numpy(_walk((env.num_envs, 4))) for agent in env.agents})
-
-
-def _step_torchrl(env: Any) -> Any:
+def _step_torchrl(env: Any, actions: Any, form: str) -> Any:
     import torch
 
     data = env.rand_action()
-    data["agents", "action"] = torch.from_numpy(_walk((*env.batch_size, 2, 4)))
+    data["agents", "action"] = torch.from_numpy(np.array(actions if form == "multi_discrete" else actions[..., 0]))
     return env.step(data)
 
 
-STEPS: dict[str, Callable[[Any], Any]] = {
+STEPS: dict[str, Callable[[Any, Any, str], Any]] = {
     "AsyncEscapeRooms": _step_groups,
+    "EscapeRoomEnv": _step_single,
     "EscapeRoomParallelEnv": _step_agents,
-    "EscapeRoomRslRlEnv": _step_rsl_rl,
-    "EscapeRoomSkrlEnv": _step_skrl,
+    "EscapeRoomRslRlEnv": _step_tensors,
+    "EscapeRoomSkrlEnv": _step_tensors,
     "EscapeRoomSkrlMultiAgentEnv": _step_skrl_agents,
     "EscapeRoomTorchRLEnv": _step_torchrl,
-    "EscapeRoomVecEnv": _step_vec_env,
 }

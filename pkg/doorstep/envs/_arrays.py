@@ -33,8 +33,8 @@ class Arrays:
         clear: sets the elements to 0 where a flag is set.
         repeat: each element of one dimension that many times.
         rows_where: a copy of the rows where a flag of one dimension is set; 0 elsewhere.
-        from_caller: an argument of this name as an array.
-        join: an argument of this name that is a sequence of arrays, as one array with them in its last dimension.
+        from_caller: a caller's booleans as an array.
+        join: the components of actions, a sequence of arrays, as one array with them in its last dimension.
         decode: sets a simulator's actions by their numbers, an array of integers.
         to_caller: the same memory as what callers get.
         redirects: whether the simulator may write into memory that callers keep; else it is copied. Not on a GPU, where
@@ -50,8 +50,8 @@ class Arrays:
     clear: Callable[[Any, Any], object]
     repeat: Callable[[Any, int], Any]
     rows_where: Callable[[Any, Any], Any]
-    from_caller: Callable[[str, Any], Any]
-    join: Callable[[str, Any], Any]
+    from_caller: Callable[[Any], Any]
+    join: Callable[[Any], Any]
     decode: Callable[[Any, Tensor], object]
     to_caller: Callable[[Any], Any]
     redirects: bool
@@ -71,8 +71,8 @@ def host_arrays(device: str) -> Arrays:
         clear=lambda array, flags: np.putmask(array, flags, 0),
         repeat=lambda array, times: np.repeat(array, times),
         rows_where=_numpy_rows,
-        from_caller=as_array,
-        join=lambda name, parts: as_array(name, [as_array(name, part) for part in parts]).T,
+        from_caller=np.asarray,
+        join=lambda parts: as_array("actions", [as_array("actions", part) for part in parts]).T,
         decode=_numpy_decode,
         to_caller=lambda array: array,
         redirects=True,
@@ -93,16 +93,15 @@ def torch_arrays(device: str) -> Arrays:
         shown = flags.reshape(flags.shape + (1,) * (rows.dim() - 1))
         return torch.where(shown, rows, torch.zeros((), dtype=rows.dtype, device=rows.device))
 
-    def from_caller(name: str, value: Any) -> Any:
-        return torch.as_tensor(value, device=device)
-
-    # Looking for numbers outside would wait for the device: they become an action that `action_check` finds.
-    actions = torch.as_tensor(np.concatenate([ACTION_TABLE, [ACTIONS]]), dtype=torch.int32, device=device)
+    def tensor_of(value: Any) -> Any:
+        return value if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
 
     def decode(numbers: Any, tensor: Tensor) -> None:
-        numbers = torch.as_tensor(numbers, device=device).long().flatten()
+        actions = tensor.to_torch().view(-1, len(ACTIONS))
+        numbers = tensor_of(numbers).to(actions.device).long().flatten()
+        # Looking for numbers outside would wait for the device: they become an action that `action_check` finds.
         numbers = torch.where((numbers >= 0) & (numbers < NUM_ACTIONS), numbers, NUM_ACTIONS)
-        torch.index_select(actions, 0, numbers, out=tensor.to_torch().view(-1, len(ACTIONS)))
+        torch.index_select(_torch_actions(actions.device), 0, numbers, out=actions)
 
     return Arrays(
         view=Tensor.to_torch,
@@ -113,13 +112,19 @@ def torch_arrays(device: str) -> Arrays:
         clear=lambda tensor, flags: tensor.masked_fill_(flags, 0),
         repeat=lambda tensor, times: tensor.repeat_interleave(times),
         rows_where=chosen_rows,
-        from_caller=from_caller,
-        join=lambda name, parts: torch.stack([from_caller(name, part) for part in parts], -1),
+        from_caller=lambda flags: torch.as_tensor(flags, device=device),
+        join=lambda parts: torch.stack([tensor_of(part) for part in parts], -1),
         decode=decode,
         to_caller=lambda tensor: tensor,
         redirects=False,
         may_ask=False,
     )
+
+
+@functools.cache
+def _torch_actions(device: Any) -> Any:
+    """The actions of all numbers on a device, and one out of range."""
+    return import_optional("torch", "", "torch").tensor([*ACTION_TABLE.tolist(), ACTIONS], device=device).int()
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:

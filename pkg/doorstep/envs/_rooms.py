@@ -73,6 +73,7 @@ LEVEL_ARGUMENTS = ("levels", "level_weights", "reward")
 DECIDED = {
     "num_worlds": "pass num_envs",
     "auto_reset": "pass autoreset_mode",
+    "actions": "here an action always is its four components",
 }
 
 FLAT_OBSERVATION = "observations"
@@ -276,7 +277,7 @@ class Rooms:
             self._simulator.reset()
         self._needs_start = False
         self._running = None
-        self._ended = self._no_rows() if rows is None else self._ended & ~self._arrays.from_caller("reset_mask", rows)
+        self._ended = self._no_rows() if rows is None else self._ended & ~self._arrays.from_caller(rows)
         return self._observe()
 
     def step(self, actions: Any) -> Outcome:
@@ -307,7 +308,7 @@ class Rooms:
         if FLAT_OBSERVATION not in self._parts and self._parts[0] not in OBSERVATION_PARTS:
             raise StateError("cameras draw no view of the episode that ended", hint='use autoreset "next_step"')
         arrays = self._arrays
-        flags = arrays.from_caller("ended", ended)
+        flags = arrays.from_caller(ended)
         finals = {name: arrays.to_caller(arrays.rows_where(view, flags)) for name, view in self._final.items()}
         return self._by_name(finals)
 
@@ -472,7 +473,7 @@ class Rooms:
     def _set_actions(self, actions: Any) -> None:
         """The simulator's, by row; as "tuple" also a sequence of arrays, one for each component."""
         if self.action_form == "tuple" and isinstance(actions, (tuple, list)):
-            actions = self._arrays.join("actions", actions)
+            actions = self._arrays.join(actions)
         actions = integers("actions", actions, (self.num_rows, *self.action_shape))
         if self.action_form == "discrete":
             self._arrays.decode(actions, self._simulator.actions)

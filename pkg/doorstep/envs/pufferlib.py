@@ -30,6 +30,7 @@ BUFFERS = {
 DECIDED = {
     "num_worlds": "pass num_envs",
     "auto_reset": "a step that ends an episode begins the next one",
+    "actions": "here an action always is its four components",
 }
 
 

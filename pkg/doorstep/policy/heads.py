@@ -23,7 +23,8 @@ class Heads(torch.nn.Module):  # type: ignore[misc]
     torch.Size([2, 19])
 
     Args:
-        heads: `torch.nn.Linear` modules with 4, 8, 5 and 2 outputs, in the order of `doorstep.ACTIONS`; or one with 19.
+        heads: a list of `torch.nn.Linear` modules with 4, 8, 5 and 2 outputs, in the order of `doorstep.ACTIONS`; or of
+            one with 19.
         value: estimates the value, for training: `heads.value(features)`. `heads(features)` does not evaluate it. A
             `torch.nn.Linear` with one output becomes the value head of a policy, `Policy.has_value`; others are for
             you alone.
@@ -37,8 +38,8 @@ class Heads(torch.nn.Module):  # type: ignore[misc]
         modules = listed(heads)
         sizes = [getattr(head, "out_features", None) for head in modules if isinstance(head, torch.nn.Module)]
         if sizes not in (list(ACTIONS), [sum(ACTIONS)]):
-            sizes_of_all = f"{', '.join(map(str, ACTIONS))} outputs, or one with {sum(ACTIONS)}"
-            refuse("heads", f"torch.nn.Linear modules with {sizes_of_all}", heads)
+            sizes_of_all = f"{', '.join(map(str, ACTIONS))} outputs, or of one with {sum(ACTIONS)}"
+            refuse("heads", f"a list of torch.nn.Linear modules with {sizes_of_all}", heads)
         if not isinstance(value, (torch.nn.Module, type(None))):
             refuse("value", "None or a module", value)
         self.heads = torch.nn.ModuleList(modules)

@@ -82,9 +82,11 @@ def load_policy(
             - a module of PyTorch, or several that are evaluated one after the other: a `torch.nn.Sequential`, nested as
               you like, of `Linear`, `LayerNorm`, `LSTM`, `GRU`, `LSTMCell`, `GRUCell`, `ReLU`, `LeakyReLU`, `ELU`,
               `SiLU`, `Sigmoid`, `Tanh`, `GELU` and `Identity`, which ends with 19 logits: a `Linear`, or
-              `doorstep.policy.Heads`; or the `policy` of a PPO or A2C of Stable-Baselines3. Its weights stay the
+              `doorstep.policy.Heads`; or the `policy` of a PPO, A2C or DQN of Stable-Baselines3. Its weights stay the
               module's and are read in place. It is what the module is in evaluation mode; what is read is compared with
-              what the module computes of 8 random rows;
+              what the module computes of 8 random rows. One that ends with 320 logits, as that of a DQN that learned in
+              an environment with `actions="discrete"`, is evaluated by PyTorch: it has no memory, and its action is
+              that of the largest logit, the first of equal ones;
             - a `doorstep.Policy`, or any other callable.
         sampling: how a network chooses by its logits. None: as a file says, otherwise `SamplingParams()`. Of the other
             policies "random" takes its seed, and the rest choose by themselves.
@@ -94,7 +96,8 @@ def load_policy(
             `doorstep.Policy` its own.
 
     Returns:
-        A `doorstep.Policy` for networks, which the library evaluates; a callable as it is.
+        A `doorstep.Policy` for networks, which the library evaluates; for those of 320 logits a function of PyTorch; a
+        callable as it is.
 
     Raises:
         ArgumentError: it is nothing of these; a module or file cannot be imported or has no such name; or a network has
@@ -174,7 +177,7 @@ def _made_of(policy: Any, sampling: SamplingParams | None, requirement: str, nam
     if _is_network(policy):
         from doorstep.policy.torch_policy import policy_of  # here: it imports torch
 
-        return policy_of(policy, sampling or SamplingParams())
+        return policy_of(policy, sampling)
     if not callable(policy):
         refuse("policy", requirement, name or policy)
     if observed_by(policy) not in OBSERVES:

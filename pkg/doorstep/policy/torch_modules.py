@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from doorstep import interop
+from doorstep._action_forms import NUM_ACTIONS
 from doorstep._arguments import is_integer
 from doorstep._native import ACTIONS
 from doorstep._native._generated import LayerKind
@@ -32,8 +33,11 @@ from doorstep.policy.torch_arranged import (
 from doorstep.policy.torch_layers import WEIGHT_TYPES, LayerSpec, Read, Reader, RowShape, refuse_module
 
 
-def read_layers(module: object) -> list[LayerSpec]:
+def read_layers(module: object, *, may_number: bool = False) -> list[LayerSpec]:
     """The layers of a module, or of a sequence of modules, in the order in which they are evaluated.
+
+    Args:
+        may_number: whether they may give a logit for the number of each action, `NUM_ACTIONS` in all.
 
     Raises:
         ArgumentError: a module is not supported, or the layers do not fit each other or the actions.
@@ -45,7 +49,11 @@ def read_layers(module: object) -> list[LayerSpec]:
     device = device_of(layers)
     for layer in layers:
         _check_tensors(layer, device)
-    _check_widths(layers)
+    width = _check_widths(layers)
+    if width != sum(ACTIONS) and not (may_number and width == NUM_ACTIONS):
+        sizes = " + ".join(map(str, ACTIONS))
+        numbers = f", or {NUM_ACTIONS}, one for each action" if may_number else ""
+        _refuse_widths(f"module gives {width} values; it must give {sum(ACTIONS)} logits ({sizes}){numbers}")
     return layers
 
 
@@ -364,7 +372,8 @@ def _refuse_tensor(layer: LayerSpec, found: str, wanted: str, hint: str) -> NoRe
     raise ArgumentError(message, argument="module", hint=hint)
 
 
-def _check_widths(layers: Sequence[LayerSpec]) -> None:
+def _check_widths(layers: Sequence[LayerSpec]) -> int:
+    """How many values they give."""
     width, logits = 0, 0
     for layer in layers:
         if logits and not layer.is_head:
@@ -376,9 +385,7 @@ def _check_widths(layers: Sequence[LayerSpec]) -> None:
             width = width or layer.num_inputs
         elif layer.num_inputs:
             width = layer.num_outputs or layer.num_inputs
-    if (logits or width) != sum(ACTIONS):
-        sizes = " + ".join(map(str, ACTIONS))
-        _refuse_widths(f"module gives {logits or width} values; it must give {sum(ACTIONS)} logits ({sizes})")
+    return logits or width
 
 
 def _refuse_widths(message: str) -> NoReturn:
