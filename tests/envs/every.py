@@ -112,8 +112,8 @@ def _received(env: Any) -> list[Any]:
 
 
 def _step_agents(env: Any, actions: Any, form: str) -> Any:
-    shown = {"multi_discrete": lambda row: row, "discrete": lambda row: row[0], "tuple": tuple}[form]
-    return env.step({agent: shown(row) for agent, row in zip(env.agents, actions[0], strict=True)})
+    rows = [tuple(row) if form == "tuple" else row[0] if form == "discrete" else row for row in actions[0]]
+    return env.step(dict(zip(env.agents, rows, strict=True)))
 
 
 def _step_tensors(env: Any, actions: Any, form: str) -> Any:

@@ -129,7 +129,7 @@ def test_a_gpu_is_asked_for_the_same_and_not_waited_for(form: str, monkeypatch: 
     if form == "discrete":
         env.step(np.array([[3, -1], [NUM_ACTIONS, 3]]))
         assert (env.simulator.actions[:].reshape(4, 4)[1:3] == doorstep.ACTIONS).all()
-        assert env.simulator.health().clamped_actions == 2 * len(doorstep.ACTIONS)
+        assert env.simulator.health.clamped_actions == 2 * len(doorstep.ACTIONS)
     env.close()
     plain.close()
 

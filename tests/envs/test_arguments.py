@@ -16,7 +16,7 @@ WRONG = {
     "num_worlds": "pass num_envs",
     "auto_reset": "pass autoreset_mode",
     "episode_lenght": "did you mean 'episode_length'",
-    "frameskip": "frameskip",
+    "frameskip": "the arguments of doorstep.Simulator",
 }
 
 

@@ -20,7 +20,7 @@ from doorstep.errors import ArgumentError, StateError
 pytest.importorskip("stable_baselines3")
 
 import torch
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -429,6 +429,21 @@ def test_what_ppo_trained_is_a_policy_of_doorstep() -> None:
     other = PPO("MultiInputPolicy", env, n_steps=8, batch_size=64, device="cpu").policy
     with pytest.raises(doorstep.ArgumentError, match=r"it must be a policy of flat observations \(train with"):
         doorstep.load_policy(other)
+    env.close()
+
+
+@pytest.mark.usefixtures("_one_thread")
+def test_what_learned_one_discrete_action_is_a_policy_of_doorstep() -> None:
+    env = EscapeRoomVecEnv(8, actions="discrete", seed=3)
+    dqn = DQN("MlpPolicy", env, learning_starts=40, train_freq=8, buffer_size=500, device="cpu", seed=1).learn(200)
+    ppo = PPO("MlpPolicy", env, n_steps=8, batch_size=64, n_epochs=1, device="cpu", seed=1)
+    observations = env.reset()
+    for model, module in ((dqn, dqn.policy), (dqn, dqn.q_net), (ppo, ppo.policy)):
+        numbers, _ = model.predict(observations, deterministic=True)
+        assert all(number in env.action_space for number in numbers)
+        actions = doorstep.load_policy(module)(observations)
+        np.testing.assert_array_equal(np.ravel_multi_index(actions.T, doorstep.ACTIONS), numbers)
+    assert doorstep.evaluate(dqn.policy, episodes=2, levels="reference").scores
     env.close()
 
 

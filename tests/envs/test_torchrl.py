@@ -23,6 +23,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of one of its modules, for another
     from torchrl.collectors import Collector
 
+from torchrl.envs import GymWrapper  # noqa: E402
+
 WORLDS, LENGTH = 4, 6
 DONES = ("done", "terminated", "truncated")
 NAMES = {doorstep.OBSERVATIONS: {"observation": "observations"}, "by_name": {name: name for name in PARTS}}
@@ -252,3 +254,13 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], argument: str) -> 
 def test_ppo_learns() -> None:
     returns = returns_printed_by("torchrl_rollout.py")
     assert returns[-1] > returns[0] + 0.2
+
+
+@pytest.mark.parametrize("mode", ["disabled", "same_step"])
+def test_torchrl_wraps_vector_environments_of_gymnasium(mode: Any) -> None:
+    env = doorstep.envs.EscapeRoomVectorEnv(WORLDS, agents="rows", autoreset_mode=mode, episode_length=LENGTH)
+    wrapped = GymWrapper(env)
+    truncated = wrapped.rollout(LENGTH + 2, break_when_any_done=False)["next", "truncated"]
+    assert truncated[:, LENGTH - 1].all()
+    assert truncated.sum() == WORLDS
+    wrapped.close()

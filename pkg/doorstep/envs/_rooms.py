@@ -594,8 +594,8 @@ def refuse_unknown(
     for name in rules:
         if name in decided or name not in names:
             hint = decided.get(name) or nearest(name, names - set(decided))
-            told = f"; {hint}" if hint else ""
-            raise TypeError(f"__init__() got an unexpected keyword argument {name!r}{told}")
+            told = hint or "those of the simulator are the arguments of doorstep.Simulator"
+            raise TypeError(f"__init__() got an unexpected keyword argument {name!r}; {told}")
 
 
 def longest_episode(config: SimulatorConfig, levels: Iterable[AnyLevel]) -> int:

@@ -85,6 +85,7 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
         if max_episode_steps is not None and not (is_number(max_episode_steps) and max_episode_steps == longest):
             self._rooms.close()
             refuse("max_episode_steps", f"None or {longest}, as of the rules", max_episode_steps, "pass episode_length")
+        self.autoreset_mode = mode  # where TorchRL looks for it
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.render_mode = render_mode
         self.num_envs = self._rooms.num_rows

@@ -49,7 +49,7 @@ def read_layers(module: object, *, may_number: bool = False) -> list[LayerSpec]:
     device = device_of(layers)
     for layer in layers:
         _check_tensors(layer, device)
-    width = _check_widths(layers)
+    width = width_of(layers)
     if width != sum(ACTIONS) and not (may_number and width == NUM_ACTIONS):
         sizes = " + ".join(map(str, ACTIONS))
         numbers = f", or {NUM_ACTIONS}, one for each action" if may_number else ""
@@ -372,8 +372,12 @@ def _refuse_tensor(layer: LayerSpec, found: str, wanted: str, hint: str) -> NoRe
     raise ArgumentError(message, argument="module", hint=hint)
 
 
-def _check_widths(layers: Sequence[LayerSpec]) -> int:
-    """How many values they give."""
+def width_of(layers: Sequence[LayerSpec]) -> int:
+    """How many values they give.
+
+    Raises:
+        ArgumentError: they do not fit each other.
+    """
     width, logits = 0, 0
     for layer in layers:
         if logits and not layer.is_head:

@@ -18,7 +18,7 @@ from doorstep.policy.sampling import SamplingParams
 from doorstep.policy.shapes import array_shapes
 from doorstep.policy.torch_comparison import compare
 from doorstep.policy.torch_layers import LayerSpec
-from doorstep.policy.torch_modules import device_of, named_modules, read_layers
+from doorstep.policy.torch_modules import device_of, named_modules, read_layers, width_of
 from doorstep.policy.torch_weights import ModuleWeights
 from doorstep.tensor import Tensor
 
@@ -31,7 +31,7 @@ def policy_of(module: Any, sampling: SamplingParams | None) -> Policy | NumberPo
     """
     module = _parts_that_act(module)
     layers = read_layers(module, may_number=True)
-    if next(layer.num_outputs for layer in reversed(layers) if layer.num_outputs) == NUM_ACTIONS:
+    if width_of(layers) == NUM_ACTIONS:
         compare(module, layers)
         return NumberPolicy(module, layers, sampling)
     device, weights = device_of(layers), ModuleWeights(layers)
@@ -59,7 +59,7 @@ class NumberPolicy:
         given = observations.to_torch() if isinstance(observations, Tensor) else torch.tensor(np.asarray(observations))
         if given.shape[-1] != self._num_inputs:
             refuse("observations", f"of {self._num_inputs} numbers, as the policy reads them", list(given.shape))
-        weights = next(self._module.parameters())
+        weights = next(self._module.parameters(), given)
         with torch.no_grad(), torch.autocast(weights.device.type, enabled=False):
             numbers = self._module(given.flatten(0, -2).to(weights)).argmax(-1)
         self._actions = self._actions.to(given.device)

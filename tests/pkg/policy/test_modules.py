@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 
 import doorstep
@@ -16,6 +18,7 @@ from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, mlp  # noqa: E402
 from torch import nn  # noqa: E402
 
 from doorstep.policy import Heads  # noqa: E402
+from doorstep.policy.torch_policy import stored_layers  # noqa: E402
 
 
 class Scaled(nn.Linear):  # type: ignore[misc]
@@ -274,3 +277,49 @@ def test_a_value_head_that_computes_something_else_is_refused() -> None:
     value.forward = lambda inputs: inputs[..., :1]
     with pytest.raises(doorstep.ArgumentError, match=r"module.value"):
         doorstep.load_policy(Heads([nn.Linear(NUM_INPUTS, sum(doorstep.ACTIONS))], value=value))
+
+
+# ---- A logit for the number of each action
+
+
+def test_a_network_of_320_logits_chooses_the_first_of_the_largest() -> None:
+    net = nn.Sequential(nn.Linear(NUM_INPUTS, 16), nn.Dropout(0.5), nn.Linear(16, 320)).train()
+    policy = pickle.loads(pickle.dumps(doorstep.load_policy(net)))
+    shared = doorstep.load_policy(net)
+    rows = np.random.default_rng(1).normal(size=(3, 5, NUM_INPUTS)).astype(np.float32)
+    with torch.no_grad():
+        expected = net.eval()(torch.from_numpy(rows)).argmax(-1).numpy()
+    net.train()
+    for each in (policy, shared):
+        actions = each(rows)
+        assert (actions.dtype, actions.shape) == (np.int32, (3, 5, 4))
+        np.testing.assert_array_equal(np.ravel_multi_index(np.moveaxis(actions, -1, 0), doorstep.ACTIONS), expected)
+    with torch.no_grad():
+        net[-1].weight.zero_()
+        net[-1].bias.copy_(torch.arange(320) // 7 == 2)  # the largest are 14 to 20
+    assert (shared(rows) == np.unravel_index(14, doorstep.ACTIONS)).all()  # the module's weights are its own
+    assert net.training
+
+
+def test_a_network_of_320_logits_plays() -> None:
+    policy = doorstep.load_policy(nn.Linear(NUM_INPUTS, 320))
+    with doorstep.Simulator(3, action_check="raise") as sim:
+        for _ in range(3):
+            sim.actions = policy(sim.observations)
+            sim.step()
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (lambda net: doorstep.load_policy(net, sampling=doorstep.policy.SamplingParams()), "must be None or greedy"),
+        (lambda net: doorstep.load_policy([nn.LSTM(NUM_INPUTS, 8), nn.Linear(8, 320)]), "one without memory"),
+        (lambda net: doorstep.load_policy(nn.Linear(NUM_INPUTS, 321)), "19 logits .*, or 320, one for each action"),
+        (lambda net: doorstep.load_policy(net)(np.zeros((2, 7), np.float32)), "observations is .* of 94 numbers"),
+        (lambda net: stored_layers(net), "module gives 320 values; it must give 19"),
+        (lambda net: Heads(nn.Linear(4, 19)), "a list of .* modules with 4, 8, 5, 2 outputs, or of one with 19"),
+    ],
+)
+def test_what_networks_of_320_logits_cannot_do_is_refused(load: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=message):
+        load(nn.Linear(NUM_INPUTS, 320))
