@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,39 +63,28 @@ class Discrete(MultiDiscrete):
 
 
 @dataclass(frozen=True)
-class Tuple:
-    """A tuple with a space for each element."""
-
-    spaces: tuple[MultiDiscrete, ...]
+class _Several:
+    spaces: Any
 
     @property
     def num_spaces(self) -> int:
         return len(self.spaces)
 
-    def sample(self, key: jax.Array) -> tuple[jax.Array, ...]:
-        keys = jax.random.split(key, len(self.spaces))
-        return tuple(space.sample(keys[i]) for i, space in enumerate(self.spaces))
+    def sample(self, key: jax.Array) -> Any:
+        keys = iter(jax.random.split(key, self.num_spaces))
+        return jax.tree_util.tree_map(lambda space: space.sample(next(keys)), self.spaces)
 
     def contains(self, x: Any) -> jax.Array:
-        return jnp.all(jnp.stack([space.contains(x[i]) for i, space in enumerate(self.spaces)]))
+        found = jax.tree_util.tree_map(lambda space, value: space.contains(value), self.spaces, x)
+        return jnp.all(jnp.stack(jax.tree_util.tree_leaves(found)))
 
 
-@dataclass(frozen=True)
-class Dict:
+class Tuple(_Several):
+    """A tuple with a space for each element."""
+
+
+class Dict(_Several):
     """A dictionary with a space for each name."""
-
-    spaces: Mapping[str, Box]
-
-    @property
-    def num_spaces(self) -> int:
-        return len(self.spaces)
-
-    def sample(self, key: jax.Array) -> dict[str, jax.Array]:
-        keys = jax.random.split(key, len(self.spaces))
-        return {name: space.sample(keys[i]) for i, (name, space) in enumerate(self.spaces.items())}
-
-    def contains(self, x: Mapping[str, jax.Array]) -> jax.Array:
-        return jnp.all(jnp.stack([space.contains(x[name]) for name, space in self.spaces.items()]))
 
 
 def action_space(form: str, num_agents: int, *, by_agent: bool) -> Any:

@@ -76,9 +76,10 @@ class EscapeRoomJaxEnv:
         agents: "joint": an action is the actions of all agents side by side, a reward their mean, the flags scalars.
             "rows": all of these have a first dimension of agents. Observations have it in both, but for a single agent
             with "joint".
-        actions: "multi_discrete": integers, the components of an agent's action side by side. "discrete": one integer
-            for each agent, an index of ACTION_TABLE; with a single agent and "joint" it has no dimension. "tuple": a
-            tuple of the components, those of all agents with "joint", each with the dimension of agents with "rows".
+        actions: "multi_discrete": integers, the components of agents' actions side by side. "discrete": for each agent
+            one number, that of `numpy.ravel_multi_index(action, doorstep.ACTIONS)`; a single agent's has no dimension
+            with "joint", and numbers outside are clamped to 0 to 319. "tuple": a tuple of the components, with "joint"
+            those of all agents, with "rows" each [agents].
         flags: "both": steps return terminated and truncated. "done": one flag in their place, either of the two.
         observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name.
         levels: what worlds play, as for `Simulator`: a world draws one of them at every reset, all equally likely.
@@ -135,8 +136,7 @@ class EscapeRoomJaxEnv:
     def observation_space(self, params: EnvParams | None = None) -> Any:
         """The space of one world's observations; `sample(key)` and `contains(x)` may be traced."""
         self._check_params(params)
-        boxes = {name: self._box(name) for name in self._parts}
-        return for_gymnax(Dict(boxes) if len(boxes) > 1 else boxes[self._parts[0]])
+        return self._space_below(1 if self._has_agents else 2)
 
     def action_space(self, params: EnvParams | None = None) -> Any:
         """The space of one world's actions, of int32, as `actions` and `agents` say."""
@@ -254,9 +254,13 @@ class EscapeRoomJaxEnv:
     def _reward(self, by_agent: jax.Array) -> jax.Array:
         return by_agent[0, :, 0] if self._by_agent else by_agent[0, :, 0].mean()
 
-    def _box(self, name: str) -> Box:
+    def _space_below(self, dimensions: int) -> Any:
+        """Of observations without their first dimensions, which are worlds and agents."""
+        boxes = {name: self._box(name, self._rooms.shapes[name].shape[dimensions:]) for name in self._parts}
+        return for_gymnax(Dict(boxes) if len(boxes) > 1 else boxes[self._parts[0]])
+
+    def _box(self, name: str, shape: tuple[int, ...]) -> Box:
         array = self._rooms.shapes[name]
-        shape = tuple(array.shape[1 if self._has_agents else 2 :])
         longest = self._params.max_steps_in_episode
         if array.dtype == np.int32:
             return Box(np.int32(0), np.int32(longest), shape, array.dtype)

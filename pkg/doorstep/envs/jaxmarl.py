@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, final
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 
 from doorstep._action_forms import ActionForm
 from doorstep._arguments import refuse
-from doorstep.envs._jax_spaces import Dict, Discrete, action_space, for_gymnax
+from doorstep.envs._jax_spaces import Discrete, action_space, for_gymnax
 from doorstep.envs.jax import EscapeRoomJaxEnv
 from doorstep.jax import BatchState
 
@@ -52,12 +51,7 @@ class EscapeRoomJaxMARLEnv:
         self._env = EscapeRoomJaxEnv(agents="rows", actions=actions, flags="done", **arguments)
         self.num_agents = self._env.num_agents
         self.agents = [f"agent_{agent}" for agent in range(self.num_agents)]
-        space: Any = self._env.observation_space()
-        if isinstance(space, Dict):
-            space = Dict({name: _of_agent(box) for name, box in space.spaces.items()})
-        else:
-            space = _of_agent(space)
-        self.observation_spaces = dict.fromkeys(self.agents, space)
+        self.observation_spaces = dict.fromkeys(self.agents, self._env._space_below(2))
         self.action_spaces = dict.fromkeys(self.agents, for_gymnax(action_space(actions, 1, by_agent=False)))
 
     def observation_space(self, agent: str) -> Any:
@@ -112,8 +106,3 @@ class EscapeRoomJaxMARLEnv:
             agent: jax.tree_util.tree_map(lambda row, index=index: row[index], rows)
             for index, agent in enumerate(self.agents)
         }
-
-
-def _of_agent(box: Any) -> Any:
-    """The space of one agent's part, where all of them have a first dimension of agents."""
-    return for_gymnax(dataclasses.replace(box, shape=box.shape[1:]))
