@@ -6,6 +6,7 @@ import dataclasses
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,41 @@ def test_episodes_are_those_of_simulators(agents: Any, num_agents: int) -> None:
     assert ended_before.all()
 
 
+@pytest.mark.parametrize("agents", VIEWS)
+@pytest.mark.parametrize("num_agents", [1, 2])
+def test_an_action_has_three_forms_of_equal_effect(agents: Any, num_agents: int) -> None:
+    rules: Any = {"agents": agents, "num_agents": num_agents, "episode_length": LENGTH}
+    envs = [EscapeRoomJaxEnv(actions=form, **rules) for form in ("multi_discrete", "discrete", "tuple")]
+    states = [env.reset(jax.random.key(1))[1] for env in envs]
+    for actions in actions_of(6, LENGTH + 1, 1, num_agents)[:, 0]:
+        numbers = np.ravel_multi_index(tuple(actions.T), tuple(doorstep.ACTIONS))
+        components = tuple(actions.T) if agents == "rows" else tuple(actions.ravel())
+        single = numbers[0] if (agents, num_agents) == ("joint", 1) else numbers
+        forms = [row_action(actions, agents), jnp.asarray(single), tuple(map(jnp.asarray, components))]
+        for env, form in zip(envs, forms, strict=True):
+            sample = env.action_space().sample(jax.random.key(0))
+            shapes = jax.tree_util.tree_map(jnp.shape, form)
+            assert jax.tree_util.tree_map(jnp.shape, sample) == shapes
+            assert env.action_space().contains(sample) & env.action_space().contains(form)
+        first, *others = [env.step(None, state, form) for env, state, form in zip(envs, states, forms, strict=True)]
+        for other in others:
+            assert_same((first[0], first[1].worlds, *first[2:]), (other[0], other[1].worlds, *other[2:]))
+        states = [first[1], *(other[1] for other in others)]
+
+
+def test_one_flag_is_either_of_the_two() -> None:
+    both, one = EscapeRoomJaxEnv(levels=[NEAR]), EscapeRoomJaxEnv(levels=[NEAR], flags="done")
+    state, other = (env.reset(jax.random.key(0))[1] for env in (both, one))
+    told: list[tuple[bool, bool]] = []
+    for _ in range(8):  # the goal ends the first episode, the time the second one
+        observation, state, reward, terminated, truncated, info = both.step(None, state, AHEAD if not told else NOWHERE)
+        result = one.step(None, other, AHEAD if not told else NOWHERE)
+        other = result[1]
+        assert_same((observation, reward, terminated | truncated, info), (result[0], *result[2:]))
+        told += [(bool(terminated), bool(truncated))] * bool(result[3])
+    assert told == [(True, False), (False, True)]
+
+
 def test_the_time_truncates_and_the_task_terminates() -> None:
     env = EscapeRoomJaxEnv(episode_length=LENGTH, num_agents=1)
     _, state = env.reset(jax.random.key(0))
@@ -248,6 +284,18 @@ def test_observations_are_in_the_space(observations: Any) -> None:
     assert space.contains(sample)
 
 
+def test_spaces_are_those_of_gymnax_where_a_program_asks_for_its_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs: Any = types.ModuleType("gymnax.environments.spaces")
+    theirs.Discrete, theirs.Box = type("Discrete", (), {}), type("Box", (), {})
+    env = EscapeRoomJaxEnv(num_agents=1, actions="discrete")
+    for module in (None, theirs):
+        monkeypatch.setitem(sys.modules, theirs.__name__, module)
+        action_space, observation_space = env.action_space(), env.observation_space()
+        assert isinstance(action_space, theirs.Discrete) == isinstance(observation_space, theirs.Box) == bool(module)
+        assert (action_space.n, action_space.shape, observation_space.shape) == (320, (), (91,))
+        assert action_space.contains(action_space.sample(jax.random.key(0)))
+
+
 # ---- Levels ----
 
 # Two agents that walk ahead are in the goal of the first one after two steps
@@ -259,7 +307,7 @@ NEAR = levels.Level(
     episode_length=5,
 )
 FAR = NEAR.replace(goal=None, episode_length=(3, 9))
-AHEAD = jnp.tile(jnp.asarray([3, 0, 2, 0], jnp.int32), 2)
+AHEAD, NOWHERE = (jnp.tile(jnp.asarray([amount, 0, 2, 0], jnp.int32), 2) for amount in (3, 0))
 
 
 def test_a_goal_terminates_and_the_step_limit_truncates() -> None:
@@ -318,6 +366,8 @@ def test_without_levels_there_is_none() -> None:
     ("arguments", "message"),
     [
         ({"agents": "both"}, "agents is 'both'; it must be one of 'joint', 'rows'"),
+        ({"actions": "single"}, "actions is 'single'; it must be one of 'multi_discrete', 'discrete', 'tuple'"),
+        ({"flags": 1}, "flags is 1; it must be one of 'both', 'done'"),
         ({"observations": "pixels"}, "observations is 'pixels'; it must be a sequence of parts, .*"),
         ({"num_agents": 9}, "num_agents is 9"),
         ({"action_check": "raise"}, "action_check is 'raise'"),
@@ -335,19 +385,24 @@ def test_arguments_are_checked(arguments: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agents", "action"),
+    ("agents", "actions", "action"),
     [
-        ("joint", np.zeros((2, 4), np.int32)),
-        ("rows", np.zeros(8, np.int32)),
-        ("joint", np.zeros(8, np.float32)),
-        ("joint", np.zeros(8, bool)),
-        ("joint", 3),
+        ("joint", "multi_discrete", np.zeros((2, 4), np.int32)),
+        ("rows", "multi_discrete", np.zeros(8, np.int32)),
+        ("joint", "multi_discrete", np.zeros(8, np.float32)),
+        ("joint", "multi_discrete", np.zeros(8, bool)),
+        ("joint", "multi_discrete", 3),
+        ("joint", "discrete", 3),
+        ("rows", "discrete", np.zeros((2, 4), np.int32)),
+        ("joint", "tuple", np.zeros(8, np.int32)),
+        ("rows", "tuple", (np.zeros(2, np.int32),) * 8),
+        ("rows", "tuple", (0,) * 4),
     ],
 )
-def test_actions_of_other_shapes_and_dtypes_are_refused(agents: Any, action: Any) -> None:
-    env = EscapeRoomJaxEnv(agents=agents)
+def test_actions_of_other_shapes_and_dtypes_are_refused(agents: Any, actions: Any, action: Any) -> None:
+    env = EscapeRoomJaxEnv(agents=agents, actions=actions)
     _, state = env.reset(jax.random.key(0))
-    with pytest.raises(doorstep.ArgumentError, match=r"action is .*; it must be integers of the shape") as caught:
+    with pytest.raises(doorstep.ArgumentError, match=r"action is .*; it must be (integers|a tuple) of ") as caught:
         env.step(None, state, action)
     assert caught.value.argument == "action"
 

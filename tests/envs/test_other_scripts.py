@@ -62,7 +62,7 @@ def test_a_loop_of_cleanrl_reads_episodes_that_end() -> None:
 def test_a_program_of_purejaxrl_logs_the_returns_of_episodes() -> None:
     jax: Any = pytest.importorskip("jax")
     jnp = jax.numpy
-    env: Any = doorstep.envs.EscapeRoomJaxEnv(agents="rows", episode_length=LENGTH)
+    env: Any = doorstep.envs.EscapeRoomJaxEnv(agents="rows", flags="done", episode_length=LENGTH)
     params = env.default_params
     size = sum(env.action_space(params).nvec[0])
     weights = jax.random.normal(jax.random.key(0), (env.observation_space(params).shape[-1], size))
@@ -73,10 +73,9 @@ def test_a_program_of_purejaxrl_logs_the_returns_of_episodes() -> None:
         distribution = doorstep.envs.JaxMultiDiscrete(observations @ weights)
         actions = distribution.sample(seed=action_key)
         keys = jax.random.split(step_key, 4)
-        observations, states, reward, terminated, truncated, info = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+        observations, states, reward, done, info = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
             keys, states, actions, params
         )
-        done = terminated | truncated
         returns = returns + reward
         logged = (done, returns, info["episode_returns"], distribution.log_prob(actions))
         return (observations, states, returns * (1 - done)), logged

@@ -13,6 +13,7 @@ points of installed packages: either import `doorstep.envs`, or let gymnasium do
 | PettingZoo, one world | `EscapeRoomParallelEnv` |
 | Stable-Baselines3 | `EscapeRoomVecEnv` |
 | JAX, with the functions of gymnax | `EscapeRoomJaxEnv` |
+| JAX, with those of JaxMARL | `EscapeRoomJaxMARLEnv` |
 | RLlib | `EscapeRoomRLlibEnv` |
 | PufferLib | `EscapeRoomPufferEnv` |
 | TorchRL | `EscapeRoomTorchRLEnv` |
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from doorstep.envs.distributions import MultiDiscrete
     from doorstep.envs.jax import EscapeRoomJaxEnv
     from doorstep.envs.jax_distributions import JaxMultiDiscrete
+    from doorstep.envs.jaxmarl import EscapeRoomJaxMARLEnv
     from doorstep.envs.pettingzoo import EscapeRoomParallelEnv
     from doorstep.envs.pufferlib import EscapeRoomPufferEnv
     from doorstep.envs.rllib import EscapeRoomRLlibEnv
@@ -58,6 +60,7 @@ _ENVIRONMENTS = {
         ("AsyncEscapeRooms", "asynchronous", _GYMNASIUM),
         ("EscapeRoomEnv", "single", _GYMNASIUM),
         ("EscapeRoomJaxEnv", "jax", ("jax", ("jax",))),
+        ("EscapeRoomJaxMARLEnv", "jaxmarl", ("jax", ("jax",))),
         ("EscapeRoomParallelEnv", "pettingzoo", ("pettingzoo", ("gymnasium", "pettingzoo"))),
         # PufferLib brings an older gymnasium, of which spaces suffice.
         ("EscapeRoomPufferEnv", "pufferlib", ("pufferlib", ("pufferlib",))),
@@ -80,6 +83,7 @@ __all__ = [
     "AsyncEscapeRooms",
     "EscapeRoomEnv",
     "EscapeRoomJaxEnv",
+    "EscapeRoomJaxMARLEnv",
     "EscapeRoomParallelEnv",
     "EscapeRoomPufferEnv",
     "EscapeRoomRLlibEnv",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import doorstep.jax
+from doorstep._action_forms import ACTION_FORMS, ACTION_TABLE, ActionForm
 from doorstep._arguments import check_choice, refuse, showing
 from doorstep._batches import OUTLIVING, with_levels
 from doorstep._level_table import REFERENCE
@@ -18,12 +19,15 @@ from doorstep._native import ACTIONS
 from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep.config import as_config
 from doorstep.envs._bounds import bounds_of
-from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
+from doorstep.envs._jax_spaces import Box, Dict, Tuple, action_space, for_gymnax
 from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, longest_episode, parts_of_agent, refuse_unknown
 from doorstep.jax import BatchState
 from doorstep.levels.choice import AnyLevels
 from doorstep.levels.rules import Rewards
 
+Flags: TypeAlias = Literal["both", "done"]
+
+FLAGS = ("both", "done")
 READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")
 # Rules that the environment decides, and what to use in their place
 DECIDED = {
@@ -59,10 +63,24 @@ class EscapeRoomJaxEnv:
     >>> rewards.shape
     (16, 2)
 
+    Programs written for gymnax before 1.0, rejax and PureJaxRL among them, choose one of an agent's 320 actions and
+    read one flag:
+
+    >>> env = doorstep.envs.EscapeRoomJaxEnv(num_agents=1, actions="discrete", flags="done")
+    >>> env.action_space().n
+    320
+    >>> observation, state = env.reset(jax.random.key(0))
+    >>> observation, state, reward, done, info = env.step(None, state, jax.numpy.int32(180))
+
     Args:
         agents: "joint": an action is the actions of all agents side by side, a reward their mean, the flags scalars.
             "rows": all of these have a first dimension of agents. Observations have it in both, but for a single agent
             with "joint".
+        actions: "multi_discrete": integers, the components of agents' actions side by side. "discrete": for each agent
+            one number, that of `numpy.ravel_multi_index(action, doorstep.ACTIONS)`; a single agent's has no dimension
+            with "joint", and numbers outside are clamped to 0 to 319. "tuple": a tuple of the components, with "joint"
+            those of all agents, with "rows" each [agents].
+        flags: "both": steps return terminated and truncated. "done": one flag in their place, either of the two.
         observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name.
         levels: what worlds play, as for `Simulator`: a world draws one of them at every reset, all equally likely.
         reward: what agents are rewarded for, as for `Simulator`.
@@ -79,17 +97,23 @@ class EscapeRoomJaxEnv:
         self,
         *,
         agents: AgentsView = "joint",
+        actions: ActionForm = "multi_discrete",
+        flags: Flags = "both",
         observations: AnyObservations = OBSERVATIONS,
         levels: AnyLevels = REFERENCE,
         reward: Rewards | None = None,
         **rules: Any,
     ) -> None:
-        self._arguments = {"agents": agents, "observations": observations, "levels": levels, "reward": reward, **rules}
+        own: dict[str, Any] = {"agents": agents, "actions": actions, "flags": flags, "observations": observations}
+        self._arguments = {**own, "levels": levels, "reward": reward, **rules}
         check_choice("agents", agents, AGENTS_VIEWS)
+        check_choice("actions", actions, ACTION_FORMS)
+        check_choice("flags", flags, FLAGS)
         refuse_unknown(rules, DECIDED, ())
         config, chosen = with_levels(as_config(1, {**rules, "observations": observations}), levels)
         self.num_agents, self._observations = config.num_agents, config.observations
         self._by_agent = agents == "rows"
+        self._action_space = action_space(actions, config.num_agents, by_agent=self._by_agent)
         self._has_agents = self._by_agent or config.num_agents > 1
         self._params = EnvParams(longest_episode(config, chosen))
         self._plays_levels = config.max_levels > 0
@@ -111,17 +135,15 @@ class EscapeRoomJaxEnv:
         """The rules, as an argument for the functions; None means the same."""
         return self._params
 
-    def observation_space(self, params: EnvParams | None = None) -> Box | Dict:
+    def observation_space(self, params: EnvParams | None = None) -> Any:
         """The space of one world's observations; `sample(key)` and `contains(x)` may be traced."""
         self._check_params(params)
-        boxes = {name: self._box(name) for name in self._parts}
-        return Dict(boxes) if len(boxes) > 1 else boxes[self._parts[0]]
+        return self._space_below(1 if self._has_agents else 2)
 
-    def action_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """The space of one world's actions: int32 [components of all agents], or [agents, components] with "rows"."""
+    def action_space(self, params: EnvParams | None = None) -> Any:
+        """The space of one world's actions, of int32, as `actions` and `agents` say."""
         self._check_params(params)
-        one = tuple(ACTIONS)
-        return MultiDiscrete((one,) * self.num_agents if self._by_agent else one * self.num_agents)
+        return for_gymnax(self._action_space)
 
     # ---- Episodes ----
 
@@ -144,19 +166,20 @@ class EscapeRoomJaxEnv:
 
     @functools.partial(jax.jit, static_argnames=("self",))
     def step(
-        self, key: jax.Array | None, state: BatchState, action: jax.Array, params: EnvParams | None = None
-    ) -> tuple[Any, BatchState, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
+        self, key: jax.Array | None, state: BatchState, action: Any, params: EnvParams | None = None
+    ) -> tuple[Any, ...]:
         """One step. If it ends the episode, it also begins the next one.
 
         Args:
             key: not used: a world knows the levels that follow.
             state: of `reset()` or `step()`.
-            action: integers of the shape of `action_space()`.
+            action: integers of the shape of `action_space()`, or a tuple of them.
             params: `default_params` or None.
 
         Returns:
-            Observation, state, reward (float32), terminated, truncated (bool), info. Where an episode has ended, the
-            observation is the first one of the next. `info` has `terminated`, `truncated` and
+            Observation, state, reward (float32), terminated, truncated (bool), info; with `flags="done"` one flag in
+            place of two. Where an episode has ended, the observation is the first one of the next. `info` has
+            `terminated`, `truncated` and
 
             - `final_observation`: what the action led to, also where the episode has ended;
             - `episode_returns`, `episode_lengths`: of the episode that ended last; 0 before;
@@ -186,7 +209,8 @@ class EscapeRoomJaxEnv:
         }
         if self._plays_levels:
             info["level"] = batch.level_indices[0, 0]
-        return self._observation(batch), self._state(batch), self._reward(batch.rewards), terminated, truncated, info
+        flags = (terminated | truncated,) if self._arguments["flags"] == "done" else (terminated, truncated)
+        return self._observation(batch), self._state(batch), self._reward(batch.rewards), *flags, info
 
     def __reduce__(self) -> Any:
         """Copies and pickles are made of the arguments; states belong to the environment that returned them."""
@@ -200,11 +224,19 @@ class EscapeRoomJaxEnv:
 
     def _actions(self, action: Any) -> jax.Array:
         """As the batch of one world takes them."""
-        space = self.action_space()
-        shape, dtype = jnp.shape(action), jnp.result_type(action)
-        if shape != space.shape or not jnp.issubdtype(dtype, jnp.integer):
-            refuse("action", f"integers of the shape {list(space.shape)}", f"{dtype}{list(shape)}")
-        return jnp.asarray(action).astype(jnp.int32).reshape(1, self.num_agents, len(ACTIONS))
+        space, parts = self._action_space, (action,)
+        if isinstance(space, Tuple):
+            if not isinstance(action, (tuple, list)) or len(action) != space.num_spaces:
+                refuse("action", f"a tuple of {space.num_spaces} components", action)
+            parts, space = tuple(action), space.spaces[0]
+        for part in parts:
+            shape, dtype = jnp.shape(part), jnp.result_type(part)
+            if shape != space.shape or not jnp.issubdtype(dtype, jnp.integer):
+                refuse("action", f"integers of the shape {list(space.shape)}", f"{dtype}{list(shape)}")
+        components = jnp.stack(parts, -1) if len(parts) > 1 else jnp.asarray(action)
+        if self._arguments["actions"] == "discrete":
+            components = jnp.take(jnp.asarray(ACTION_TABLE), components, axis=0, mode="clip")
+        return components.astype(jnp.int32).reshape(1, self.num_agents, len(ACTIONS))
 
     def _state(self, batch: BatchState) -> BatchState:
         """One world, with no more than it needs to be stepped: what outlives a step."""
@@ -224,9 +256,13 @@ class EscapeRoomJaxEnv:
     def _reward(self, by_agent: jax.Array) -> jax.Array:
         return by_agent[0, :, 0] if self._by_agent else by_agent[0, :, 0].mean()
 
-    def _box(self, name: str) -> Box:
+    def _space_below(self, dimensions: int) -> Any:
+        """Of observations without their first dimensions, which are worlds and agents."""
+        boxes = {name: self._box(name, self._rooms.shapes[name].shape[dimensions:]) for name in self._parts}
+        return for_gymnax(Dict(boxes) if len(boxes) > 1 else boxes[self._parts[0]])
+
+    def _box(self, name: str, shape: tuple[int, ...]) -> Box:
         array = self._rooms.shapes[name]
-        shape = tuple(array.shape[1 if self._has_agents else 2 :])
         longest = self._params.max_steps_in_episode
         if array.dtype == np.int32:
             return Box(np.int32(0), np.int32(longest), shape, array.dtype)
