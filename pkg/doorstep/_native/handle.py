@@ -6,10 +6,11 @@ import ctypes
 import weakref
 from typing import Any
 
+from doorstep._copies import Owner
 from doorstep._native.calls import read_value
 
 
-class Handle:
+class Handle(Owner):
     """Owns a handle of the C API; what it stands for lives while the library uses it."""
 
     def __init__(self, value: int, release: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._copies import Owner
 from doorstep._files import checked_path, open_regular
 from doorstep.errors import OutOfMemoryError, StateError
 
@@ -145,7 +146,7 @@ class PackedSteps:
         return None if self._resets is None else self._resets[:, index] != 0
 
 
-class ChunkFile:
+class ChunkFile(Owner):
     """A file of chunks, open for reading. Every method raises StateError where the file is not as it must be."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_flag, check_integer, refuse
+from doorstep._copies import Owner
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError, StateError
@@ -24,7 +25,7 @@ _MOST_CONFIG_BYTES = 1 << 20
 Self = TypeVar("Self", bound="RecordingFile")
 
 
-class RecordingFile:
+class RecordingFile(Owner, remedy="open its `path` again"):
     """A recording, open for reading; `Recording` is the class for users, and says what its arguments are."""
 
     def __init__(self, path: str | os.PathLike[str], *, incomplete: bool = False) -> None:

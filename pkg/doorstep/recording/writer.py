@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse
+from doorstep._copies import Owner
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, SimulationError, StateError
 from doorstep.levels.files import AnyLevel
@@ -39,7 +40,7 @@ class _Table(NamedTuple):
 
 
 @final
-class RecordingWriter:
+class RecordingWriter(Owner, remedy="send the path, and read the file when the writer is closed"):
     """Records the steps of a simulator into a new file.
 
     The file begins with the rules and the reward of the simulator and, if it has `max_levels`, its levels and their
