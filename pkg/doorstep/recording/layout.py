@@ -8,12 +8,10 @@ are there.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 import struct
 import zlib
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,15 +56,6 @@ class Chunk(NamedTuple):
 
 
 # ---- Writing
-
-
-def create(path: str | os.PathLike[str]) -> BinaryIO:
-    """A new file without a buffer. An older one is unlinked, so that those who have it open keep it."""
-    target = os.path.realpath(checked_path(path))
-    with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISREG(os.stat(target).st_mode):
-            os.unlink(target)
-    return open(target, "wb", buffering=0)
 
 
 def head() -> bytes:

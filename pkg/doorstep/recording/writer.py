@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, final
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse
 from doorstep._copies import Owner
+from doorstep._files import replaced_file
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, SimulationError, StateError
 from doorstep.levels.files import AnyLevel
@@ -43,6 +46,8 @@ class _Table(NamedTuple):
 class RecordingWriter(Owner, remedy="send the path, and read the file when the writer is closed"):
     """Records the steps of a simulator into a new file.
 
+    Until it is closed the file is `path` with ".0.part"; if the process dies, its complete steps can be read there.
+
     The file begins with the rules and the reward of the simulator and, if it has `max_levels`, its levels and their
     weights. If a new simulator with these rules would not have the same worlds (this one has been stepped, reset,
     restored or edited), they are followed by a save of the worlds.
@@ -70,14 +75,14 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
     On a GPU each step waits for the actions. Steps of a CUDA graph cannot be recorded.
 
     Args:
-        path: the file; one that exists is replaced.
+        path: the file; one that exists is replaced when the writer is closed.
         sim: what is recorded. Close the writer before the simulator.
         hash_interval: after every so many steps the hash of every world is written, 8 bytes each; a replay compares
             them. The hashes of the first and of the last moment are always written.
 
     Raises:
         ArgumentError: an argument is out of range.
-        OSError: the file cannot be created or written. What was written before stays readable.
+        OSError: the file cannot be created or written. An older one is unchanged, and nothing else is left.
     """
 
     def __init__(self, path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64) -> None:
@@ -93,7 +98,8 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
         saved = b"" if _is_new(sim) else _save(sim)
         hashes = sim.world_hashes()
         self._table: _Table | None = None
-        self._file = layout.create(path)
+        self._replacing = ExitStack()
+        self._file = self._replacing.enter_context(replaced_file(path, grows=True))
         self._write_at(0, layout.head())
         self._write_chunk(layout.CONFIG, config_text(sim.config, sim.reward))
         self._write_changed_levels()
@@ -178,24 +184,24 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
         A last `append()` whose step was not taken is not part of the recording.
 
         Raises:
-            ClosedError: the simulator has been closed before. The file has no end mark.
-            OSError: the file cannot be written.
+            ClosedError: the simulator has been closed before. An older file is unchanged.
+            OSError: the file cannot be written; likewise.
         """
         if self._file.closed:
             return
-        try:
+        reported = None
+        with self._replacing:
             if self._sim.closed:
                 raise ClosedError(
-                    "The simulator was closed before its recording, which has no end mark.",
-                    hint="Close the writer first.",
+                    "The simulator was closed before its recording, which was dropped.", hint="Close the writer first."
                 )
             try:
                 self._finish()
-            except SimulationError:  # a strict simulator reports an error once, at any call
+            except SimulationError as error:  # a strict simulator reports an error once, at any call
+                reported = error
                 self._finish()
-                raise
-        finally:
-            self._file.close()
+        if reported is not None:
+            raise reported
 
     def __enter__(self) -> RecordingWriter:
         self._check_open()
@@ -306,8 +312,23 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
                 self._file.truncate()
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except OSError:
-            self._file.close()
+        except OSError as error:
+            self._drop(error)
+            raise
+
+    def _drop(self, error: Exception) -> None:
+        """Closes the writer; an older file stays."""
+        self._replacing.__exit__(type(error), error, error.__traceback__)
+
+
+@contextmanager
+def whole_recording(path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64) -> Iterator[RecordingWriter]:
+    """A writer whose file replaces an older one only if the block ends, or is ended by Ctrl-C."""
+    with RecordingWriter(path, sim, hash_interval=hash_interval) as writer:
+        try:
+            yield writer
+        except Exception as error:
+            writer._drop(error)
             raise
 
 
