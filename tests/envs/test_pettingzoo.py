@@ -183,7 +183,7 @@ def test_steps_need_a_running_episode() -> None:
         ({"agent_0": [0] * 4, "agent_1": [0] * 4, "agent_2": [0] * 4}, "agent_0, agent_1"),
         ([[0] * 4] * 2, "a dictionary"),
         ({"agent_0": [0] * 4, "agent_1": [0] * 3}, r"agent_1.*\[4\]"),
-        ({"agent_0": [0] * 4, "agent_1": [0.5] * 4}, "int32"),
+        ({"agent_0": [0] * 4, "agent_1": [0.5] * 4}, r"float64.*integers of the shape \[4\]"),
     ],
     ids=["none", "one", "unknown", "no-dictionary", "short", "floats"],
 )

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._action_forms import ACTION_FORMS, NUM_ACTIONS, ActionForm
 from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
 from doorstep._level_table import REFERENCE
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
@@ -26,7 +27,7 @@ from doorstep._observations import (
 )
 from doorstep._reward import AppliedReward, split_reward
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.envs._arrays import Arrays, host_arrays
+from doorstep.envs._arrays import Arrays, as_array, host_arrays
 from doorstep.envs._bounds import bounds_of
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
@@ -58,6 +59,7 @@ KEPT = (
     "_parts",
     "_render_options",
     "_reward_function",
+    "action_form",
     "autoreset",
     "copies",
     "longest_episode",
@@ -136,6 +138,7 @@ class Rooms:
         num_rows: int,
         *,
         agents: AgentsView = "joint",
+        actions: ActionForm = "multi_discrete",
         observations: EnvObservations = OBSERVATIONS,
         critic_observations: Parts | None = None,
         autoreset: Autoreset = "next_step",
@@ -145,6 +148,7 @@ class Rooms:
         rules: Mapping[str, Any] | None = None,
     ) -> None:
         check_choice("agents", agents, AGENTS_VIEWS)
+        self.action_form = check_choice("actions", actions, ACTION_FORMS)
         check_choice("autoreset", autoreset, AUTORESETS)
         self.autoreset = autoreset
         self.copies = check_flag("copy", copy)
@@ -209,7 +213,13 @@ class Rooms:
     @property
     def action_sizes(self) -> tuple[int, ...]:
         """How many values each component of a row's action has."""
-        return tuple(ACTIONS) * (self.num_agents // self.rows_per_world)
+        of_agent = (NUM_ACTIONS,) if self.action_form == "discrete" else tuple(ACTIONS)
+        return of_agent * (self.num_agents // self.rows_per_world)
+
+    @property
+    def action_shape(self) -> tuple[int, ...]:
+        """Of a row's action: the number of its components; nothing if it is one number."""
+        return () if self.action_sizes == (NUM_ACTIONS,) else (len(self.action_sizes),)
 
     @property
     def elements(self) -> dict[str, Element]:
@@ -266,7 +276,7 @@ class Rooms:
             self._simulator.reset()
         self._needs_start = False
         self._running = None
-        self._ended = self._no_rows() if rows is None else self._ended & ~self._arrays.from_caller(rows)
+        self._ended = self._no_rows() if rows is None else self._ended & ~self._arrays.from_caller("reset_mask", rows)
         return self._observe()
 
     def step(self, actions: Any) -> Outcome:
@@ -297,7 +307,7 @@ class Rooms:
         if FLAT_OBSERVATION not in self._parts and self._parts[0] not in OBSERVATION_PARTS:
             raise StateError("cameras draw no view of the episode that ended", hint='use autoreset "next_step"')
         arrays = self._arrays
-        flags = arrays.from_caller(ended)
+        flags = arrays.from_caller("ended", ended)
         finals = {name: arrays.to_caller(arrays.rows_where(view, flags)) for name, view in self._final.items()}
         return self._by_name(finals)
 
@@ -347,7 +357,7 @@ class Rooms:
                 argument="actions",
                 hint='call reset(), with options={"reset_mask": mask} for some rows only',
             )
-        self._simulator.actions = self._by_agent(actions)
+        self._set_actions(actions)
         if self.autoreset == "next_step":
             self._resets[:, 0] = idle[:: self.rows_per_world]
         return idle
@@ -459,12 +469,17 @@ class Rooms:
         of_rows = (rewards, terminations, truncations, arrays.copy(self._ended))
         return Outcome(self._observe(), *map(arrays.to_caller, of_rows))
 
-    def _by_agent(self, actions: Any) -> Any:
-        """Actions by row as [N, A, 4]; where each row is an agent, the simulator takes them as they are."""
-        actions = shaped("actions", actions, (self.num_rows, len(self.action_sizes)))
-        if self.rows_per_world == self.num_agents:
-            return actions
-        return actions.reshape(-1, self.num_agents, len(ACTIONS))
+    def _set_actions(self, actions: Any) -> None:
+        """The simulator's, by row; as "tuple" also a sequence of arrays, one for each component."""
+        if self.action_form == "tuple" and isinstance(actions, (tuple, list)):
+            actions = self._arrays.join("actions", actions)
+        actions = integers("actions", actions, (self.num_rows, *self.action_shape))
+        if self.action_form == "discrete":
+            self._arrays.decode(actions, self._simulator.actions)
+        elif self.rows_per_world == self.num_agents:
+            self._simulator.actions = actions
+        else:
+            self._simulator.actions = actions.reshape(-1, self.num_agents, len(ACTIONS))
 
     def _worlds_of(self, rows: Any) -> Any:
         """A mask of rows as the mask of their worlds."""
@@ -526,27 +541,15 @@ def row_of(observation: Any, row: int) -> Any:
     return observation[row]
 
 
-def as_array(name: str, value: Any) -> NDArray[Any]:
-    """What numpy makes of nested sequences.
-
-    Raises:
-        ArgumentError: they have different lengths.
-    """
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ArgumentError(f"{name} cannot be an array: {error}", argument=name) from error
-
-
-def shaped(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+def integers(name: str, value: Any, shape: tuple[int, ...]) -> Any:
     """An array of any library as it is, nested sequences as an array of numpy.
 
     Raises:
-        ArgumentError: it has another shape.
+        ArgumentError: it has another shape, or no integers.
     """
-    array = value if getattr(value, "shape", None) is not None else as_array(name, value)
-    if tuple(array.shape) != shape:
-        refuse(name, f"an array of the shape {list(shape)}", f"an array of the shape {list(array.shape)}")
+    array = value if getattr(value, "dtype", None) is not None else as_array(name, value)
+    if tuple(array.shape) != shape or "int" not in str(array.dtype):
+        refuse(name, f"integers of the shape {list(shape)}", f"{array.dtype} of the shape {list(array.shape)}")
     return array
 
 

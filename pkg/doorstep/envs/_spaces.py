@@ -18,9 +18,11 @@ def observation_space(rooms: Rooms) -> spaces.Space[Any]:
     return spaces.Dict(boxes) if len(boxes) > 1 else next(iter(boxes.values()))
 
 
-def action_space(rooms: Rooms) -> spaces.MultiDiscrete:
+def action_space(rooms: Rooms) -> spaces.Space[Any]:
     """The space of one row's actions."""
-    return spaces.MultiDiscrete(rooms.action_sizes)
+    if rooms.action_form == "tuple":
+        return spaces.Tuple([spaces.Discrete(size) for size in rooms.action_sizes])
+    return spaces.MultiDiscrete(rooms.action_sizes) if rooms.action_shape else spaces.Discrete(*rooms.action_sizes)
 
 
 class SpacesOfRows:
@@ -44,7 +46,7 @@ class SpacesOfRows:
 
     @functools.cached_property
     def action_space(self) -> Any:
-        """The space of all actions that a call takes: integers [rows, components]."""
+        """The space of all actions that a call takes."""
         return batch_space(self.single_action_space, self._num_rows)
 
 

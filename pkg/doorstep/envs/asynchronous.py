@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._action_forms import ActionForm
 from doorstep._arguments import check_choice, check_integer, refuse
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_WORLDS
 from doorstep._observations import OBSERVATIONS
+from doorstep.envs._arrays import as_array
 from doorstep.envs._rooms import (
     AGENTS_VIEWS,
     AgentsView,
     EnvObservations,
     Outcome,
     Rooms,
-    as_array,
     rows_of_worlds,
     with_seed,
 )
@@ -53,7 +54,7 @@ class AsyncEscapeRooms(SpacesOfRows):
         num_groups: groups. 1: nothing overlaps.
         agents: what a sub-environment is: "joint", a world, or "rows", an agent, as for `EscapeRoomVectorEnv`. Agents
             of a world are in one group.
-        observations, rules: as for `EscapeRoomVectorEnv`. `num_threads` is for each group.
+        actions, observations, rules: as for `EscapeRoomVectorEnv`. `num_threads` is for each group.
 
     Attributes:
         num_envs: sub-environments.
@@ -71,6 +72,7 @@ class AsyncEscapeRooms(SpacesOfRows):
         *,
         num_groups: int = 2,
         agents: AgentsView = "joint",
+        actions: ActionForm = "multi_discrete",
         observations: EnvObservations = OBSERVATIONS,
         **rules: Any,
     ) -> None:
@@ -90,6 +92,7 @@ class AsyncEscapeRooms(SpacesOfRows):
             Rooms(
                 self.batch_size,
                 agents=agents,
+                actions=actions,
                 observations=observations,
                 rules={**seeded, "world_offset": offset + group * worlds},
             )
@@ -132,11 +135,11 @@ class AsyncEscapeRooms(SpacesOfRows):
         """Begins a step of the group whose rows `env_id` names, and returns at once.
 
         Args:
-            actions: integers [batch_size, components], in the order of `env_id`; copied.
+            actions: integers of the shape of `action_space`, in the order of `env_id`; copied.
             env_id: integers [batch_size], as `recv()` returned them in its info.
 
         Raises:
-            ArgumentError: the actions have another shape, or `env_id` is not that of a group.
+            ArgumentError: the actions have another shape, or a number is outside, or `env_id` is not that of a group.
             StateError: the group was not received since it was sent, or no episode has begun.
         """
         group = self._group_of(env_id)

@@ -10,16 +10,18 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
+from doorstep._action_forms import ActionForm
 from doorstep._arguments import refuse
-from doorstep._native import ACTIONS, STATE_FIELDS
+from doorstep._native import STATE_FIELDS
 from doorstep._observations import OBSERVATIONS
+from doorstep.envs._arrays import as_array
 from doorstep.envs._rooms import (
     RENDER_MODES,
     EnvObservations,
     OverDrawnRooms,
     Rooms,
-    as_array,
     check_render_mode,
+    integers,
     row_of,
     rows_of_worlds,
 )
@@ -45,6 +47,7 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
     >>> env.close()
 
     Args:
+        actions: the form of an agent's action, as for `EscapeRoomVectorEnv`.
         observations: parts, as for `Simulator`: one vector. "by_name": the parts by name. "pixels": the views of
             `cameras`; a dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
@@ -66,6 +69,7 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
     def __init__(
         self,
         *,
+        actions: ActionForm = "multi_discrete",
         observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
@@ -76,6 +80,7 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
         self._rooms = Rooms(
             rows,
             agents="rows",
+            actions=actions,
             observations=observations,
             autoreset="disabled",
             render_options=render_options,
@@ -94,7 +99,7 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """The space of an agent's actions: `MultiDiscrete([4, 8, 5, 2])`; the same object at every call."""
+        """The space of an agent's actions: by default `MultiDiscrete([4, 8, 5, 2])`; the same object at every call."""
         return self.action_spaces[agent]
 
     def reset(
@@ -119,14 +124,14 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
         """One step.
 
         Args:
-            actions: integers [4], by agent.
+            actions: elements of their action spaces, by agent.
 
         Returns:
             Observations, rewards, terminations, truncations and infos, by agent. After the step that ended the episode,
             infos have its `episode_returns` and `episode_lengths`, and `agents` is empty.
 
         Raises:
-            ArgumentError: an agent has no action, or one of another shape, or is not there.
+            ArgumentError: an agent has no action, or one of another shape or range, or is not there.
             StateError: no episode has begun, or it has ended.
         """
         agents = self.agents
@@ -163,8 +168,6 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
         if not isinstance(actions, Mapping) or set(actions) != set(self.agents):
             given = sorted(map(str, actions)) if isinstance(actions, Mapping) else actions
             refuse("actions", f"a dictionary of the actions of {', '.join(self.agents)}", given)
-        rows = [as_array("actions", actions[agent]) for agent in self.agents]
-        for agent, row in zip(self.agents, rows, strict=True):
-            if row.shape != (len(ACTIONS),):
-                refuse(f"actions[{agent!r}]", f"of the shape [{len(ACTIONS)}]", f"of the shape {list(row.shape)}")
-        return np.stack(rows)
+        named = {f"actions[{agent!r}]": actions[agent] for agent in self.agents}
+        shape = self._rooms.action_shape
+        return np.stack([integers(name, as_array(name, action), shape) for name, action in named.items()])

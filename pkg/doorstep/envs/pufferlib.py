@@ -14,7 +14,7 @@ from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._bounds import bounds_of
-from doorstep.envs._rooms import RENDER_OPTIONS, longest_episode, refuse_unknown, shaped, split_levels, with_seed
+from doorstep.envs._rooms import RENDER_OPTIONS, integers, longest_episode, refuse_unknown, split_levels, with_seed
 from doorstep.errors import ArgumentError, StateError
 from doorstep.simulator import Simulator
 
@@ -158,7 +158,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         simulator.bind(**{tensor: getattr(self, name) for name, tensor in BUFFERS.items()})
 
     def _take(self, actions: Any) -> None:
-        self._simulator.actions = shaped("actions", actions, self.actions.shape)
+        self._simulator.actions = integers("actions", actions, self.actions.shape)
 
     def _infos(self) -> list[dict[str, float]]:
         if not (self.terminals.any() or self.truncations.any()):

@@ -7,7 +7,8 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from doorstep._arguments import refuse
+from doorstep._action_forms import NO_TUPLES
+from doorstep._arguments import check_choice, refuse
 from doorstep.envs.vector import EscapeRoomVectorEnv, check_autoreset_mode
 from doorstep.errors import ArgumentError
 
@@ -35,9 +36,10 @@ class EscapeRoomRLlibEnv(EscapeRoomVectorEnv):
 
     Args:
         env_config: the arguments of `EscapeRoomVectorEnv` by name. Differences: `agents` is "rows" by default;
-            `autoreset_mode` is "next_step" and `copy` True, as RLlib takes every environment to be so and keeps its
-            observations; RLlib adds `num_envs`. Without a `seed` the levels are others in each runner and each time;
-            `AlgorithmConfig.debugging(seed=...)` gives each runner a seed of its own.
+            `actions` is not "tuple", as RLlib gives actions by row; `autoreset_mode` is "next_step" and `copy` True, as
+            RLlib takes every environment to be so and keeps its observations; RLlib adds `num_envs`. Without a `seed`
+            the levels are others in each runner and each time; `AlgorithmConfig.debugging(seed=...)` gives each runner
+            a seed of its own.
 
     Raises:
         ArgumentError: an argument is out of range or not one that works with RLlib; the message names it.
@@ -45,6 +47,7 @@ class EscapeRoomRLlibEnv(EscapeRoomVectorEnv):
 
     def __init__(self, env_config: Mapping[str, Any]) -> None:
         arguments = {"agents": "rows", **env_config}
+        check_choice("actions", arguments.get("actions", "multi_discrete"), NO_TUPLES)
         mode = arguments.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         if check_autoreset_mode(mode) != AutoresetMode.NEXT_STEP:
             reason = "in other modes RLlib drops the first step of every episode and says nothing"

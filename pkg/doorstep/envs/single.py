@@ -8,16 +8,17 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from doorstep._action_forms import ActionForm
 from doorstep._observations import OBSERVATIONS
+from doorstep.envs._arrays import as_array
 from doorstep.envs._rooms import (
     RENDER_MODES,
     EnvObservations,
     OverDrawnRooms,
     Rooms,
-    as_array,
     check_render_mode,
+    integers,
     row_of,
-    shaped,
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import OverSpecifiedRooms, check_options
@@ -38,8 +39,8 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
     >>> env.close()
 
     Args:
-        observations, render_mode, render_options, rules: as for `EscapeRoomVectorEnv`. What the agents observe has a
-            first dimension of agents, unless there is only one.
+        actions, observations, render_mode, render_options, rules: as for `EscapeRoomVectorEnv`. What the agents observe
+            has a first dimension of agents, unless there is only one.
     """
 
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": 25}  # noqa: RUF012
@@ -47,6 +48,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
     def __init__(
         self,
         *,
+        actions: ActionForm = "multi_discrete",
         observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
@@ -54,7 +56,12 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
     ) -> None:
         mode = check_render_mode(render_mode)
         self._rooms = Rooms(
-            1, observations=observations, autoreset="disabled", render_options=render_options, rules=rules
+            1,
+            actions=actions,
+            observations=observations,
+            autoreset="disabled",
+            render_options=render_options,
+            rules=rules,
         )
         self.render_mode = mode
         self.observation_space = observation_space(self._rooms)
@@ -69,13 +76,13 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
         return observation, {}
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One step; integers [components].
+        """One step; an element of `action_space`.
 
         Raises:
-            ArgumentError: the action has another shape.
+            ArgumentError: the action has another shape, or is no integers; or, as "discrete", a number is outside.
             StateError: no episode has begun, or it has ended.
         """
-        values = shaped("action", as_array("action", action), self.action_space.shape)
+        values = integers("action", as_array("action", action), self._rooms.action_shape)
         outcome = self._rooms.step(values[np.newaxis])
         info: dict[str, Any] = {}
         if outcome.ended[0]:

@@ -12,6 +12,7 @@ from gymnasium import spaces
 from skrl.envs.wrappers.torch import MultiAgentEnvWrapper, Wrapper
 from skrl.utils.spaces.torch import flatten_tensorized_space
 
+from doorstep._action_forms import ActionForm
 from doorstep._arguments import refuse
 from doorstep._observations import OBSERVATIONS, Parts, PartsRule
 from doorstep.envs._arrays import torch_arrays
@@ -23,6 +24,7 @@ from doorstep.envs._rooms import (
     OverDrawnRooms,
     Rooms,
     check_render_mode,
+    integers,
     refuse_pixels,
     rows_of_worlds,
 )
@@ -57,6 +59,8 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         agents: what an environment is. "rows": an agent of a world, so that one policy controls all agents; `num_envs`
             is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents side by side,
             its reward their mean.
+        actions: the form of an agent's action in `action_space`. "multi_discrete" and "tuple": its four components,
+            which tensors have side by side. "discrete": one number, 0 to 319, as for `EscapeRoomVectorEnv`.
         observations: parts, as for `Simulator`: one vector for each agent. "by_name": all parts, in a space of
             gymnasium's Dict; tensors are flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes
             them apart.
@@ -75,6 +79,7 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         num_envs: int = 2,
         *,
         agents: AgentsView = "rows",
+        actions: ActionForm = "multi_discrete",
         observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
@@ -85,6 +90,7 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         self._rooms = Rooms(
             num_envs,
             agents=agents,
+            actions=actions,
             observations=observations,
             autoreset=_autoreset_of(num_envs),
             arrays=torch_arrays,
@@ -116,7 +122,7 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         """Steps every environment once.
 
         Args:
-            actions: integers [num_envs, components].
+            actions: integers [num_envs, components]; as "discrete" a number is one component.
 
         Returns:
             Observations [num_envs, features]; rewards, float32 [num_envs, 1]; terminated and truncated, bool
@@ -127,7 +133,7 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
             ArgumentError: the actions have another shape.
             StateError: reset() was not called; or, of a single environment, not after the end of its episode.
         """
-        outcome = self._rooms.step(actions)
+        outcome = self._rooms.step(_rows("actions", actions, self.num_envs, self._rooms))
         return (
             flatten_tensorized_space(outcome.observation),
             outcome.rewards[:, None],
@@ -163,6 +169,7 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
 
     Args:
         num_envs: worlds.
+        actions: as for `EscapeRoomSkrlEnv`.
         observations: parts, as for `Simulator`.
         critic_observations: further parts of each agent in the state, such as ("physics",).
         render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
@@ -179,6 +186,7 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         self,
         num_envs: int = 1,
         *,
+        actions: ActionForm = "multi_discrete",
         observations: Parts = OBSERVATIONS,
         critic_observations: Parts | None = None,
         render_mode: str | None = None,
@@ -189,6 +197,7 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         self._rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
+            actions=actions,
             observations=PartsRule().check("observations", observations),
             critic_observations=critic_observations,
             autoreset=_autoreset_of(num_envs),
@@ -240,7 +249,7 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         """Steps every world once.
 
         Args:
-            actions: by agent, integers [num_envs, 4].
+            actions: by agent, integers [num_envs, 4]; as "discrete" [num_envs, 1].
 
         Returns:
             By agent: observations [num_envs, features]; rewards, float32 [num_envs, 1]; terminated and truncated, bool
@@ -279,15 +288,19 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         return dict(zip(self.possible_agents, self._by_world(array).unbind(1), strict=True))
 
     def _joined(self, actions: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Actions of all agents, [num_envs * num_agents, 4]."""
+        """Actions of all agents, [num_envs * num_agents, ...]."""
         if not isinstance(actions, Mapping) or set(actions) != set(self.possible_agents):
             shown = list(actions) if isinstance(actions, Mapping) else actions
             refuse("actions", f"a dictionary of {self.possible_agents}", shown)
-        expected = [self.num_envs, len(self._rooms.action_sizes)]
-        for agent, chosen in actions.items():
-            if list(getattr(chosen, "shape", ())) != expected:
-                refuse(f"actions[{agent!r}]", f"a tensor of the shape {expected}", chosen)
-        return torch.stack([actions[agent] for agent in self.possible_agents], 1).flatten(0, 1)
+        agents = self.possible_agents
+        rows = [_rows(f"actions[{agent!r}]", actions[agent], self.num_envs, self._rooms) for agent in agents]
+        return torch.stack(rows, 1).flatten(0, 1)
+
+
+def _rows(name: str, actions: Any, num_rows: int, rooms: Rooms) -> Any:
+    """Actions of tensors in the manner of skrl, where single numbers have a dimension, too."""
+    shape = (num_rows, len(rooms.action_sizes))
+    return integers(name, actions, shape).reshape(num_rows, *rooms.action_shape)
 
 
 def _autoreset_of(num_envs: int) -> Autoreset:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from doorstep._arguments import check_integer, is_integer, refuse
+from doorstep._action_forms import NO_TUPLES, ActionForm
+from doorstep._arguments import check_choice, check_integer, is_integer, refuse
 from doorstep._native import MAX_SEED
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, OverRooms, Rooms, check_render_mode, row_of
@@ -49,6 +50,8 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         agents: what a sub-environment is. "rows": an agent of a world, so that one policy controls all agents;
             `num_envs` is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents
             side by side, its reward their mean.
+        actions: the form of an agent's action. "multi_discrete": its four components. "discrete": one number, 0 to 319,
+            as for `EscapeRoomVectorEnv`; DQN, QRDQN and ARS know no other.
         observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name, for
             `MultiInputPolicy`. "pixels": the views of `cameras`; a dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
@@ -65,17 +68,20 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         num_envs: int = 1,
         *,
         agents: AgentsView = "rows",
+        actions: ActionForm = "multi_discrete",
         observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> None:
+        check_choice("actions", actions, NO_TUPLES)
         self.render_mode = check_render_mode(render_mode)
         # Cameras draw no view of an episode that is replaced in the same step: here a reset replaces it after the step.
         autoreset: Any = "disabled" if observations == "pixels" else "same_step"
         self._rooms = Rooms(
             num_envs,
             agents=agents,
+            actions=actions,
             observations=observations,
             autoreset=autoreset,
             render_options=render_options,
@@ -98,10 +104,10 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         """Begins a step of every sub-environment and returns at once; `step_wait()` reads it.
 
         Args:
-            actions: integers [num_envs, components].
+            actions: integers [num_envs, components]; as "discrete" the numbers of actions, [num_envs] for agents.
 
         Raises:
-            ArgumentError: the actions have another shape, or are no integers.
+            ArgumentError: the actions have another shape, are no integers, or, as "discrete", a number is outside.
             StateError: `reset()` was not called, or a step is running.
         """
         self._rooms.begin(actions)

@@ -11,11 +11,12 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, Unbounded
 from torchrl.envs import EnvBase
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._action_forms import NO_TUPLES, NUM_ACTIONS, ActionForm
+from doorstep._arguments import check_choice, check_integer, refuse
 from doorstep._native import MAX_SEED
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, torch_arrays
-from doorstep.envs._rooms import FLAT_OBSERVATION, Element, EnvObservations, OverRooms, Rooms, rows_of_worlds
+from doorstep.envs._rooms import FLAT_OBSERVATION, Element, EnvObservations, OverRooms, Rooms, integers, rows_of_worlds
 from doorstep.errors import StateError
 
 AGENTS = "agents"  # the group of all agents
@@ -54,6 +55,8 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     Args:
         num_envs: worlds.
+        actions: the form of an agent's action. "multi_discrete": its four components. "discrete": one number, 0 to 319,
+            as for `EscapeRoomVectorEnv`: ("agents", "action") is int64 [N, A].
         observations: parts, as for `Simulator`: one vector for each agent, ("agents", "observation"). "by_name": the
             parts by name, ("agents", "lidar") and so on. "pixels": the views of `cameras` by name, ("agents", "rgb")
             and so on.
@@ -64,10 +67,19 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
         ArgumentError: an argument is out of range; the message names it.
     """
 
-    def __init__(self, num_envs: int = 1, *, observations: EnvObservations = OBSERVATIONS, **rules: Any) -> None:
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        actions: ActionForm = "multi_discrete",
+        observations: EnvObservations = OBSERVATIONS,
+        **rules: Any,
+    ) -> None:
+        check_choice("actions", actions, NO_TUPLES)
         rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
+            actions=actions,
             observations=observations,
             autoreset="disabled",
             arrays=_arrays,
@@ -113,14 +125,12 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         actions = tensordict.get((AGENTS, "action"))
-        expected = (*self.batch_size, self._rooms.num_agents, len(self._rooms.action_sizes))
-        if tuple(actions.shape) != expected:
-            refuse("actions", f"a tensor of the shape {list(expected)}", f"a tensor of the shape {list(actions.shape)}")
+        integers("actions", actions, (*self.batch_size, self._rooms.num_agents, *self._rooms.action_shape))
         # Where TorchRL steps only some worlds, it drops what the others return.
         stepped = tensordict.get("_step", None)
         stepped = None if stepped is None else stepped.reshape(self.batch_size)
         self._check_stepped(stepped)
-        outcome = self._rooms.step(actions.reshape(-1, expected[-1]))
+        outcome = self._rooms.step(actions.flatten(0, 1))
         flags = dict(zip(DONES, (outcome.ended, outcome.terminations, outcome.truncations), strict=True))
         flags = {name: self._by_world(values)[:, 0] for name, values in flags.items()}
         if stepped is not None:
@@ -136,9 +146,11 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     def _make_specs(self) -> None:
         shape = (*self.batch_size, self._rooms.num_agents)
-        action = MultiCategorical(
-            nvec=self._rooms.action_sizes, shape=(*shape, len(self._rooms.action_sizes)), device=self.device
-        )
+        sizes = self._rooms.action_sizes
+        if self._rooms.action_form == "discrete":
+            action: Any = Categorical(NUM_ACTIONS, shape=torch.Size(shape), device=self.device)
+        else:
+            action = MultiCategorical(nvec=sizes, shape=(*shape, len(sizes)), device=self.device)
         self.observation_spec = self._group(
             {key: self._spec(*part) for key, part in zip(self._keys, self._rooms.elements.items(), strict=True)}
         )

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
+from doorstep._action_forms import ActionForm
 from doorstep._arguments import check_choice, is_number, nearest, refuse
 from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
@@ -58,6 +59,7 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
         num_envs: int = 1,
         *,
         agents: AgentsView = "joint",
+        actions: ActionForm = "multi_discrete",
         observations: EnvObservations = OBSERVATIONS,
         autoreset_mode: AutoresetMode | Autoreset = "next_step",
         render_mode: str | None = None,
@@ -71,6 +73,7 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
         self._rooms = Rooms(
             num_envs,
             agents=agents,
+            actions=actions,
             observations=observations,
             autoreset=_name_of(mode),
             copy=copy,
@@ -107,7 +110,7 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
         """Steps every sub-environment once.
 
         Args:
-            actions: integers [num_envs, components].
+            actions: integers of the shape of `action_space`; see the argument `actions` of the class.
 
         Returns:
             Observations, rewards (float32), terminations, truncations (bool), info. Where an episode has ended, info
@@ -115,7 +118,7 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
             beside `final_obs`. Keys that begin with `_` are masks: where the value belongs to an ended episode.
 
         Raises:
-            ArgumentError: the actions have another shape.
+            ArgumentError: the actions have another shape, or are no integers; or, as "discrete", a number is outside.
             StateError: reset() was not called, or, with autoreset mode DISABLED, not for an episode that has ended.
         """
         outcome = self._rooms.step(actions)
@@ -169,6 +172,11 @@ class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: i
         agents: what a sub-environment is. "joint": a world; its action is the actions of all agents side by side, its
             reward their mean. "rows": an agent of a world, so that one policy controls all agents; `num_envs` is then a
             multiple of `num_agents`, and episodes of agents of one world end together.
+        actions: the form of an agent's action. "multi_discrete": its four components, integers [num_envs, components].
+            "discrete": one number, 0 to 319, for algorithms that know no other, such as DQN: that of
+            `numpy.ravel_multi_index(action, doorstep.ACTIONS)`. [num_envs]; with "joint" and several agents
+            [num_envs, num_agents]. "tuple": a space of gymnasium's `Tuple`, whose actions are a sequence of arrays
+            [num_envs], one for each component; an array [num_envs, components] is the same.
         observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name. "pixels": the
             views of `cameras`; a dictionary, if the cameras make several tensors.
         autoreset_mode: when an ended episode is followed by the next: `gymnasium.vector.AutoresetMode`, or "next_step",
@@ -193,8 +201,9 @@ class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: i
 class TorchEscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
     """As `EscapeRoomVectorEnv`, with tensors of PyTorch on the simulator's device: nothing is copied to the host.
 
-    On a GPU no step waits for the device: `info` always has its keys, and stepping a sub-environment whose episode has
-    ended is not refused with autoreset mode "disabled".
+    On a GPU no step waits for the device: `info` always has its keys, stepping a sub-environment whose episode has
+    ended is not refused with autoreset mode "disabled", and numbers of actions outside of 0 to 319 are not refused,
+    but treated as `action_check` treats actions out of range.
 
     >>> import doorstep.envs
     >>> env = doorstep.envs.TorchEscapeRoomVectorEnv(4)
