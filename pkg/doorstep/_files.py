@@ -92,7 +92,7 @@ def replaced_file(path: str | os.PathLike[str], *, grows: bool = False) -> Itera
     mode = _mode_of(target)
     if mode is not None and not stat.S_ISREG(mode):
         with open(target, "wb", buffering=0 if grows else -1) as file:
-            yield file  # type: ignore[misc]
+            yield file
         return
     with _file_beside(target, mode, grows) as temporary:
         with temporary:
@@ -162,7 +162,7 @@ def _create_locked(target: str, grows: bool) -> BinaryIO:
         with contextlib.suppress(FileExistsError):  # its writer lives
             file = open(name, "xb", buffering=0 if grows else -1)  # noqa: SIM115 (closed by _file_beside)
             if _is_locked(file.fileno()):
-                return file  # type: ignore[return-value]
+                return file
             file.close()
     raise AssertionError  # the numbers do not end
 

@@ -322,7 +322,9 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
 
 
 @contextmanager
-def whole_recording(path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64) -> Iterator[RecordingWriter]:
+def whole_recording(
+    path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64
+) -> Iterator[RecordingWriter]:
     """A writer whose file replaces an older one only if the block ends, or is ended by Ctrl-C."""
     with RecordingWriter(path, sim, hash_interval=hash_interval) as writer:
         try:

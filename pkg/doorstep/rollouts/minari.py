@@ -122,33 +122,36 @@ def _writable(results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
     """Takes all results, and warns of those that are left out."""
     episodes: list[EpisodeResult] = []
     left_out: collections.Counter[str] = collections.Counter()
-    is_engine, is_over = isinstance(getattr(results, "config", None), RolloutConfig), not isinstance(results, Iterable)
-    while not is_over:
-        try:
-            for result in results:
-                if not isinstance(result, EpisodeResult):
-                    refuse("results", "doorstep.EpisodeResult objects, or an engine", result)
-                if not result.finished or result.observations is None:
-                    left_out["without observations" if result.finished else result.reason] += 1
-                    continue
-                episodes.append(result)
-                if _num_inputs(result) != _num_inputs(episodes[0]):
-                    refuse("results", "episodes with equal numbers of observations", result, "write a dataset for each")
-            is_over = True
-        except StateError as error:  # of an episode that failed: an engine goes on in another loop
-            left_out[str(error)] += 1
-            is_over = not is_engine
+    for result in _each(results):
+        if not isinstance(result, EpisodeResult):
+            refuse("results", "doorstep.EpisodeResult objects, or an engine", result)
+        if not result.finished or result.observations is None:
+            left_out["without observations" if result.finished else f"{result.reason} {result.error}".rstrip()] += 1
+        elif episodes and _num_inputs(result) != _num_inputs(episodes[0]):
+            refuse("results", "episodes with equal numbers of observations", result, "write a dataset for each")
+        else:
+            episodes.append(result)
     kinds = ", ".join(f"{number} {kind}" for kind, number in left_out.items())
     if not episodes:
-        refuse(
-            "results",
-            "at least one doorstep.EpisodeResult that was played to its end and has observations",
-            kinds or results,
-            'request episodes with record="observations"',
-        )
+        hint = 'request episodes with record="observations"'
+        refuse("results", "episodes that were played to their end and have observations", kinds or results, hint)
     if left_out:
         warnings.warn(f"results that a dataset cannot have are left out: {kinds}", UserWarning, stacklevel=3)
     return episodes
+
+
+def _each(results: Any) -> Iterator[Any]:
+    """All results. An episode that failed ends the loop over an engine, which goes on in another one."""
+    goes_on = isinstance(results, Iterable)
+    while goes_on:
+        goes_on = False
+        try:
+            yield from results
+        except StateError as error:
+            if not hasattr(error, "result"):
+                raise
+            yield error.result
+            goes_on = hasattr(results, "submit")
 
 
 def _num_inputs(result: EpisodeResult) -> int:
