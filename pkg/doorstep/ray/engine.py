@@ -113,7 +113,7 @@ class RayRolloutEngine(Owner, remedy="make another one of its config"):
             request = doorstep.EpisodeRequest(policy=engine.publish(net))
 
         Args:
-            policy: what `load_policy()` takes, except a `doorstep.Policy`: a module, a function, ...
+            policy: what `load_policy()` takes: a module, a function, ...
 
         Raises:
             ArgumentError: it is nothing of this, or cannot be pickled.
