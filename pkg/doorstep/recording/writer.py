@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse
 from doorstep._copies import Owner
 from doorstep._files import replaced_file
-from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, SimulationError, StateError
 from doorstep.levels.files import AnyLevel
 from doorstep.recording import layout
-from doorstep.recording.rules import config_text, levels_text
+from doorstep.recording.rules import RULES, config_text, levels_text
 from doorstep.simulator import Simulator
 
 _MOST_BUFFERED_STEPS = 64
@@ -156,7 +155,6 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
         self._sim.reset(worlds)
         chosen = np.zeros(self._sim.num_worlds, np.bool_)
         chosen[slice(None) if worlds is None else check_slots(worlds, self._sim.num_worlds)] = True
-        self._flush()
         self._write_chunk(layout.RESET, np.packbits(chosen, bitorder="little").tobytes())
         self._interventions = self._sim._interventions
 
@@ -173,7 +171,6 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
         self._check_open()
         self._check_steps()
         saved = _save(self._sim)
-        self._flush()
         self._write_chunk(layout.SAVE, saved)
         self._interventions = self._sim._interventions
         self._write_due_hashes()
@@ -257,17 +254,13 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
         self._forget_untaken()
         as_recorded = self._surplus() == 0 and self._sim._interventions == self._interventions
         if as_recorded and self._hashed_at < self.num_steps:
-            hashes = self._sim.world_hashes()
-            self._flush()
-            self._write_hashes(hashes)
-        self._flush()
+            self._write_hashes(self._sim.world_hashes())
+        self._flush()  # before the chunks are counted
         self._write_chunk(layout.END, self._written.num_chunks.to_bytes(8, "little"))
 
     def _write_due_hashes(self) -> None:
         if self.num_steps % self._hash_interval == 0 and self._hashed_at < self.num_steps:
-            hashes = self._sim.world_hashes()
-            self._flush()
-            self._write_hashes(hashes)
+            self._write_hashes(self._sim.world_hashes())
 
     def _write_hashes(self, hashes: NDArray[np.uint64]) -> None:
         self._write_chunk(layout.HASHES, hashes.astype("<u8", copy=False).tobytes())
@@ -283,7 +276,6 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
             return
         else:
             text = last.text
-        self._flush()
         self._write_chunk(layout.LEVELS, layout.pack_levels(text, weights))
         self._table = _Table(levels, text, weights)  # last: after Ctrl-C before it the chunk is written again
 
@@ -294,6 +286,8 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
 
     def _write_chunk(self, kind: bytes, payload: bytes) -> None:
         """Only what the one assignment at the end says has been written: Ctrl-C may come at any time."""
+        if kind != layout.STEPS:
+            self._flush()
         chunk = layout.chunk(kind, self.num_steps, payload)
         self._write_at(self._written.offset, chunk)
         self._written = _Written(
@@ -357,17 +351,9 @@ def _is_new(sim: Simulator) -> bool:
     config = sim.config
     for begin in range(0, config.num_worlds, _WORLDS_COMPARED_AT_ONCE):
         count = min(_WORLDS_COMPARED_AT_ONCE, config.num_worlds - begin)
-        piece = SimulatorConfig(
-            count,
-            seed=config.seed,
-            num_agents=config.num_agents,
-            episode_length=config.episode_length,
-            auto_reset=config.auto_reset,
-            world_offset=config.world_offset + begin,
-            max_levels=config.max_levels,
-            num_threads=config.num_threads,
-        )
-        with Simulator.from_config(piece) as new:
+        rules = {name: getattr(config, name) for name in RULES}
+        piece = {**rules, "num_worlds": count, "world_offset": config.world_offset + begin}
+        with Simulator(**piece, num_threads=config.num_threads) as new:
             if (new.world_hashes() != hashes[begin : begin + count]).any():
                 return False
     return True

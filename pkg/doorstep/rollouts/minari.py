@@ -154,8 +154,7 @@ def _each(results: Any) -> Iterator[Any]:
             goes_on = hasattr(results, "submit")
 
 
-def _num_inputs(result: EpisodeResult) -> int:
-    assert result.observations is not None
+def _num_inputs(result: Any) -> int:
     return int(result.observations.shape[2])
 
 
@@ -188,12 +187,8 @@ def _env_spec(gymnasium: Any, results: object, episodes: list[EpisodeResult], ac
     )
 
 
-def _buffers(result: EpisodeResult, form: ActionForm) -> Iterator[dict[str, Any]]:
-    """The fields of an EpisodeBuffer for each agent."""
-    assert result.observations is not None
-    assert result.last_observations is not None
-    assert result.actions is not None
-    assert result.rewards is not None
+def _buffers(result: Any, form: ActionForm) -> Iterator[dict[str, Any]]:
+    """The fields of an EpisodeBuffer for each agent of an EpisodeResult with observations."""
     observations = np.concatenate([result.observations, result.last_observations[None]])
     actions = np.clip(result.actions, 0, np.subtract(ACTIONS, 1, dtype=np.int32))  # as the simulator does
     is_last = np.arange(result.length) == result.length - 1
