@@ -107,22 +107,8 @@ class Policy:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_arrays",
-        "_cached",
-        "_count_step",
-        "_handle",
-        "_layers",
-        "_prepared",
-        "_sampling",
-        "_seed",
-        "_upload",
-        "_weights",
-        "has_value",
-        "num_inputs",
-        "observations",
-        "precision",
-        "state_size",
+        *("__weakref__", "_arrays", "_cached", "_count_step", "_handle", "_layers", "_prepared", "_sampling", "_seed"),
+        *("_upload", "_weights", "has_value", "num_inputs", "observations", "precision", "state_size"),
     )
 
     def __init__(

@@ -93,7 +93,9 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
         self._interventions = sim._interventions
         self._written = _Written(len(layout.head()), 0, 0, 0)
         self._hashed_at = -1  # the last position with hashes
-        self._actions, self._resets = _step_buffers(sim)
+        num_steps = min(max(_MOST_BUFFERED_BYTES // sim.actions.nbytes, 1), _MOST_BUFFERED_STEPS)
+        self._actions = np.empty((num_steps, *sim.actions.shape), np.int32)  # [S, N, A, 4] of a block
+        self._resets = np.empty((num_steps, sim.num_worlds), np.bool_)
         saved = b"" if _is_new(sim) else _save(sim)
         hashes = sim.world_hashes()
         self._table: _Table | None = None
@@ -214,11 +216,9 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
         self._check_open()
         self._check_steps()
         if self._sim._interventions != self._interventions:
-            raise StateError(
-                "The simulator was reset or restored between two steps without its recording.",
-                argument="sim",
-                hint="Call the writer's reset(); after sim.restore() call its checkpoint().",
-            )
+            what = "The simulator was reset or restored between two steps without its recording."
+            remedy = "Call the writer's reset(); after sim.restore() call its checkpoint()."
+            raise StateError(what, argument="sim", hint=remedy)
         self._write_due_hashes()
         self._write_changed_levels()
 
@@ -228,17 +228,12 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
 
     def _check_steps(self) -> None:
         surplus = self._surplus()
+        what = f"{'A step was' if surplus == 1 else f'{surplus} steps were'} taken without append()."
         if surplus < 0:
-            raise StateError(
-                "The step of the last append() was not taken.",
-                argument="sim",
-                hint="Call append() once before each step, or the writer's step(); steps of CUDA graphs do not count.",
-            )
-        if surplus > 0:
-            taken = "A step was" if surplus == 1 else f"{surplus} steps were"
-            raise StateError(
-                f"{taken} taken without append().", argument="sim", hint="Call append() once before each step."
-            )
+            what = "The step of the last append() was not taken."
+        if surplus:
+            remedy = "Call append() once before each step, or the writer's step(); steps of CUDA graphs do not count."
+            raise StateError(what, argument="sim", hint=remedy)
 
     def _surplus(self) -> int:
         """Steps taken but not recorded; -1: one was recorded but not taken."""
@@ -329,12 +324,6 @@ def whole_recording(
 
 
 # ---- The beginning of a recording
-
-
-def _step_buffers(sim: Simulator) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Actions [S, N, A, 4] and resets [S, N] of as many steps as a block may have."""
-    num_steps = min(max(_MOST_BUFFERED_BYTES // sim.actions.nbytes, 1), _MOST_BUFFERED_STEPS)
-    return np.empty((num_steps, *sim.actions.shape), np.int32), np.empty((num_steps, sim.num_worlds), np.bool_)
 
 
 def _save(sim: Simulator) -> bytes:
