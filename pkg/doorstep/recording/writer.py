@@ -45,7 +45,8 @@ class _Table(NamedTuple):
 class RecordingWriter(Owner, remedy="send the path, and read the file when the writer is closed"):
     """Records the steps of a simulator into a new file.
 
-    Until it is closed the file is `path` with ".0.part"; if the process dies, its complete steps can be read there.
+    Until it is closed the file is `path` with ".0.part"; if the process dies, its complete steps can be read there. A
+    writer that is dropped without `close()` leaves nothing.
 
     The file begins with the rules and the reward of the simulator and, if it has `max_levels`, its levels and their
     weights. If a new simulator with these rules would not have the same worlds (this one has been stepped, reset,

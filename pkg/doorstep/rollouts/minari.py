@@ -105,7 +105,7 @@ def write_minari(
 
 def _destination(minari: Any, dataset_id: object) -> tuple[Path, list[Path]]:
     """The folder of a new dataset, and those of its namespaces, outermost first."""
-    requirement = "'name-v0' or 'namespace/name-v0', of letters, digits, - and _"
+    requirement = "'name-v0' or 'namespace/name-v0', of letters, digits, - and _, at least two in a namespace"
     try:
         namespace, *_ = minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
     except (TypeError, ValueError):
