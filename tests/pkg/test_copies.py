@@ -7,6 +7,7 @@ import copy
 import importlib
 import os
 import pickle
+import re
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -105,7 +106,8 @@ HELD_BY_OWNERS = {"Exchange", "AgentCamera", "_Gate"}
 def releases(tree: ast.ClassDef) -> bool:
     """Whether the class releases something: when it is closed, or at its end."""
     methods = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    return bool(methods & {"close", "__del__"}) or "weakref.finalize(self" in ast.unparse(tree)
+    finalized = re.search(r"[fF]inalize[r]?\(self\b", ast.unparse(tree))
+    return bool(methods & {"close", "__del__"}) or finalized is not None
 
 
 def test_every_class_that_releases_something_is_an_owner() -> None:
