@@ -382,7 +382,7 @@ def errors_module(header: Header) -> str:
             sections.append(
                 f'class {row.python_class}({bases}):\n    """{row.sentence}"""\n\n    status = Status.{row.name}'
             )
-    sections += [ABSENT_TENSOR_CLASS, REPLAY_CLASS]
+    sections += [ABSENT_TENSOR_CLASS, COPY_CLASS, REPLAY_CLASS]
     lines = [f"    Status.{row.name}: {row.python_class}," for row in classes]
     comment = "# The classes of statuses of the C API."
     sections.append("\n".join([comment, f"ERROR_CLASSES: dict[int, type[{ERROR_ROOT}]] = {{", *lines, "}"]))
@@ -419,6 +419,10 @@ ABSENT_TENSOR_SENTENCE = "The simulator was made without this tensor."
 ABSENT_TENSOR_CLASS = f'''class AbsentTensorError(ArgumentError, AttributeError):
     """{ABSENT_TENSOR_SENTENCE} Also an AttributeError, so that `hasattr()` returns False."""'''
 
+COPY_SENTENCE = "The object belongs to this process and cannot be copied or pickled."
+COPY_CLASS = f'''class CopyError(ArgumentError, TypeError):
+    """{COPY_SENTENCE} Also a TypeError, which pickle raises."""'''
+
 REPLAY_SENTENCE = "A replay's worlds differ from the recorded ones."
 REPLAY_CLASS = f'''class ReplayError(StateError):
     """{REPLAY_SENTENCE}
@@ -433,10 +437,11 @@ REPLAY_CLASS = f'''class ReplayError(StateError):
     different_step: int = 0
     worlds: tuple[int, ...] = ()'''
 
-EXTRA_CLASSES = {  # by their base: name, and the sentence of the tree
-    "ArgumentError": ("AbsentTensorError(AttributeError)", ABSENT_TENSOR_SENTENCE),
-    "StateError": ("ReplayError", REPLAY_SENTENCE),
-}
+EXTRA_CLASSES = (  # base, name, and the sentence of the tree
+    ("ArgumentError", "AbsentTensorError(AttributeError)", ABSENT_TENSOR_SENTENCE),
+    ("ArgumentError", "CopyError(TypeError)", COPY_SENTENCE),
+    ("StateError", "ReplayError", REPLAY_SENTENCE),
+)
 
 
 def error_tree(header: Header) -> str:
@@ -449,10 +454,8 @@ def error_tree(header: Header) -> str:
         line = f"    {'    ' * depth + row.python_class + base:<46}{row.sentence}"
         children = [child for child in rows if child.python_base == row.python_class]
         below = [text for child in children for text in branch(child, depth + 1)]
-        if row.python_class in EXTRA_CLASSES:
-            name, sentence = EXTRA_CLASSES[row.python_class]
-            below.append(f"    {'    ' * (depth + 1) + name:<46}{sentence}")
-        return [line, *below]
+        extra = [(name, sentence) for base, name, sentence in EXTRA_CLASSES if base == row.python_class]
+        return [line, *below, *(f"    {'    ' * (depth + 1) + name:<46}{sentence}" for name, sentence in extra)]
 
     root = next(row for row in rows if row.python_class == ERROR_ROOT)
     others = [row for row in rows if row is not root and row.python_base not in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -79,10 +80,13 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
 
 
 @contextmanager
-def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replaced_file(path: str | os.PathLike[str], *, grows: bool = False) -> Iterator[BinaryIO]:
     """A new file in the folder of `path`, open for writing, that replaces `path` at the end; an error removes it.
 
     Until then an older file is unchanged. A symbolic link stays a link; a pipe or a device is written in place.
+
+    grows: the new file has no buffer, and `path` with ".0.part" is its name, by which people find it if this process
+    dies. The next writer of `path` removes it then.
 
     Raises:
         ArgumentError: `path` is neither a str nor a path object.
@@ -91,10 +95,10 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = os.path.realpath(checked_path(path))
     mode = _mode_of(target)
     if mode is not None and not stat.S_ISREG(mode):
-        with open(target, "wb") as file:
+        with open(target, "wb", buffering=0 if grows else -1) as file:
             yield file
         return
-    with _file_beside(target, mode) as temporary:
+    with _file_beside(target, mode, grows) as temporary:
         with temporary:
             yield temporary
         os.replace(temporary.name, target)
@@ -116,7 +120,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     target = os.path.realpath(checked_path(path))
     mode = _mode_of(target)
     if mode is None or stat.S_ISREG(mode):
-        with _file_beside(target, mode) as temporary:
+        with _file_beside(target, mode, grows=False) as temporary:
             temporary.close()
 
 
@@ -135,12 +139,12 @@ def _mode_of(target: str) -> int | None:
 
 
 @contextmanager
-def _file_beside(target: str, mode: int | None) -> Iterator[BinaryIO]:
+def _file_beside(target: str, mode: int | None, grows: bool) -> Iterator[BinaryIO]:
     """A new file with the permissions of the one that it will replace; at the end it is removed unless it was moved."""
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
     try:
-        file = _create_locked(os.path.dirname(target))
+        file = _create_locked(target, grows)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from None
     lock = os.dup(file.fileno())  # holds the lock when the file has been closed
@@ -154,19 +158,17 @@ def _file_beside(target: str, mode: int | None) -> Iterator[BinaryIO]:
         os.close(lock)
 
 
-def _create_locked(folder: str) -> BinaryIO:
-    number = -1
-    while True:
-        number += 1
-        name = os.path.join(folder, f".doorstep-{number}.tmp")
+def _create_locked(target: str, grows: bool) -> BinaryIO:
+    for number in itertools.count():
+        hidden = os.path.join(os.path.dirname(target), f".doorstep-{number}.tmp")
+        name = f"{target}.{number}.part" if grows else hidden
         _remove_if_left(name)
-        try:
-            file = open(name, "xb")  # noqa: SIM115 (closed by _file_beside)
-        except FileExistsError:  # its writer lives
-            continue
-        if _is_locked(file.fileno()):
-            return file
-        file.close()
+        with contextlib.suppress(FileExistsError):  # its writer lives
+            file = open(name, "xb", buffering=0 if grows else -1)  # noqa: SIM115 (closed by _file_beside)
+            if _is_locked(file.fileno()):
+                return file
+            file.close()
+    raise AssertionError  # the numbers do not end
 
 
 def _is_locked(descriptor: int) -> bool:

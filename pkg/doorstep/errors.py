@@ -3,6 +3,7 @@
     DoorstepError(Exception)                      A defect in doorstep; please report it.
         ArgumentError(ValueError)                 An argument is outside its allowed range.
             AbsentTensorError(AttributeError)     The simulator was made without this tensor.
+            CopyError(TypeError)                  The object belongs to this process and cannot be copied or pickled.
         StateError(ValueError)                    Saved bytes are damaged or do not fit, or a state forbids the call.
             ReplayError                           A replay's worlds differ from the recorded ones.
         ClosedError(RuntimeError)                 The object was closed or never existed.
@@ -160,6 +161,10 @@ class ShaderError(DoorstepError, ValueError):
 
 class AbsentTensorError(ArgumentError, AttributeError):
     """The simulator was made without this tensor. Also an AttributeError, so that `hasattr()` returns False."""
+
+
+class CopyError(ArgumentError, TypeError):
+    """The object belongs to this process and cannot be copied or pickled. Also a TypeError, which pickle raises."""
 
 
 class ReplayError(StateError):

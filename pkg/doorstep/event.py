@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from doorstep._arguments import check_timeout
+from doorstep._copies import Owner
 from doorstep._native import EventHandle
 
 
 @final
-class StepEvent:
+class StepEvent(Owner, remedy="wait() for it here"):
     """What `Simulator.step_async()` returns.
 
     >>> import doorstep
@@ -37,6 +38,3 @@ class StepEvent:
 
     def __repr__(self) -> str:
         return f"StepEvent({'done' if self.done else 'running'})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a StepEvent belongs to a step in this process and cannot be pickled")

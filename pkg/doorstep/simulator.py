@@ -40,6 +40,7 @@ from doorstep._streams import CurrentStream, check_stream_on, current_device_ind
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.cameras import Cameras, settings_of
 from doorstep.config import SimulatorConfig
+from doorstep.errors import CopyError
 from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.state import StateFields
@@ -683,7 +684,8 @@ class Simulator(TensorProperties, CameraProperties):
         """Copies and pickles of a simulator on the CPU: its rules, levels and reward, its worlds with their counts of
         `health`, and the values of all tensors, in memory of their own. `step_count` begins at 0."""
         if self._device != "cpu":
-            raise TypeError("a Simulator on a GPU cannot be pickled; restore its save() into a simulator made there")
+            hint = "restore its save() into a simulator made there"
+            raise CopyError("a Simulator on a GPU cannot be copied or pickled", hint=hint)
         tensors = self._tensors.all()
         kept = [row.name for row in TENSORS if row.outlives_step and row.name in tensors]
         values = {name: tensors[name].copy_to_host() for name in kept}

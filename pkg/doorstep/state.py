@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
+from doorstep._copies import Owner
 from doorstep._native import STATE_FIELDS, Session
 from doorstep._properties import StateProperties
 from doorstep.tensor import Tensor
@@ -12,7 +13,7 @@ FIELD_INDEX = {row.name: index for index, row in enumerate(STATE_FIELDS)}
 
 
 @final
-class StateFields(StateProperties):
+class StateFields(StateProperties, Owner, remedy="pickle copies of its fields, or sim.save()"):
     """Fields of the worlds' state: strided views, one property each. Edits take effect in the next step.
 
     Once a field has been read, every step checks for edits, which costs a little time. Observations show an edit after
@@ -38,11 +39,6 @@ class StateFields(StateProperties):
 
     def __repr__(self) -> str:
         return f"StateFields({', '.join(FIELD_INDEX)})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError(
-            "StateFields are views of simulator memory; pickle copies of its fields, or sim.save(), instead"
-        )
 
     def _forget(self) -> None:
         """Drops the fields and with them the memory; fields that users hold stay valid."""

@@ -21,6 +21,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from doorstep._arguments import refuse
+from doorstep._copies import Owner
 from doorstep._native import STREAM_OWN, Dtype, Memory, TensorInfo
 from doorstep._native.foreign_tensor import packed_strides
 from doorstep._optional import import_optional
@@ -52,7 +53,7 @@ class _ArraySource:
 
 
 @final
-class Tensor(NDArrayOperatorsMixin):
+class Tensor(NDArrayOperatorsMixin, Owner, remedy="copy its values: tensor.copy_to_host()"):
     """Memory of a simulator, read in place by numpy, PyTorch, JAX and every library that implements their protocols.
 
     Tensors come from a simulator (`sim.rewards`, `sim.tensors["rewards"]`, `sim.state.body_positions`).
@@ -163,9 +164,6 @@ class Tensor(NDArrayOperatorsMixin):
 
         heading, _, values = repr(self).partition("\n")
         return f"<code>{html.escape(heading)}</code><pre>{html.escape(values)}</pre>"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a Tensor is a view of simulator memory; pickle tensor.copy_to_host() instead")
 
     # ---- As numpy's array, on the CPU ----
 

@@ -120,7 +120,8 @@ def test_an_interrupted_recording_has_all_its_steps(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "doorstep", *arguments], stderr=subprocess.PIPE, text=True, env=os.environ
     ) as process:
-        while not path.exists() or path.stat().st_size < 5000:
+        part = tmp_path / "run.rec.0.part"
+        while not part.exists() or part.stat().st_size < 5000:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130

@@ -1,6 +1,7 @@
 """Policies on a real GPU: the CPU's bits, PyTorch's streams and memory, graphs, engines."""
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,14 @@ def test_weights_are_shared_and_calls_are_ordered_by_the_current_stream() -> Non
     assert torch.equal(frozen.forward(observations), before)
     expected = doorstep.load_policy(copy.deepcopy(module).cpu()).forward(observations.cpu())
     assert after.cpu().numpy().tobytes() == expected.tobytes()
+
+
+def test_a_pickle_chooses_the_same_actions_on_its_gpu() -> None:
+    _, policy = both(every_layer())
+    other, observations = pickle.loads(pickle.dumps(policy)), torch.randn(7, 2, NUM_INPUTS, device="cuda")
+    assert other.device == policy.device
+    for one, two in zip(policy(observations), other(observations), strict=True):
+        assert torch.equal(one, two)
 
 
 def test_steps_with_a_policy_are_the_cpus_also_in_a_graph() -> None:

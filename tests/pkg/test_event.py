@@ -54,5 +54,5 @@ def test_a_dropped_event_leaves_the_step_running() -> None:
 
 
 def test_an_event_cannot_be_pickled() -> None:
-    with doorstep.Simulator(2) as sim, pytest.raises(TypeError, match="cannot be pickled"):
+    with doorstep.Simulator(2) as sim, pytest.raises(TypeError, match="cannot be copied or pickled"):
         pickle.dumps(sim.step_async())

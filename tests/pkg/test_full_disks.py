@@ -98,6 +98,76 @@ write = lambda: recording.render(path)
 """,
         ".html",
     ),
+    "recording": (
+        """
+import doorstep, numpy
+from doorstep.recording import RecordingWriter
+sim = doorstep.Simulator(8, num_threads=1)
+def write():
+    random = numpy.random.default_rng(1)
+    with RecordingWriter(path, sim) as writer:
+        for _ in range(100):
+            sim.actions = random.integers(0, doorstep.ACTIONS, sim.actions.shape)
+            writer.step()
+""",
+        ".rec",
+    ),
+    "record": (
+        """
+import doorstep
+write = lambda: doorstep.record(path, steps=90, seed=1, policy=doorstep.load_policy("random").seeded(1)).close()
+""",
+        ".rec",
+    ),
+    "episode": (
+        """
+import doorstep
+with doorstep.RolloutEngine(doorstep.SimulatorConfig(1, num_threads=1)) as engine:
+    result = engine.future(doorstep.EpisodeRequest(seed=1, max_steps=9, record="actions")).result()
+write = lambda: result.record(path, engine.config).close()
+""",
+        ".rec",
+    ),
+    "video": (
+        """
+import numpy
+from doorstep.video import write_video
+frames = numpy.random.default_rng(0).integers(0, 256, (3, 48, 64, 3), numpy.uint8)
+write = lambda: write_video(path, frames)
+""",
+        ".gif",
+    ),
+    "figure": (
+        """
+import doorstep
+evaluation = doorstep.evaluate({"a": "random"}, episodes=2, episode_length=3)
+from doorstep.plots import plot_evaluation
+write = lambda: plot_evaluation(evaluation, path)
+""",
+        ".png",
+    ),
+    "trace": (
+        """
+import doorstep
+from doorstep.metrics import MetricsConfig
+config = doorstep.RolloutConfig(doorstep.SimulatorConfig(1, num_threads=1), metrics=MetricsConfig(trace=100))
+with doorstep.RolloutEngine(config) as engine:
+    engine.future(doorstep.EpisodeRequest(seed=1, max_steps=9)).result()
+    metrics = engine.metrics
+write = lambda: metrics.write_trace(path)
+""",
+        ".json",
+    ),
+    "picture of metrics": (
+        """
+import doorstep
+with doorstep.RolloutEngine(doorstep.SimulatorConfig(1, num_threads=1)) as engine:
+    engine.future(doorstep.EpisodeRequest(seed=1, max_steps=9)).result()
+    metrics = engine.metrics
+write = lambda: metrics.plot(path)
+""",
+        ".png",
+    ),
     "series": (
         """
 import doorstep
@@ -109,16 +179,21 @@ write = lambda: metrics.to_csv(path)
     ),
 }
 
+NEEDS = {"checkpoint": "torch", "video": "av", "figure": "matplotlib", "picture of metrics": "matplotlib"}
+
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [("level", 8), *(pytest.param(name, 60, marks=pytest.mark.slow, id=f"{name}-everywhere") for name in WRITERS)],
+    [
+        *(pytest.param(name, 2, id=name) for name in WRITERS if name not in NEEDS),
+        *(pytest.param(name, 60, marks=pytest.mark.slow, id=f"{name}-everywhere") for name in WRITERS),
+    ],
 )
 def test_a_full_disk_leaves_the_older_file(
     name: str, steps: int, tmp_path: Path, run_python: Callable[..., str]
 ) -> None:
-    if name == "checkpoint":
-        pytest.importorskip("torch")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     setup, ending = WRITERS[name]
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -65,6 +65,20 @@ def test_bad_arguments_leave_no_file(arguments: dict[str, Any], says: str, tmp_p
     assert not list(tmp_path.iterdir())
 
 
+def test_a_policy_that_raises_leaves_the_older_file(tmp_path: Path) -> None:
+    def policy(observations: Any) -> Any:
+        calls.append(len(calls))
+        return 1 / (calls[-1] - 70) and np.zeros((1, 2, 4), int)
+
+    calls: list[int] = []
+    doorstep.record(tmp_path / "a.rec", steps=2).close()
+    older = (tmp_path / "a.rec").read_bytes()
+    with pytest.raises(ZeroDivisionError):
+        doorstep.record(tmp_path / "a.rec", policy=policy)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.rec"]
+    assert (tmp_path / "a.rec").read_bytes() == older
+
+
 # ---- Pictures
 
 

@@ -74,14 +74,18 @@ for step in range(1, 10**9):
         assert process.stdout is not None
         assert process.stdout.readline() == "go\n"
         process.send_signal(signal.SIGKILL)
+    part = f"{path}.0.part"
     with pytest.raises(doorstep.StateError, match=r"truncated.*\d+ steps are complete"):
-        Recording(path)
-    with Recording(path, incomplete=True) as recording:
+        Recording(part)
+    with Recording(part, incomplete=True) as recording:
         assert recording.num_steps >= 96
         assert recording.num_steps % 16 == 0
         for step in (1, 50, recording.num_steps):
             assert (recording.actions(step - 1) == (step % 4, step % 8, step % 5, step % 2)).all()
         recording.replay()
+    with doorstep.Simulator(1) as sim, RecordingWriter(path, sim):
+        pass
+    assert [file.name for file in path.parent.iterdir()] == [path.name]  # the next writer has removed the part
 
 
 # ---- Damaged files

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from doorstep._copies import Owner
 from doorstep._native.calls import read_value
 from doorstep._native.finalizer import Finalizer
 
 
-class Handle:
+class Handle(Owner):
     """Owns a handle of the C API; what it stands for lives while the library uses it."""
 
     def __init__(self, value: int, release: Any) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._copies import Owner
 from doorstep._native._generated import TensorInfo
 from doorstep._native.calls import check, fast_calls, read_value
 from doorstep._native.finalizer import Finalizer
@@ -41,7 +42,7 @@ class _Place:
 
 
 @final
-class Memory:
+class Memory(Owner):
     """Keeps the memory until the last tensor, array or capsule made from it is released.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple, final
 
+from doorstep._copies import Owner
 from doorstep._native._generated import ResourceInfo, ResourceKind, RowCopy
 from doorstep._native.calls import check, read_struct, read_value, sized, wait
 from doorstep._native.finalizer import Finalizer
@@ -14,7 +15,7 @@ from doorstep.errors import ClosedError, Status
 
 
 @final
-class Resource:
+class Resource(Owner):
     """One handle, released by close() or with the last reference to this object."""
 
     __slots__ = ("__weakref__", "_finalizer", "_handle")

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._copies import Owner
 from doorstep._native import _generated as native
 from doorstep._native.calls import SLICE_NANOSECONDS, check, read_struct, read_value, sized, wait
 from doorstep._native.configs import ConfigHandle
@@ -104,7 +105,7 @@ class SubmitCall:
 # ---- Outputs ----
 
 
-class TakeCall:
+class TakeCall(Owner):
     """One call that takes up to `most` outputs of a reader. It has them also if Ctrl-C ends it, and owns the memory
     that goes with them until `give_data()`."""
 
@@ -146,7 +147,7 @@ class TakeCall:
         )
 
 
-class _OutputData:
+class _OutputData(Owner):
     """The memory of an output. It is its owner's once the call that took it has given it."""
 
     def __init__(self, handle: int, is_given: Sequence[bool]) -> None:
@@ -207,7 +208,7 @@ class RowsToAct:
 
 
 @final
-class EngineHandle:
+class EngineHandle(Owner):
     """An engine, which ends when this is collected."""
 
     def __init__(self, config: int, rewards: native.LevelRewards | None, metrics: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._copies import Owner
 from doorstep._native._generated import (
     Binding,
     DeviceKind,
@@ -61,7 +62,7 @@ class Place(NamedTuple):
 
 
 @final
-class Session:
+class Session(Owner):
     """Ends with close(), with its last reference, or with the interpreter. Exported memory outlives it.
 
     Args:
@@ -312,7 +313,7 @@ def _silence_daemon_threads() -> None:
 
 
 @final
-class EventHandle:
+class EventHandle(Owner):
     """The end of an asynchronous step; closed with its last reference."""
 
     __slots__ = ("__weakref__", "_handle")

@@ -22,8 +22,8 @@ from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
-from doorstep.recording import RecordingWriter
 from doorstep.recording.record import take_steps
+from doorstep.recording.writer import whole_recording
 
 SUMMARY = "Step worlds and record them, for replay, view and render."
 
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         rooms_start = RoomsStart(sim, arguments.start)
         rooms_start.before_steps()
         with (
-            RecordingWriter(arguments.output, sim, hash_interval=arguments.hash_interval) as writer,
+            whole_recording(arguments.output, sim, hash_interval=arguments.hash_interval) as writer,
             Progress(arguments.steps, sys.stderr) as progress,
         ):
             for step in take_steps(sim, writer, player.act, arguments.steps):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from doorstep._arguments import check_integer, refuse
+from doorstep._copies import Owner
 from doorstep._native import Resource, resources
 from doorstep._streams import interface_stream
 from doorstep.cuda.device import Device
@@ -18,7 +19,7 @@ MAX_BYTES = 2**48
 
 
 @final
-class Buffer:
+class Buffer(Owner, remedy="copy its bytes: copy_to_host()"):
     """Bytes in a device's memory, or page-locked bytes of the host that the device also reads (`Buffer.pinned`).
 
     Other libraries read device memory through `__cuda_array_interface__` (`torch.as_tensor(buffer, device="cuda")`) and
@@ -180,6 +181,3 @@ class Buffer:
     def __repr__(self) -> str:
         place = "pinned, " if self._pinned else ""
         return f"cuda.Buffer({'closed' if self._closed else f'{self._nbytes} bytes'}, {place}cuda:{self._device_index})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a cuda.Buffer belongs to this process; pickle its copy_to_host() instead")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, final
+from typing import Literal, final
 from uuid import UUID
 
 from doorstep._arguments import check_integer, is_integer, refuse
+from doorstep._copies import Owner
 from doorstep._native import KernelSource, cuda_device, cuda_driver, resources
 from doorstep._streams import current_device_index
 
@@ -13,7 +14,7 @@ MAX_INDEX = 2**31 - 1
 
 
 @final
-class Device:
+class Device(Owner, remedy="send its index"):
     """An NVIDIA GPU, by its number; numbers are the driver's, after CUDA_VISIBLE_DEVICES.
 
     Args:
@@ -91,9 +92,6 @@ class Device:
 
     def __repr__(self) -> str:
         return f"cuda.Device({self._index}, {self.name!r})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a cuda.Device belongs to this process and cannot be pickled; send its index instead")
 
 
 _KERNEL_SOURCES: dict[KernelSource, Literal["embedded", "compiler", "driver"]] = {

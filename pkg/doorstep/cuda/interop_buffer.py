@@ -9,6 +9,7 @@ from typing import Any, final
 from numpy.typing import DTypeLike, NDArray
 
 from doorstep._arguments import check_flag, check_integer
+from doorstep._copies import Owner
 from doorstep._native import STREAM_OWN, Resource, resources
 from doorstep._native.foreign_tensor import CPU, ForeignTensor
 from doorstep._native.resources import PitchedRows
@@ -25,7 +26,7 @@ MAX_DESCRIPTOR = 2**31 - 1
 
 
 @final
-class InteropBuffer:
+class InteropBuffer(Owner, remedy="copy its values: copy_to_host()"):
     """Bytes of a GPU's memory that Vulkan, or another API of the process, also reads and writes.
 
     Made here, its memory is exported (`export`) and imported there; or memory that was exported there is imported here
@@ -217,9 +218,6 @@ class InteropBuffer:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.nbytes} bytes"
         return f"cuda.InteropBuffer({state}, cuda:{self.stream._device_index})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a cuda.InteropBuffer belongs to this process; pickle its copy_to_host() instead")
 
 
 def _check_waitable(tensor: ForeignTensor, on: Stream) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from doorstep._arguments import check_flag, check_integer
+from doorstep._copies import Owner
 from doorstep._native import Resource, resources
 from doorstep.cuda.device import Device, check_device_index
 from doorstep.cuda.interop_buffer import MAX_DESCRIPTOR
@@ -14,7 +15,7 @@ MAX_VALUE = 2**64 - 1
 
 
 @final
-class Semaphore:
+class Semaphore(Owner):
     """A semaphore of Vulkan, or of another API of the process, that streams signal and wait for.
 
     Created by `Semaphore.import_fd`. A *timeline* semaphore has a value that only grows: a signal sets it, a wait ends
@@ -94,6 +95,3 @@ class Semaphore:
     def __repr__(self) -> str:
         state = "closed" if self.closed else "timeline" if self._timeline else "binary"
         return f"cuda.Semaphore({state}, cuda:{self._device_index})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a cuda.Semaphore belongs to this process and cannot be pickled")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from doorstep._arguments import check_flag, check_integer, check_timeout, refuse
+from doorstep._copies import Owner
 from doorstep._native import Resource, resources
 from doorstep._streams import check_stream, check_stream_on
 from doorstep.cuda.device import Device, check_device_index
@@ -13,7 +14,7 @@ MAX_ADDRESS = 2**64 - 1
 
 
 @final
-class Stream:
+class Stream(Owner):
     """A CUDA stream: its work is done in the order in which it was begun, concurrently with other streams.
 
     Pass one to `Simulator(stream=...)`, or to any library that accepts `__cuda_stream__`; to PyTorch as
@@ -123,12 +124,9 @@ class Stream:
         state = "closed" if self.closed else f"{self.handle:#x}"
         return f"cuda.Stream({state}, cuda:{self._device_index})"
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a cuda.Stream belongs to this process and cannot be pickled")
-
 
 @final
-class Event:
+class Event(Owner):
     """A CUDA event: recorded on a stream, it happens when all work begun there before has ended.
 
     (A `StepEvent` of `Simulator.step_async()` is something else: the end of an asynchronous step, on any device.)
@@ -202,9 +200,6 @@ class Event:
 
     def __repr__(self) -> str:
         return f"cuda.Event({'closed' if self.closed else f'{self.handle:#x}'}, cuda:{self._device_index})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a cuda.Event belongs to this process and cannot be pickled")
 
 
 def stream_on(device: Device | int | None, stream: Stream | object) -> Stream:

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_integer, is_number, refuse
+from doorstep._copies import Owner
 from doorstep._native._generated import SKETCH_WINDOW_SECONDS, SeriesKind
 from doorstep._native.metrics import SeriesHandle
 from doorstep._native.rollouts import monotonic_ns
 from doorstep.metrics.labels import parse_labels
 
 
-class _Series:
+class _Series(Owner, remedy="copy its numbers"):
     """Any thread may use it. It outlives its store.
 
     Attributes:

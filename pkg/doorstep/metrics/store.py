@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar, final
 
 from doorstep._arguments import check_integer, check_text, refuse
+from doorstep._copies import Owner
 from doorstep._native._generated import MAX_TRACE_EVENTS, SeriesKind
 from doorstep._native.metrics import MetricsHandle
 from doorstep.errors import StateError
@@ -20,7 +21,7 @@ _KINDS = {Counter: SeriesKind.COUNTER, Sketch: SeriesKind.SKETCH, TimeSeries: Se
 
 
 @final
-class MetricsStore:
+class MetricsStore(Owner, remedy="copy its numbers: to_json()"):
     """Series by their names and labels. Any thread may use it; engines record in it without locks.
 
     >>> import doorstep

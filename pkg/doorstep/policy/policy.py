@@ -13,12 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep._arguments import check_choice, check_integer, refuse
+from doorstep._copies import Owner
 from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS
-from doorstep._native._generated import MAX_AGENTS, DeviceKind, LayerConfig, LayerKind, Precision
-from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows, PreparedAct
+from doorstep._native._generated import MAX_AGENTS, DeviceKind, LayerConfig, LayerKind, Precision, WeightType
+from doorstep._native.policies import (
+    SAMPLING,
+    SAMPLING_KEY,
+    LayerHandle,
+    LayerWeights,
+    PolicyHandle,
+    PolicyRows,
+    PreparedAct,
+)
 from doorstep._observations import Parts
 from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays, upload_beside_capture
 from doorstep.policy.sampling import SamplingParams, check_sampling
+from doorstep.policy.shapes import SHAPE_NUMBERS, array_shapes
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +40,7 @@ MAX_FIRST_WORLD = 2**31
 
 
 @final
-class PolicyLayer:
+class PolicyLayer(Owner, remedy="copy its policy"):
     """A layer of a policy. It keeps its weights alive, also after its policy has gone.
 
     Attributes:
@@ -67,7 +77,7 @@ class Policy:
     optimiser the next call uses the new weights. What gives the module other tensors or other memory (`net.to()`,
     `net.share_memory()`, `load_state_dict(assign=True)`, `parameter.data = ...`) makes the next call a `StateError`. No
     thread may change or move weights while a call runs, as for calls of PyTorch. Module and policy may be dropped in
-    any order.
+    any order. Copies and pickles have copies of the weights, as `freeze()`, and choose the same actions next.
 
     An agent's logits have the same bits in batches of any size, on every thread, processor and device, unless their
     `precision` is "bfloat16". All arithmetic is in single precision. Calls from several threads run at the same time.
@@ -97,22 +107,8 @@ class Policy:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_arrays",
-        "_cached",
-        "_count_step",
-        "_handle",
-        "_layers",
-        "_prepared",
-        "_sampling",
-        "_seed",
-        "_upload",
-        "_weights",
-        "has_value",
-        "num_inputs",
-        "observations",
-        "precision",
-        "state_size",
+        *("__weakref__", "_arrays", "_cached", "_count_step", "_handle", "_layers", "_prepared", "_sampling", "_seed"),
+        *("_upload", "_weights", "has_value", "num_inputs", "observations", "precision", "state_size"),
     )
 
     def __init__(
@@ -396,7 +392,13 @@ class Policy:
         return f"Policy({self.num_inputs} inputs, {len(self._layers)} layers{memory})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Policy reads the memory of a module and cannot be pickled; pickle the module")
+        """Copies and pickles have copies of the weights as they are now, and draw the same random numbers next."""
+        self._check_weights()
+        layers = [_stored(layer._handle.config(), self._arrays) for layer in self._layers]
+        info = self._handle.info()
+        step = int(repr(self._count_step.__self__).strip("count()"))  # type: ignore[attr-defined]  # takes none
+        made_of = layers, info.num_heads, Precision(info.precision), self._arrays.device
+        return _unpickled, (*made_of, self._sampling, self.observations, self._seed, step)
 
     # ---- Rows ----
 
@@ -419,6 +421,41 @@ class Policy:
             refuse("state", f"of shape {[*shape, self.state_size]}", list(states.shape))
         rows = PolicyRows(count, inputs.address, self.num_inputs, states.address, self.state_size, stream)
         return rows, shape, (inputs, states)
+
+
+# ---- Copies and pickles ----
+
+
+def _stored(config: LayerConfig, arrays: Arrays) -> tuple[Any, ...]:
+    """The numbers of a layer, and the bytes of its arrays by their names."""
+    from doorstep.interop import copy_from_pointer  # it loads the library, as `import doorstep` does not
+
+    shape = {name: getattr(config.shape, name) for name in SHAPE_NUMBERS if getattr(config.shape, name)}
+    numbers, found = (LayerKind(config.kind), config.num_inputs, config.num_outputs), {}
+    size = 2 if config.weight_type == WeightType.BFLOAT16 else 4
+    for name, sizes in array_shapes(*numbers, shape).items():
+        if getattr(config, name):
+            copied = arrays.empty((math.prod(sizes) * size,), np.uint8)
+            copy_from_pointer(copied, getattr(config, name), copied.nbytes)
+            found[name] = copied if arrays.device == "cpu" else copied.cpu().numpy()
+    return *numbers, config.parameter, shape, WeightType(config.weight_type), found
+
+
+def _unpickled(
+    layers: list[tuple[Any, ...]], num_heads: int, precision: Precision, device: str, *chosen: Any
+) -> Policy:
+    kind, index = (DeviceKind.CPU, 0) if device == "cpu" else (DeviceKind.CUDA, int(device.removeprefix("cuda:")))
+    arrays: Arrays = HostArrays() if kind == DeviceKind.CPU else TorchArrays(index)
+    handles = []
+    for *numbers, weight_type, found in layers:
+        own = {name: arrays.upload(np.array(array)) for name, array in found.items()}  # aligned
+        addresses = {name: arrays.address(array) for name, array in own.items()}
+        weights = LayerWeights(weight_type, kind, index, **addresses, owner=own)
+        handles.append(LayerHandle.create(*numbers, weights))  # type: ignore[call-arg]
+    sampling, observations, seed, step = chosen
+    policy = Policy(PolicyHandle.create(handles, num_heads, precision), sampling, arrays, observations=observations)
+    policy._seed, policy._count_step = seed, itertools.count(step).__next__
+    return policy
 
 
 class _Uploaded(NamedTuple):

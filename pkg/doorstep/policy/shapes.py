@@ -13,7 +13,7 @@ ARRAYS = ("weights", "biases", "hidden_weights", "hidden_biases")
 NORMS = (LayerKind.LAYER_NORM, LayerKind.RMS_NORM)
 GATES = {LayerKind.LSTM: 4, LayerKind.GRU: 3}
 SIDES = ("height", "width")
-_NUMBERS = tuple(name for name in LayerShape.__annotations__ if not name.startswith("_"))
+SHAPE_NUMBERS = tuple(name for name in LayerShape.__annotations__ if not name.startswith("_"))
 
 
 def checked_shape(shape: Any) -> dict[str, int]:
@@ -24,7 +24,7 @@ def checked_shape(shape: Any) -> dict[str, int]:
     """
     given = dict(shape)
     for name, number in given.items():
-        if name not in _NUMBERS or not isinstance(number, int) or not 0 <= number <= MAX_LAYER_WIDTH:
+        if name not in SHAPE_NUMBERS or not isinstance(number, int) or not 0 <= number <= MAX_LAYER_WIDTH:
             raise ValueError(f"a layer has {name!r}: {number!r} in its shape")
     return given
 

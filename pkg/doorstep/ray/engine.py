@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Literal, final, overload
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
+from doorstep._copies import Owner
 from doorstep._native.finalizer import Finalizer
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
@@ -31,7 +32,7 @@ _MORE_ACTORS = "make a second engine with RayConfig(num_actors=...) for more, an
 
 
 @final
-class RayRolloutEngine:
+class RayRolloutEngine(Owner, remedy="make another one of its config"):
     """Plays requested episodes on actors of Ray, each a process with a `RolloutEngine`. Results have the bits that a
     `RolloutEngine` here would give them, whatever the number of actors, and however many of them are lost.
 
@@ -114,7 +115,7 @@ class RayRolloutEngine:
             request = doorstep.EpisodeRequest(policy=engine.publish(net))
 
         Args:
-            policy: what `load_policy()` takes, except a `doorstep.Policy`: a module, a function, ...
+            policy: what `load_policy()` takes: a module, a function, ...
 
         Raises:
             ArgumentError: it is nothing of this, or cannot be pickled.

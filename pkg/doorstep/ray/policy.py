@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from doorstep._arguments import refuse
-from doorstep.policy import Policy, load_policy
+from doorstep.policy import load_policy
 from doorstep.policy.loading import AnyPolicy, check_name
 from doorstep.rollouts.failures import describe
 from doorstep.rollouts.request import check_policy
@@ -35,8 +35,6 @@ class RayPolicy:
 def publish(ray: Any, policy: AnyPolicy) -> RayPolicy:
     """Puts a policy into the object store, once it was loaded here, so that mistakes are found."""
     requirement = "what load_policy() takes, and Ray can pickle"
-    if isinstance(policy, Policy):
-        refuse("policy", requirement, policy, "publish the module or the file that it was made of")
     check_policy(policy)
     loaded = load_policy(policy)
     check_policy(loaded)

@@ -8,19 +8,18 @@ are there.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 import struct
 import zlib
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._copies import Owner
 from doorstep._files import checked_path, open_regular
 from doorstep._native.finalizer import Finalizer
-from doorstep.errors import OutOfMemoryError, StateError
+from doorstep.errors import ClosedError, OutOfMemoryError, StateError
 
 FORMAT_VERSION = 1
 
@@ -60,15 +59,6 @@ class Chunk(NamedTuple):
 # ---- Writing
 
 
-def create(path: str | os.PathLike[str]) -> BinaryIO:
-    """A new file without a buffer. An older one is unlinked, so that those who have it open keep it."""
-    target = os.path.realpath(checked_path(path))
-    with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISREG(os.stat(target).st_mode):
-            os.unlink(target)
-    return open(target, "wb", buffering=0)
-
-
 def head() -> bytes:
     """The first bytes of a file."""
     return _HEAD.pack(_MAGIC, FORMAT_VERSION, zlib.crc32(_MAGIC + struct.pack("<I", FORMAT_VERSION)))
@@ -88,7 +78,9 @@ def pack_steps(actions: NDArray[np.int32], resets: NDArray[np.bool_]) -> bytes:
     """
     num_steps = len(actions)
     components = actions.reshape(-1, _COMPONENTS).T
-    packing = _FIELDS if _fit_fields(components) else _INTEGERS
+    fields = zip(components, (3, 7, 7, 1), strict=True)  # negative values have bits beyond them
+    fit = not any(int(np.bitwise_or.reduce(values)) & ~field for values, field in fields)
+    packing = _FIELDS if fit else _INTEGERS
     planes = _packed_fields(components) if packing == _FIELDS else components.astype("<i4", copy=False)
     rows = np.ascontiguousarray(planes.reshape(len(planes), num_steps, -1).transpose(0, 2, 1))
     with_resets = bool(resets.any())
@@ -102,12 +94,6 @@ def pack_steps(actions: NDArray[np.int32], resets: NDArray[np.bool_]) -> bytes:
 def pack_levels(text: bytes, weights: NDArray[np.float32]) -> bytes:
     """The payload of LEVL; text: JSON of the levels, weights: [N, L]."""
     return _LEVELS_HEAD.pack(len(text)) + zlib.compress(text + weights.astype("<f4", copy=False).tobytes(), 1)
-
-
-def _fit_fields(components: NDArray[np.int32]) -> bool:
-    """Whether no value has a bit beyond its field; negative ones do."""
-    fields = zip(components, (3, 7, 7, 1), strict=True)
-    return not any(int(np.bitwise_or.reduce(values)) & ~field for values, field in fields)
 
 
 def _packed_fields(components: NDArray[np.int32]) -> NDArray[np.uint8]:
@@ -146,7 +132,7 @@ class PackedSteps:
         return None if self._resets is None else self._resets[:, index] != 0
 
 
-class ChunkFile:
+class ChunkFile(Owner):
     """A file of chunks, open for reading. Every method raises StateError where the file is not as it must be."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -162,29 +148,27 @@ class ChunkFile:
     def closed(self) -> bool:
         return self._file.closed
 
+    def error(self, what: str, hint: str = "") -> StateError:
+        return StateError(f"{self.path} {what}.", argument="path", hint=hint)
+
     def damaged(self, offset: int, what: str) -> NoReturn:
         """Raises the error of a file that was changed after it was written."""
-        raise StateError(
-            f"{self.path} is damaged at byte {offset}: {what}.", argument="path", hint="Copy or record it again."
-        )
+        raise self.error(f"is damaged at byte {offset}: {what}", "Copy or record it again.")
 
     def read_head(self) -> int:
         """Checks the head; returns where the first chunk begins."""
         found = self._read(0, min(_HEAD.size, self.size))
         if found[: len(_MAGIC)] != _MAGIC[: len(found)] or not found:
             what = "is empty" if not found else "begins with other bytes"
-            raise StateError(f"{self.path} is not a recording of doorstep: it {what}.", argument="path")
+            raise self.error(f"is not a recording of doorstep: it {what}")
         if len(found) < _HEAD.size:
             self.damaged(len(found), "it ends within its first 16 bytes, so nothing was recorded")
         _, version, checksum = _HEAD.unpack(found)
         if zlib.crc32(found[:-4]) != checksum:
             self.damaged(8, "the checksum of its first 16 bytes is wrong")
         if version != FORMAT_VERSION:
-            raise StateError(
-                f"{self.path} has version {version} of the format; this doorstep reads version {FORMAT_VERSION}.",
-                argument="path",
-                hint="Read it with a newer doorstep.",
-            )
+            what = f"has version {version} of the format; this doorstep reads version {FORMAT_VERSION}"
+            raise self.error(what, "Read it with a newer doorstep.")
         return _HEAD.size
 
     def read_header(self, offset: int) -> Chunk | None:
@@ -255,6 +239,8 @@ class ChunkFile:
         return OutOfMemoryError(message, argument="path", hint="Read it on a machine with more memory.")
 
     def _read(self, offset: int, length: int) -> bytes:
+        if self.closed:
+            raise ClosedError(f"The recording {self.path} is closed.", hint="Open it again.")
         pieces = []
         while length > 0:
             piece = os.pread(self._file.fileno(), min(length, _MOST_READ), offset)

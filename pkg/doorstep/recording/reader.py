@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_flag, check_integer, refuse
+from doorstep._copies import Owner
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError, StateError
@@ -24,7 +25,7 @@ _MOST_CONFIG_BYTES = 1 << 20
 Self = TypeVar("Self", bound="RecordingFile")
 
 
-class RecordingFile:
+class RecordingFile(Owner, remedy="open its `path` again"):
     """A recording, open for reading; `Recording` is the class for users, and says what its arguments are."""
 
     def __init__(self, path: str | os.PathLike[str], *, incomplete: bool = False) -> None:
@@ -110,7 +111,7 @@ class RecordingFile:
         position = check_integer("step", step, 0, self.num_steps)
         for chunk in self._events.get(position, ()):
             if chunk.kind == layout.HASHES:
-                return np.frombuffer(self._payload(chunk), "<u8").astype(np.uint64)
+                return np.frombuffer(self._file.payload(chunk), "<u8").astype(np.uint64)
         return refuse("step", "one of hashed_steps", step)
 
     def close(self) -> None:
@@ -155,16 +156,12 @@ class RecordingFile:
         offset, position = self._file.read_head(), 0
         while (chunk := self._file.read_header(offset)) is not None:
             if chunk.kind not in layout.KINDS and not chunk.kind[:1].islower():
-                raise StateError(
-                    f"{self.path} has a chunk {chunk.name!r} at byte {offset}, which this doorstep does not know.",
-                    argument="path",
-                    hint="Read it with a newer doorstep.",
-                )
+                what = f"has a chunk {chunk.name!r} at byte {offset}, which this doorstep does not know"
+                raise self._file.error(what, "Read it with a newer doorstep.")
             grows = chunk.position > position
             if chunk.position < position or grows != (chunk.kind == layout.STEPS):
-                self._file.damaged(
-                    offset, f"a chunk {chunk.name} is at step {chunk.position}, after step {position}: one is missing"
-                )
+                what = f"a chunk {chunk.name} is at step {chunk.position}, after step {position}: one is missing"
+                self._file.damaged(offset, what)
             yield chunk
             offset, position = chunk.offset + chunk.length, chunk.position
 
@@ -204,14 +201,11 @@ class RecordingFile:
             self._file.damaged(behind, f"{self._file.size - behind} bytes follow its end mark")
 
     def _truncated(self) -> StateError:
-        readable = bool(self._block_ends)
-        return StateError(
-            f"{self.path} is truncated: it ends at byte {self._file.size} without an end mark; "
-            + (f"{self.num_steps} steps are complete." if readable else "no step is complete."),
-            argument="path",
-            hint="Its writer died or a part is missing; "
-            + ("Recording(path, incomplete=True) reads these steps." if readable else "record it again."),
-        )
+        steps, remedy = "no step is complete", "record it again"
+        if self._block_ends:
+            steps, remedy = f"{self.num_steps} steps are complete", "Recording(path, incomplete=True) reads these steps"
+        what = f"is truncated: it ends at byte {self._file.size} without an end mark; {steps}"
+        return self._file.error(what, f"Its writer died or a part is missing; {remedy}.")
 
     def _read_config(self, chunk: Chunk) -> tuple[str, SimulatorConfig, Rewards | None]:
         self._check_length(chunk, 2, _MOST_CONFIG_BYTES)
@@ -222,17 +216,13 @@ class RecordingFile:
         try:
             return version, *config_of(rules)
         except ArgumentError as error:
-            raise StateError(
-                f"{self.path} has rules of doorstep {version} that doorstep {VERSION_STRING} does not have: {error}.",
-                argument="path",
-                hint=f"Read it with doorstep {version}.",
-            ) from error
+            what = f"has rules of doorstep {version} that doorstep {VERSION_STRING} does not have: {error}"
+            raise self._file.error(what, f"Read it with doorstep {version}.") from error
 
     # ---- Payloads
 
     def _find(self, step: int) -> tuple[int, PackedSteps]:
         """The block of a step, and its place there. The block that was read last is kept."""
-        self._check_open()
         if not self.num_steps:
             raise ArgumentError(f"{self.path} has no steps.", argument="step")
         position = check_integer("step", step, 0, self.num_steps - 1)
@@ -246,10 +236,6 @@ class RecordingFile:
             self._unpacked = (block, steps)
         return position - first, self._unpacked[1]
 
-    def _payload(self, chunk: Chunk) -> bytes:
-        self._check_open()
-        return self._file.payload(chunk)
-
     def _levels_at(self, position: int) -> Chunk | None:
         """The chunk LEVL that applies to the step after so many."""
         later = bisect.bisect_right(self._levels, position, key=lambda chunk: chunk.position)
@@ -257,7 +243,6 @@ class RecordingFile:
 
     def _levels_of(self, chunk: Chunk) -> tuple[bytes, NDArray[np.float32]]:
         """JSON of the levels, and their weights [N, L]."""
-        self._check_open()
         return self._file.levels(chunk, self._config.num_worlds, self._config.max_levels)
 
     def _parse_levels(self, chunk: Chunk, text: bytes) -> list[AnyLevel]:
@@ -269,12 +254,8 @@ class RecordingFile:
             self._file.damaged(chunk.offset, f"the levels of a chunk LEVL cannot be read: {error}")
 
     def _unfit_levels(self, chunk: Chunk, error: ArgumentError) -> StateError:
-        return StateError(
-            f"{self.path} has levels of doorstep {self.version} that doorstep {VERSION_STRING} does not take, in the "
-            f"chunk LEVL at byte {chunk.offset}: {error}.",
-            argument="path",
-            hint=f"Read it with doorstep {self.version}.",
-        )
+        what = f"has levels of doorstep {self.version} that doorstep {VERSION_STRING} does not take, in the chunk LEVL"
+        return self._file.error(f"{what} at byte {chunk.offset}: {error}", f"Read it with doorstep {self.version}.")
 
     def _check_open(self) -> None:
         if self._file.closed:

@@ -15,7 +15,7 @@ from doorstep.policy import SamplingParams, load_policy
 from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording.recording import Recording
-from doorstep.recording.writer import RecordingWriter
+from doorstep.recording.writer import RecordingWriter, whole_recording
 from doorstep.simulator import Simulator
 
 
@@ -43,7 +43,7 @@ def record(
     >>> recording.render(f"{path}.html")
 
     Args:
-        path: the file; one that exists is replaced.
+        path: the file; one that exists is replaced at the end.
         policy: what chooses the actions: whatever `doorstep.load_policy()` takes.
         sampling: how a network chooses, as in `load_policy()`.
         levels, reward: what is played, and what agents are rewarded for, as in `Simulator`.
@@ -74,7 +74,7 @@ def record(
         if table:
             sim.set_levels(table)
         player = Player(found, sim, policy if isinstance(policy, str) else "")
-        with RecordingWriter(path, sim) as writer:
+        with whole_recording(path, sim) as writer:
             for _ in take_steps(sim, writer, player.act, num_steps):
                 pass
     return Recording(path)

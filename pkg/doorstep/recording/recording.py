@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import final
 
@@ -81,10 +82,10 @@ class Recording(RecordingFile):
             if device is not None or num_threads is not None:
                 given = "num_threads" if device is None else "device"
                 raise ArgumentError(f"{given} is given together with sim, which has its own.", argument=given)
-            _take_all(self._moments(sim))
+            deque(self._moments(sim), 0)
             return
         with self._simulator(device, num_threads) as made:
-            _take_all(self._moments(made))
+            deque(self._moments(made), 0)
 
     def render(
         self,
@@ -153,8 +154,3 @@ class Recording(RecordingFile):
         while play.position < self.num_steps:
             play.step()
             yield play.position
-
-
-def _take_all(moments: Iterator[int]) -> None:
-    for _ in moments:
-        pass

@@ -107,7 +107,7 @@ class Replay:
             if chunk.kind == layout.LEVELS:
                 self._set_levels(chunk)
                 continue
-            payload = self._recording._payload(chunk)
+            payload = self._recording._file.payload(chunk)
             if chunk.kind == layout.HASHES:
                 self._compare(np.frombuffer(payload, "<u8"))
             elif chunk.kind == layout.RESET:

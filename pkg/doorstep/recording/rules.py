@@ -15,17 +15,8 @@ from doorstep.levels.files import AnyLevel, level_from
 
 # The fields of a configuration that change results; the others do not, and are not recorded.
 RULES = (
-    "num_worlds",
-    "seed",
-    "num_agents",
-    "episode_length",
-    "auto_reset",
-    "world_offset",
-    "action_check",
-    "max_levels",
+    *("num_worlds", "seed", "num_agents", "episode_length", "auto_reset", "world_offset", "action_check", "max_levels"),
 )
-
-
 _REWARD = "reward"  # only where there is one
 
 
@@ -60,12 +51,9 @@ def config_of(rules: dict[str, object]) -> tuple[SimulatorConfig, Rewards | None
     """
     reward = Part(Rewards).from_plain(_REWARD, rules[_REWARD]) if _REWARD in rules else None
     rules = {name: value for name, value in rules.items() if name != _REWARD}
-    for name in RULES:
-        if name not in rules:
-            raise ArgumentError(f"{name} is absent", argument=name)
-    for name in rules:
-        if name not in RULES:
-            raise ArgumentError(f"{shown(name)} is unknown", argument=name)
+    for name in (*RULES, *rules):
+        if name not in rules or name not in RULES:
+            raise ArgumentError(f"{shown(name)} is {'unknown' if name in rules else 'absent'}", argument=name)
     return SimulatorConfig.from_dict(rules), reward
 
 

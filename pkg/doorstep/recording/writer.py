@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse, showing
-from doorstep.config import SimulatorConfig
+from doorstep._copies import Owner
+from doorstep._files import replaced_file
 from doorstep.errors import ClosedError, SimulationError, StateError
 from doorstep.levels.files import AnyLevel
 from doorstep.recording import layout
-from doorstep.recording.rules import config_text, levels_text
+from doorstep.recording.rules import RULES, config_text, levels_text
 from doorstep.simulator import Simulator
 
 _MOST_BUFFERED_STEPS = 64
@@ -39,8 +42,11 @@ class _Table(NamedTuple):
 
 
 @final
-class RecordingWriter:
+class RecordingWriter(Owner, remedy="send the path, and read the file when the writer is closed"):
     """Records the steps of a simulator into a new file.
+
+    Until it is closed the file is `path` with ".0.part"; if the process dies, its complete steps can be read there. A
+    writer that is dropped without `close()` leaves nothing.
 
     The file begins with the rules and the reward of the simulator and, if it has `max_levels`, its levels and their
     weights. If a new simulator with these rules would not have the same worlds (this one has been stepped, reset,
@@ -69,14 +75,14 @@ class RecordingWriter:
     On a GPU each step waits for the actions. Steps of a CUDA graph cannot be recorded.
 
     Args:
-        path: the file; one that exists is replaced.
+        path: the file; one that exists is replaced when the writer is closed.
         sim: what is recorded. Close the writer before the simulator.
         hash_interval: after every so many steps the hash of every world is written, 8 bytes each; a replay compares
             them. The hashes of the first and of the last moment are always written.
 
     Raises:
         ArgumentError: an argument is out of range.
-        OSError: the file cannot be created or written. What was written before stays readable.
+        OSError: the file cannot be created or written. An older one is unchanged, and nothing else is left.
     """
 
     __repr__ = showing("num_steps")
@@ -90,11 +96,14 @@ class RecordingWriter:
         self._interventions = sim._interventions
         self._written = _Written(len(layout.head()), 0, 0, 0)
         self._hashed_at = -1  # the last position with hashes
-        self._actions, self._resets = _step_buffers(sim)
+        num_steps = min(max(_MOST_BUFFERED_BYTES // sim.actions.nbytes, 1), _MOST_BUFFERED_STEPS)
+        self._actions = np.empty((num_steps, *sim.actions.shape), np.int32)  # [S, N, A, 4] of a block
+        self._resets = np.empty((num_steps, sim.num_worlds), np.bool_)
         saved = b"" if _is_new(sim) else _save(sim)
         hashes = sim.world_hashes()
         self._table: _Table | None = None
-        self._file = layout.create(path)
+        self._replacing = ExitStack()
+        self._file = self._replacing.enter_context(replaced_file(path, grows=True))
         self._write_at(0, layout.head())
         self._write_chunk(layout.CONFIG, config_text(sim.config, sim.reward))
         self._write_changed_levels()
@@ -151,7 +160,6 @@ class RecordingWriter:
         self._sim.reset(worlds)
         chosen = np.zeros(self._sim.num_worlds, np.bool_)
         chosen[slice(None) if worlds is None else check_slots(worlds, self._sim.num_worlds)] = True
-        self._flush()
         self._write_chunk(layout.RESET, np.packbits(chosen, bitorder="little").tobytes())
         self._interventions = self._sim._interventions
 
@@ -168,7 +176,6 @@ class RecordingWriter:
         self._check_open()
         self._check_steps()
         saved = _save(self._sim)
-        self._flush()
         self._write_chunk(layout.SAVE, saved)
         self._interventions = self._sim._interventions
         self._write_due_hashes()
@@ -179,24 +186,24 @@ class RecordingWriter:
         A last `append()` whose step was not taken is not part of the recording.
 
         Raises:
-            ClosedError: the simulator has been closed before. The file has no end mark.
-            OSError: the file cannot be written.
+            ClosedError: the simulator has been closed before. An older file is unchanged.
+            OSError: the file cannot be written; likewise.
         """
         if self._file.closed:
             return
-        try:
+        reported = None
+        with self._replacing:
             if self._sim.closed:
                 raise ClosedError(
-                    "The simulator was closed before its recording, which has no end mark.",
-                    hint="Close the writer first.",
+                    "The simulator was closed before its recording, which was dropped.", hint="Close the writer first."
                 )
             try:
                 self._finish()
-            except SimulationError:  # a strict simulator reports an error once, at any call
+            except SimulationError as error:  # a strict simulator reports an error once, at any call
+                reported = error
                 self._finish()
-                raise
-        finally:
-            self._file.close()
+        if reported is not None:
+            raise reported
 
     def __enter__(self) -> RecordingWriter:
         self._check_open()
@@ -212,11 +219,9 @@ class RecordingWriter:
         self._check_open()
         self._check_steps()
         if self._sim._interventions != self._interventions:
-            raise StateError(
-                "The simulator was reset or restored between two steps without its recording.",
-                argument="sim",
-                hint="Call the writer's reset(); after sim.restore() call its checkpoint().",
-            )
+            what = "The simulator was reset or restored between two steps without its recording."
+            remedy = "Call the writer's reset(); after sim.restore() call its checkpoint()."
+            raise StateError(what, argument="sim", hint=remedy)
         self._write_due_hashes()
         self._write_changed_levels()
 
@@ -226,17 +231,12 @@ class RecordingWriter:
 
     def _check_steps(self) -> None:
         surplus = self._surplus()
+        what = f"{'A step was' if surplus == 1 else f'{surplus} steps were'} taken without append()."
         if surplus < 0:
-            raise StateError(
-                "The step of the last append() was not taken.",
-                argument="sim",
-                hint="Call append() once before each step, or the writer's step(); steps of CUDA graphs do not count.",
-            )
-        if surplus > 0:
-            taken = "A step was" if surplus == 1 else f"{surplus} steps were"
-            raise StateError(
-                f"{taken} taken without append().", argument="sim", hint="Call append() once before each step."
-            )
+            what = "The step of the last append() was not taken."
+        if surplus:
+            remedy = "Call append() once before each step, or the writer's step(); steps of CUDA graphs do not count."
+            raise StateError(what, argument="sim", hint=remedy)
 
     def _surplus(self) -> int:
         """Steps taken but not recorded; -1: one was recorded but not taken."""
@@ -252,17 +252,13 @@ class RecordingWriter:
         self._forget_untaken()
         as_recorded = self._surplus() == 0 and self._sim._interventions == self._interventions
         if as_recorded and self._hashed_at < self.num_steps:
-            hashes = self._sim.world_hashes()
-            self._flush()
-            self._write_hashes(hashes)
-        self._flush()
+            self._write_hashes(self._sim.world_hashes())
+        self._flush()  # before the chunks are counted
         self._write_chunk(layout.END, self._written.num_chunks.to_bytes(8, "little"))
 
     def _write_due_hashes(self) -> None:
         if self.num_steps % self._hash_interval == 0 and self._hashed_at < self.num_steps:
-            hashes = self._sim.world_hashes()
-            self._flush()
-            self._write_hashes(hashes)
+            self._write_hashes(self._sim.world_hashes())
 
     def _write_hashes(self, hashes: NDArray[np.uint64]) -> None:
         self._write_chunk(layout.HASHES, hashes.astype("<u8", copy=False).tobytes())
@@ -278,7 +274,6 @@ class RecordingWriter:
             return
         else:
             text = last.text
-        self._flush()
         self._write_chunk(layout.LEVELS, layout.pack_levels(text, weights))
         self._table = _Table(levels, text, weights)  # last: after Ctrl-C before it the chunk is written again
 
@@ -289,6 +284,8 @@ class RecordingWriter:
 
     def _write_chunk(self, kind: bytes, payload: bytes) -> None:
         """Only what the one assignment at the end says has been written: Ctrl-C may come at any time."""
+        if kind != layout.STEPS:
+            self._flush()
         chunk = layout.chunk(kind, self.num_steps, payload)
         self._write_at(self._written.offset, chunk)
         self._written = _Written(
@@ -307,18 +304,29 @@ class RecordingWriter:
                 self._file.truncate()
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except OSError:
-            self._file.close()
+        except OSError as error:
+            self._drop(error)
+            raise
+
+    def _drop(self, error: Exception) -> None:
+        """Closes the writer; an older file stays."""
+        self._replacing.__exit__(type(error), error, error.__traceback__)
+
+
+@contextmanager
+def whole_recording(
+    path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64
+) -> Iterator[RecordingWriter]:
+    """A writer whose file replaces an older one only if the block ends, or is ended by Ctrl-C."""
+    with RecordingWriter(path, sim, hash_interval=hash_interval) as writer:
+        try:
+            yield writer
+        except Exception as error:
+            writer._drop(error)
             raise
 
 
 # ---- The beginning of a recording
-
-
-def _step_buffers(sim: Simulator) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Actions [S, N, A, 4] and resets [S, N] of as many steps as a block may have."""
-    num_steps = min(max(_MOST_BUFFERED_BYTES // sim.actions.nbytes, 1), _MOST_BUFFERED_STEPS)
-    return np.empty((num_steps, *sim.actions.shape), np.int32), np.empty((num_steps, sim.num_worlds), np.bool_)
 
 
 def _save(sim: Simulator) -> bytes:
@@ -335,17 +343,9 @@ def _is_new(sim: Simulator) -> bool:
     config = sim.config
     for begin in range(0, config.num_worlds, _WORLDS_COMPARED_AT_ONCE):
         count = min(_WORLDS_COMPARED_AT_ONCE, config.num_worlds - begin)
-        piece = SimulatorConfig(
-            count,
-            seed=config.seed,
-            num_agents=config.num_agents,
-            episode_length=config.episode_length,
-            auto_reset=config.auto_reset,
-            world_offset=config.world_offset + begin,
-            max_levels=config.max_levels,
-            num_threads=config.num_threads,
-        )
-        with Simulator.from_config(piece) as new:
+        rules = {name: getattr(config, name) for name in RULES}
+        piece = {**rules, "num_worlds": count, "world_offset": config.world_offset + begin}
+        with Simulator(**piece, num_threads=config.num_threads) as new:
             if (new.world_hashes() != hashes[begin : begin + count]).any():
                 return False
     return True

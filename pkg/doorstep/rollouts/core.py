@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
+from doorstep._copies import Owner
 from doorstep._native import rollouts as native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, DoorstepError, StateError
@@ -356,7 +357,7 @@ class AwaitedEpisode:
         self._core.handle.cancel(self._id)
 
 
-class _EpisodeFuture(Future[EpisodeResult]):
+class _EpisodeFuture(Future[EpisodeResult], Owner, remedy="copy its result()"):
     """Cancelling it cancels its request. It needs no callback for that: adding one takes the lock of the future, which
     Ctrl-C may leave locked, and then the thread that gives all futures their results would wait for ever."""
 

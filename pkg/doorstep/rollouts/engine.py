@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
+from doorstep._copies import Owner
 from doorstep._level_table import REFERENCE
 from doorstep._native._generated import MAX_REPLICAS
 from doorstep._native.finalizer import Finalizer
@@ -37,7 +38,7 @@ _PAUSE_SECONDS = 0.002  # between two attempts of a coroutine to submit
 
 
 @final
-class RolloutEngine:
+class RolloutEngine(Owner, remedy="make another one of its `config`"):
     """Plays requested episodes on one or more replicas, each a simulator with a thread of its own.
 
     >>> import doorstep

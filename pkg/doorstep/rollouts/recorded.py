@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ReplayError
-from doorstep.recording import Recording, RecordingWriter
+from doorstep.recording import Recording
+from doorstep.recording.writer import whole_recording
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.simulator import Simulator
@@ -28,7 +29,7 @@ def record_episode(
         refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
     played = config if isinstance(config, RolloutConfig) else RolloutConfig(config)
     _check_end(request, actions, state_hash, played)
-    with _new_world(request, played) as sim, RecordingWriter(path, sim) as writer:
+    with _new_world(request, played) as sim, whole_recording(path, sim) as writer:
         for step_actions in actions:
             sim.actions = step_actions[None]
             writer.step()

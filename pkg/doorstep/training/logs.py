@@ -13,6 +13,7 @@ from typing import Any, final
 import torch
 
 from doorstep._arguments import showing
+from doorstep._copies import Owner
 from doorstep._files import replaced_file
 from doorstep._optional import import_optional
 from doorstep._run_log import read_log
@@ -91,7 +92,7 @@ def summarize_episodes(rollout: Rollout, levels: TrainingLevels, num_agents: int
 
 
 @final
-class JsonLines:
+class JsonLines(Owner):
     """A file with a line for each record. A run that goes on after an update first drops the lines of later ones.
 
     resumed_at: the update; 0: a new run, whose file is empty.
@@ -122,7 +123,7 @@ class JsonLines:
 
 
 @final
-class TensorBoardLog:
+class TensorBoardLog(Owner):
     """The same records for TensorBoard, below `folder`."""
 
     __repr__ = showing("_writer.log_dir")

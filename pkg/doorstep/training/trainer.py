@@ -11,6 +11,7 @@ from typing import final
 import torch
 
 from doorstep._arguments import refuse, showing
+from doorstep._copies import Owner
 from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
 from doorstep.training.acting import make_actor
@@ -44,7 +45,7 @@ def _torch_threads(number: int | None) -> Iterator[None]:
 
 
 @final
-class Trainer:
+class Trainer(Owner, remedy="make another one of its config, and restore() its checkpoint()"):
     """A run: worlds, a network, and what it learned so far.
 
     >>> from doorstep.training import Trainer, TrainingConfig

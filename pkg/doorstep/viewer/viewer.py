@@ -7,6 +7,7 @@ import traceback
 
 import viser
 
+from doorstep._copies import Owner
 from doorstep.errors import DoorstepError
 from doorstep.simulator import Simulator
 from doorstep.viewer.agent_panel import AgentCamera, RewardHistory
@@ -23,7 +24,7 @@ _PICTURE_PERIOD = 1 / 3
 _LONGEST_BURST = 0.03  # seconds of stepping without serving requests
 
 
-class Viewer:
+class Viewer(Owner):
     """Steps a simulator, shows it in the page, and carries out the page's commands (`requests.Commands`).
 
     All methods are called by one thread; other threads post to `requests`.

@@ -4,6 +4,7 @@ and what a policy does not evaluate is refused with the parameter and the remedy
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,13 +180,14 @@ def test_weights_of_16_bits_are_widened(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_file_gives_the_same_bits(name: str, tmp_path: Path) -> None:
+def test_a_file_and_a_pickle_give_the_same_bits(name: str, tmp_path: Path) -> None:
     modules = NETWORKS[name]()
     layers = stored_layers(modules)
     write_policy(tmp_path / "policy.safetensors", StoredPolicy(layers, SamplingParams(), None, {}))
     values = observe(modules, 9).numpy()
-    found = doorstep.load_policy(tmp_path / "policy.safetensors").forward(values)
-    assert (found == doorstep.load_policy(modules).forward(values)).all()
+    found, policy = doorstep.load_policy(tmp_path / "policy.safetensors"), doorstep.load_policy(modules)
+    for other in (found, pickle.loads(pickle.dumps(policy))):
+        assert (other.forward(values) == policy.forward(values)).all()
 
 
 def test_weights_are_read_in_place_and_frozen_ones_are_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import pickle
 import weakref
@@ -185,9 +186,47 @@ def test_a_refused_module_is_let_go() -> None:
     assert (counts["layer"], counts["policy"]) == (0, 0)
 
 
-def test_policies_are_made_of_modules_and_not_pickled() -> None:
+def test_policies_are_made_by_load_policy() -> None:
     with pytest.raises(TypeError, match=r"policies are made by doorstep\.load_policy\(\)"):
         doorstep.Policy(3, None)  # type: ignore[arg-type]
-    policy = doorstep.load_policy(mlp(4))
-    with pytest.raises(TypeError, match="pickle the module"):
-        pickle.dumps(policy)
+
+
+def recurrent() -> nn.Module:
+    return nn.Sequential(nn.LSTM(NUM_INPUTS, 8), doorstep.policy.Heads([nn.Linear(8, NUM_LOGITS)], nn.Linear(8, 1)))
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda policy: pickle.loads(pickle.dumps(policy)),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize(
+    "make", [lambda: "trained", lambda: "general", lambda: mlp(16), lambda: mlp(16).bfloat16(), recurrent]
+)
+def test_copies_choose_the_same_actions_whatever_becomes_of_the_original(make: Any, way: str) -> None:
+    made, sampling = make(), doorstep.policy.SamplingParams(temperature=0.7, top_p=0.9)
+    policy = doorstep.load_policy(made, sampling=sampling)
+    policy(observe(8, 2))
+    other = COPIES[way](policy)
+    for attribute in ("sampling", "observations", "precision", "device", "state_size", "has_value"):
+        assert getattr(other, attribute) == getattr(policy, attribute)
+    observations = observe(8, 2, seed=1)
+    logits = other.forward(observations)
+    np.testing.assert_array_equal(logits, policy.forward(observations))
+    for _ in range(3):
+        np.testing.assert_array_equal(actions_of(other, observations), actions_of(policy, observations))
+    if isinstance(made, nn.Module):
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.zero_()
+    del policy, made
+    gc.collect()
+    np.testing.assert_array_equal(other.forward(observations), logits)
+
+
+def actions_of(policy: Any, observations: Any) -> Any:
+    chosen = policy(observations)
+    return chosen[0] if policy.state_size else chosen
