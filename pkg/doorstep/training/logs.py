@@ -120,11 +120,12 @@ class JsonLines:
 
 @final
 class TensorBoardLog:
-    """The same records for TensorBoard, below `folder`."""
+    """The same records for TensorBoard, below `folder`. Of a run that goes on, or begins anew, TensorBoard drops the
+    points of later updates, as `JsonLines` its lines."""
 
     def __init__(self, folder: Path, resumed_at: int = 0) -> None:
         tensorboard = import_optional("torch.utils.tensorboard", "curves for TensorBoard need it", "train")
-        self._writer = tensorboard.SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1 if resumed_at else None)
+        self._writer = tensorboard.SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1)
 
     def write(self, record: Record) -> None:
         """Adds a point to each curve."""
