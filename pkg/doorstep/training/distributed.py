@@ -171,16 +171,16 @@ class ConnectedRanks(Ranks):
         raise error_of(message, failed) if failure is None else failure
 
     def _largest(self, number: int) -> int:
-        largest = torch.tensor(number)
+        largest = torch.tensor(number, device="cpu")
         reach_others(lambda: torch.distributed.all_reduce(largest, torch.distributed.ReduceOp.MAX))
         return int(largest)
 
     def _broadcast_from(self, rank: int, data: bytes | None) -> bytes | None:
-        size = torch.tensor(-1 if data is None else len(data))
+        size = torch.tensor(-1 if data is None else len(data), device="cpu")
         reach_others(lambda: torch.distributed.broadcast(size, rank))
         if size <= 0:
             return None if size < 0 else b""
-        sent = torch.empty(int(size), dtype=torch.uint8)
+        sent = torch.empty(int(size), dtype=torch.uint8, device="cpu")
         if self.rank == rank:
             sent = torch.frombuffer(bytearray(data or b""), dtype=torch.uint8)
         reach_others(lambda: torch.distributed.broadcast(sent, rank))

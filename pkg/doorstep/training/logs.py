@@ -78,7 +78,7 @@ def summarize_episodes(rollout: Rollout, levels: TrainingLevels, num_agents: int
     ended = rollout.ended.unflatten(1, (-1, num_agents))[..., 0] & rollout.natural
     returns = rollout.returns.unflatten(1, (-1, num_agents))[ended]
     has_doors = ended & levels.has_reference_rooms[rollout.levels]
-    doors = torch.tensor(ROOM_ENDS, device=returns.device)
+    doors = torch.tensor(ROOM_ENDS, dtype=torch.float32, device=returns.device)
     passed = rollout.largest_y.unflatten(1, (-1, num_agents))[has_doors][..., None] > doors
     counts = torch.stack((ended.sum(), has_doors.sum()))
     sums = torch.cat((counts, returns.double().sum()[None], passed.any(1).sum(0), passed.all(1).sum(0)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import final
+from typing import Any, TypeVar, final
 
 import torch
 
@@ -30,6 +30,12 @@ from doorstep.training.rollout import Rollout
 from doorstep.training.worlds import Worlds
 
 LEAST_VALUE_DEVIATION = 1e-4
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def under_no_mode(function: Function) -> Function:
+    """The function outside of `inference_mode()` and `no_grad()`, wherever it is called."""
+    return torch.inference_mode(False)(function)  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -78,6 +84,7 @@ class Trainer:
         OSError: the file with the levels cannot be read.
     """
 
+    @under_no_mode
     def __init__(
         self, config: TrainingConfig, ranks: Ranks | None = None, reward_function: RewardFunction | None = None
     ) -> None:
@@ -112,6 +119,7 @@ class Trainer:
         if config.experience.staggered:
             worlds.stagger()
 
+    @under_no_mode
     def update(self) -> Record:
         """Gathers a rollout and learns from it.
 
@@ -122,7 +130,7 @@ class Trainer:
                 into a CUDA graph.
         """
         self._check_after_step()
-        with _torch_threads(self.config.num_threads):
+        with _torch_threads(self.config.num_threads), torch.autocast(self.worlds.device.type, enabled=False):
             return self._update()
 
     def _update(self) -> Record:
@@ -166,6 +174,7 @@ class Trainer:
 
     # ---- Stopping and going on
 
+    @under_no_mode
     def checkpoint(self) -> Checkpoint:
         """Everything that the run needs to go on, as copies; the same on all ranks.
 
@@ -200,6 +209,7 @@ class Trainer:
         rows = {} if self._retries is None else self._retries.state_dict()
         return {name: self.ranks.gather(tensor).flatten(0, 1) for name, tensor in rows.items()}
 
+    @under_no_mode
     def restore(self, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint, of any number of ranks. On the CPU, with the same versions and numbers of threads
         and ranks, all that follows has the bits of the run that made it.
@@ -232,6 +242,7 @@ class Trainer:
         self.updates, self.world_steps = checkpoint.update, checkpoint.world_steps
         self.seconds = checkpoint.seconds
 
+    @under_no_mode
     def begin_with(self, checkpoint: Checkpoint) -> None:
         """Takes the network and the running moments of a checkpoint, and nothing else: worlds, schedules and the
         optimiser begin anew, and may be others.
@@ -261,7 +272,9 @@ class Trainer:
     def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
         state = self._learner.optimizer.state_dict()
         count = len(state["param_groups"][0]["params"])
-        state["state"] = {index: checkpoint.part(f"optimizer.{index}") for index in range(count)}
+        parts = [checkpoint.part(f"optimizer.{index}") for index in range(count)]
+        # the optimizer keeps and changes the tensors that it is given
+        state["state"] = {i: {name: tensor.clone() for name, tensor in part.items()} for i, part in enumerate(parts)}
         self._learner.optimizer.load_state_dict(state)
 
     def _optimizer_parts(self, checkpoint: Checkpoint) -> dict[str, Mapping[str, torch.Tensor]]:
@@ -269,7 +282,7 @@ class Trainer:
         parts = ((f"optimizer.{index}", parameter) for index, parameter in enumerate(self.network.parameters()))
         moments = ("exp_avg", "exp_avg_sq")
         return {
-            part: {"step": torch.zeros(()), **dict.fromkeys(moments, parameter)}
+            part: {"step": torch.zeros((), dtype=torch.float32), **dict.fromkeys(moments, parameter)}
             for part, parameter in parts
             if checkpoint.part(part)
         }
@@ -278,7 +291,7 @@ class Trainer:
         checksum = 0
         for tensor in self.network.state_dict().values():
             checksum = zlib.crc32(tensor.cpu().numpy(), checksum)
-        if len(self.ranks.gather(torch.tensor(checksum)).unique()) > 1:
+        if len(self.ranks.gather(torch.tensor(checksum, device="cpu")).unique()) > 1:
             raise TrainingError(
                 "the processes of the run have come to have different weights",
                 hint="resume with processors of one kind, and the same versions and number of threads on all",
