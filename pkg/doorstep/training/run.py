@@ -76,8 +76,9 @@ def train(
         folder: for the files of the run; made if it does not exist.
         config: what is trained, and how; None: `preset("default")`.
         reward: in place of the config's: `Rewards`, or a function of a step's tensors, which are PyTorch's, that
-            returns what agents learn from, float32 [N, A]: `lambda step: step.rewards + 0.1 * step.terminations`. Logs
-            keep the returns of the worlds. None: as the config says.
+            returns what agents learn from, floats [N, A] in any form, as a tensor, an array or a list:
+            `lambda step: step.rewards + 0.1 * step.terminations`. Logs keep the returns of the worlds. None: as the
+            config says.
         minutes: of the clock, after which this call writes a checkpoint and returns, more than 0. Schedules follow
             `num_updates`, whether or not it is reached. None: no limit.
         on_begin: called before the first update, in every process.
@@ -88,7 +89,7 @@ def train(
             refusing: so the same call begins a run, and goes on with it after a crash. A run that ended before its
             first checkpoint begins anew, and so does its log.
         **changes: other values of fields of the config, as `TrainingConfig.changed()` takes them: `levels`, `gamma`,
-            `num_worlds`, ...
+            `num_worlds`, ..., or as files have them: `simulator={"num_worlds": 16}`.
 
     Raises:
         ArgumentError: the folder has a run already, or the log of one that ended before its first checkpoint; or a
