@@ -192,9 +192,9 @@ def record_of(update: int, episodes: int, passed: float) -> Record:
     return Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)
 
 
-def begun(stream: io.StringIO, num_updates: int) -> TrainingScreen:
-    config = training.preset("default").changed("simulator.num_worlds=4", f"num_updates={num_updates}")
-    screen = TrainingScreen(stream)
+def begun(stream: io.StringIO, num_updates: int, minutes: float | None = None, *changes: str) -> TrainingScreen:
+    config = training.preset("default").changed("simulator.num_worlds=4", f"num_updates={num_updates}", *changes)
+    screen = TrainingScreen(stream, minutes)
     screen.begin(training.Trainer(config.changed("ppo.num_minibatches=1", "network.widths=[8]")))
     return screen
 
@@ -234,6 +234,24 @@ def test_shares_are_means_over_recent_episodes(monkeypatch: pytest.MonkeyPatch) 
     screen.show(record_of(2, 10, 0.0))
     screen.show(record_of(3, 30, 1.0))
     assert "return +1.50  all past the doors 75%, 38%, 0%" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("reward", "told"), [("none", "/s  return +1.50"), ("goal=2", "/s  shaped return +1.50")])
+def test_returns_say_whether_they_are_shaped(reward: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    begun(stream, 1, None, f"reward={reward}").show(record_of(1, 10, 0.75))
+    assert told in stream.getvalue()
+    assert ("which evaluations leave out" in stream.getvalue()) == ("shaped" in told)
+
+
+def test_a_run_of_some_minutes_shows_how_much_of_them_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    screen = begun(stream, 1000, 2)
+    now[0] = 90.0
+    screen.show(record_of(1, 10, 0.5))
+    assert " 75%  update 1 of 1,000, 0:30 left" in stream.getvalue()
 
 
 def test_old_episodes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

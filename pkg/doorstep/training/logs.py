@@ -35,7 +35,8 @@ class Record:
         seconds: that the run took so far.
         world_steps_per_second: of this update, everything included.
         episodes: that ended. Retries do not count, here and in what follows.
-        mean_return: of an episode's return, which is the mean of its agents' sums of rewards; None if none ended.
+        mean_return: of an episode's return, which is the mean of its agents' sums of rewards, as the config's `reward`
+            shapes them, if it has one; None if none ended.
         rooms_one: share of the episodes in levels with the reference's rooms in which at least one agent passed the
             first, second and third door; empty if none ended.
         rooms_all: the same for all agents, at any time of the episode.
