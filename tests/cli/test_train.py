@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import re
 import signal
 import time
@@ -18,7 +19,7 @@ from doorstep.cli.training_screen import TrainingScreen
 
 pytest.importorskip("torch")
 
-from doorstep import Rewards, training
+from doorstep import Rewards, levels, training
 from doorstep.training.logs import Record
 from doorstep.training.presets import PRESETS as KNOWN
 
@@ -55,6 +56,22 @@ def test_a_run_trains_and_says_where_the_result_is(command: Command, tmp_path: P
         assert recorded.returncode == 0, recorded.stderr
         recordings.append((tmp_path / "run.rec").read_bytes())
     assert recordings[0] == recordings[1]
+
+
+def test_a_folder_whose_name_is_not_utf8_is_read_by_all_that_play(command: Command, tmp_path: Path) -> None:
+    folder = os.fsdecode(b"run\xff")
+    (tmp_path / folder).mkdir()
+    levels.save_levels(tmp_path / folder / "levels.json", levels.curated()["one door"])
+    for arguments in (
+        ("train", *SMALL, "--num-updates", "1", "--run-dir", folder),
+        ("evaluate", "--policy", folder, "--episodes", "2", "--worlds", "2"),
+        ("record", "--policy", folder, "--steps", "2", "--worlds", "2", "--output", f"{folder}/run.rec"),
+        ("demo", "--policy", folder, "--steps", "2", "--worlds", "2", "--output", f"{folder}/picture.png"),
+        ("evaluate", "--levels", f"{folder}/levels.json", "--episodes", "1", "--episode-length", "2"),
+        ("train", *SMALL, "--num-updates", "1", "--levels", f"{folder}/levels.json", "--run-dir", f"{folder}/2"),
+    ):
+        done = command(*arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
 
 
 def test_config_is_printed_and_read(command: Command, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
-from doorstep._arguments import check_functions, check_integer
+from doorstep._arguments import check_functions, check_integer, nearest
 from doorstep._native import MAX_SEED, MAX_WORLDS, VERSION_STRING
 from doorstep.config import SimulatorConfig
+from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena, find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
@@ -44,6 +46,7 @@ def evaluate(
     sampling: SamplingParams | None = None,
     on_progress: OnProgress | None = None,
     metrics: MetricsStore | None = None,
+    **unknown: NoReturn,
 ) -> Evaluation:
     """Plays episodes of each policy in each level, and tells how well they did.
 
@@ -82,6 +85,9 @@ def evaluate(
         StateError: as in `load_policy()`.
         OSError: a file cannot be read.
     """
+    for name in unknown:
+        hint = nearest(name, evaluate.__kwdefaults__ or ())
+        raise ArgumentError(f"{name!r} is not an argument of evaluate()", argument=name, hint=hint)
     config = SimulatorConfig(
         check_integer("worlds", worlds, 1, MAX_WORLDS),
         num_agents=num_agents,

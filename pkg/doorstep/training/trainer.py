@@ -13,6 +13,8 @@ import torch
 from doorstep._arguments import refuse
 from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
+from doorstep.errors import StateError
+from doorstep.policy import Policy
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, check_checkpoint, misfit, named
 from doorstep.training.config import TrainingConfig
@@ -27,6 +29,7 @@ from doorstep.training.normalization import RunningMoments, make_observation_mom
 from doorstep.training.ppo import Learner
 from doorstep.training.retries import Retries
 from doorstep.training.rollout import Rollout
+from doorstep.training.trained import stored_policy
 from doorstep.training.worlds import Worlds
 
 LEAST_VALUE_DEVIATION = 1e-4
@@ -63,6 +66,8 @@ class Trainer:
     >>> later.restore(checkpoint)
     >>> later.update().losses == trainer.update().losses
     True
+    >>> [record.update for record in trainer.log], trainer.policy
+    ([1, 2], Policy(94 inputs, 7 layers))
 
     With several ranks, all make a trainer of the same config, and call its methods together. Each steps its share of
     the worlds; networks and records are the same on all.
@@ -77,6 +82,9 @@ class Trainer:
         updates: how many were made.
         world_steps: steps of worlds so far.
         seconds: that `update()` took so far.
+        log: the records of the updates that it made, in order.
+        policy: a `doorstep.Policy` of what was learned so far, with a copy of the weights; a StateError of a network
+            that sees pixels.
 
     Raises:
         ArgumentError, DeviceError, OutOfMemoryError: as `doorstep.Simulator`; or the levels are refused; or the number
@@ -105,6 +113,7 @@ class Trainer:
         with _torch_threads(config.num_threads):
             self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
+        self.log: list[Record] = []
         self._learner = Learner(config, self.network, ranks)
         self._generator = torch.Generator(worlds.device).manual_seed(config.seed)
         self._actor = make_actor(config, self.network, self._learner.evaluate, self._generator, ranks)
@@ -148,7 +157,7 @@ class Trainer:
         self.updates += 1
         self.world_steps += self.config.steps_per_update
         self.seconds += seconds
-        return Record(
+        record = Record(
             update=self.updates,
             world_steps=self.world_steps,
             seconds=self.seconds,
@@ -158,6 +167,18 @@ class Trainer:
             levels=levels,
             **vars(episodes),
         )
+        self.log.append(record)
+        return record
+
+    @property
+    @under_no_mode
+    def policy(self) -> Policy:
+        if self.config.sees_pixels:
+            raise StateError("the network sees pixels, which no doorstep.Policy can evaluate")
+        moments = self._observation_moments
+        learned = {"network": self.network.state_dict(), "observation_moments": moments.state_dict() if moments else {}}
+        tensors = {name: tensor.cpu() for name, tensor in named(learned).items()}
+        return stored_policy(Checkpoint(self.config, self.updates, self.world_steps, self.seconds, tensors)).policy()
 
     def _check_after_step(self) -> None:
         if self.worlds.after_step and self.config.experience.cuda_graph and self.worlds.device.type == "cuda":
@@ -220,6 +241,11 @@ class Trainer:
                 has changed.
         """
         check_checkpoint(checkpoint)
+        for name in ("num_worlds", "num_agents"):
+            here, there = (getattr(config.simulator, name) for config in (self.config, checkpoint.config))
+            if here != there:
+                hint = "a run keeps its worlds; Trainer.begin_with() takes what was learned to others"
+                raise misfit(f"simulator.{name} is {here:,} here, and it is {there:,} there", hint)
         checkpoint.check({**self._parts(), **self._optimizer_parts(checkpoint)}, {"run.worlds"})
         checkpoint.check_finite()
         self._check_generator(checkpoint.tensors["run.generator"])
