@@ -61,7 +61,7 @@ def test_a_run_trains_and_says_where_the_result_is(command: Command, tmp_path: P
 def test_a_folder_whose_name_is_not_utf8_is_read_by_all_that_play(command: Command, tmp_path: Path) -> None:
     folder = os.fsdecode(b"run\xff")
     (tmp_path / folder).mkdir()
-    levels.save_levels(tmp_path / folder / "levels.json", levels.curated()["one door"])
+    levels.save_levels(tmp_path / folder / "levels.json", [levels.curated()["one door"]])
     for arguments in (
         ("train", *SMALL, "--num-updates", "1", "--run-dir", folder),
         ("evaluate", "--policy", folder, "--episodes", "2", "--worlds", "2"),
