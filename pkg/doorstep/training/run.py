@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 from doorstep._arguments import check_between, check_flag, check_functions, refuse
 from doorstep._files import checked_path, read_regular, write_text
@@ -208,22 +208,19 @@ def own_folder(folder: Path, ranks: Ranks, *, may_begin: bool, may_go_on: bool) 
                 if not (may_begin or path.exists()):
                     raise ArgumentError(f"{folder} has no {CHECKPOINT} to resume", argument="folder")
                 folder.mkdir(parents=True, exist_ok=True)
-                _lock(stack.enter_context(open(folder / LOCK, "ab")), folder)
+                file = stack.enter_context(open(folder / LOCK, "ab"))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    hint = "wait until it has ended, stop it, or choose another folder"
+                    raise StateError(f"another run goes on in {folder}", argument="folder", hint=hint) from None
+                except OSError:  # a file system without locks
+                    pass
                 if not may_go_on:
                     _check_new(folder)
                 data = read_regular(path) if path.exists() else None
         data = ranks.broadcast(data)
         yield None if data is None else parse_checkpoint(path, data)
-
-
-def _lock(file: BinaryIO, folder: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        hint = "wait until it has ended, stop it, or choose another folder"
-        raise StateError(f"another run goes on in {folder}", argument="folder", hint=hint) from None
-    except OSError:  # a file system without locks
-        return
 
 
 def _check_new(folder: Path) -> None:
@@ -250,7 +247,11 @@ def _run(
         logs: list[JsonLines | TensorBoardLog] = []
         with ranks.together():
             if ranks.is_first:
-                logs = _open_folder(trainer, folder, stack, tensorboard)
+                write_text(folder / CONFIG, config.to_json(indent=2) + "\n")
+                logs.append(stack.enter_context(closing(JsonLines(folder / LOG, trainer.updates))))
+                if tensorboard:
+                    curves = TensorBoardLog(folder / TENSORBOARD, trainer.updates)
+                    logs.append(stack.enter_context(closing(curves)))
             if on_begin is not None:
                 on_begin(trainer)
         while trainer.updates < config.num_updates:
@@ -270,19 +271,6 @@ def _run(
             if is_last:
                 break
     return trainer
-
-
-def _open_folder(
-    trainer: Trainer, folder: Path, stack: ExitStack, tensorboard: bool
-) -> list[JsonLines | TensorBoardLog]:
-    """Writes the config; returns the logs, which the stack closes."""
-    write_text(folder / CONFIG, trainer.config.to_json(indent=2) + "\n")
-    logs: list[JsonLines | TensorBoardLog] = [JsonLines(folder / LOG, trainer.updates)]
-    stack.enter_context(closing(logs[0]))
-    if tensorboard:
-        logs.append(TensorBoardLog(folder / TENSORBOARD, trainer.updates))
-        stack.enter_context(closing(logs[1]))
-    return logs
 
 
 def _update(trainer: Trainer, folder: Path) -> Record:

@@ -138,7 +138,9 @@ class Trainer:
             TrainingError: the curriculum returned something else than weights, or `worlds.after_step` would be recorded
                 into a CUDA graph.
         """
-        self._check_after_step()
+        if self.worlds.after_step and self.config.experience.cuda_graph and self.worlds.device.type == "cuda":
+            message = "worlds.after_step is a function, which a CUDA graph would not call in every step"
+            raise TrainingError(message, hint="set experience.cuda_graph=false")
         with _torch_threads(self.config.num_threads), torch.autocast(self.worlds.device.type, enabled=False):
             return self._update()
 
@@ -175,15 +177,8 @@ class Trainer:
     def policy(self) -> Policy:
         if self.config.sees_pixels:
             raise StateError("the network sees pixels, which no doorstep.Policy can evaluate")
-        moments = self._observation_moments
-        learned = {"network": self.network.state_dict(), "observation_moments": moments.state_dict() if moments else {}}
-        tensors = {name: tensor.cpu() for name, tensor in named(learned).items()}
+        tensors = {name: tensor.cpu() for name, tensor in named(self._learned()).items()}
         return stored_policy(Checkpoint(self.config, self.updates, self.world_steps, self.seconds, tensors)).policy()
-
-    def _check_after_step(self) -> None:
-        if self.worlds.after_step and self.config.experience.cuda_graph and self.worlds.device.type == "cuda":
-            message = "worlds.after_step is a function, which a CUDA graph would not call in every step"
-            raise TrainingError(message, hint="set experience.cuda_graph=false")
 
     def _collect(self) -> None:
         self._rollout.begin(self._observation_moments)
@@ -212,13 +207,11 @@ class Trainer:
     def _parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
         """The tensors of a checkpoint by part and name, without those of the optimiser, which begins without any. What
         each rank has of its own is that of all."""
-        moments = self._observation_moments
+        retries = {} if self._retries is None else self._retries.state_dict()
         return {
-            "network": self.network.state_dict(),
-            "value_moments": self._value_moments.state_dict(),
-            "observation_moments": {} if moments is None else moments.state_dict(),
+            **self._learned(),
             "levels": {} if self._sampler is None else self._sampler.state_dict(),
-            "retries": self._retries_of_all(),
+            "retries": {name: self.ranks.gather(tensor).flatten(0, 1) for name, tensor in retries.items()},
             "rollout": {
                 "starts": self.ranks.gather(self._rollout.starts[-1]).flatten(0, 1),
                 "memory": self.ranks.gather(self._rollout.memory[-1]).flatten(0, 1),
@@ -226,9 +219,14 @@ class Trainer:
             "run": {"worlds": self.worlds.save(), "generator": self._generator.get_state()},
         }
 
-    def _retries_of_all(self) -> dict[str, torch.Tensor]:
-        rows = {} if self._retries is None else self._retries.state_dict()
-        return {name: self.ranks.gather(tensor).flatten(0, 1) for name, tensor in rows.items()}
+    def _learned(self) -> dict[str, Mapping[str, torch.Tensor]]:
+        """The parts of a checkpoint that `begin_with()` takes."""
+        moments = self._observation_moments
+        return {
+            "network": self.network.state_dict(),
+            "value_moments": self._value_moments.state_dict(),
+            "observation_moments": {} if moments is None else moments.state_dict(),
+        }
 
     @under_no_mode
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -278,8 +276,7 @@ class Trainer:
             StateError: it is of another network, or has numbers that are not finite. Nothing has changed.
         """
         check_checkpoint(checkpoint)
-        learned = ("network", "value_moments", "observation_moments")
-        checkpoint.check({part: tensors for part, tensors in self._parts().items() if part in learned})
+        checkpoint.check(self._learned())
         checkpoint.check_finite()
         self._load_learned(checkpoint)
 
