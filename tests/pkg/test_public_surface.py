@@ -13,8 +13,8 @@ LAZY = set(doorstep._LATER)  # imported when they are first used
 # The modules and packages of doorstep that a simulator is made of.
 NEEDED = {
     *("_arguments", "_configs", "_documents", "_files", "_level_table", "_native", "_observations", "_optional"),
-    *("_environment", "_properties", "_streams", "_tensor_map", "_tensors", "cameras", "config", "errors", "event", "health"),
-    *("simulator", "state", "tensor"),
+    *("_properties", "_streams", "_tensor_map", "_tensors", "cameras", "config", "errors", "event", "health"),
+    *("_environment", "simulator", "state", "tensor"),
 }
 
 
