@@ -22,6 +22,7 @@ def checked_path(path: object) -> str:
 
     Raises:
         ArgumentError: it is neither, or no file can have the name.
+        OSError: it is relative to a working directory that has been deleted.
     """
     if not isinstance(path, (str, os.PathLike)):
         refuse("path", "the path of a file", path)
@@ -34,6 +35,12 @@ def checked_path(path: object) -> str:
         refuse("path", f"a name of at most {_LONGEST} bytes", path)
     if b"\0" in encoded:
         refuse("path", "a name without the character 0", path)
+    if not os.path.isabs(text):
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            message = "the working directory has been deleted; change to another one"
+            raise FileNotFoundError(errno.ENOENT, message, text) from None
     return text
 
 

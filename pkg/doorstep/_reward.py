@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, final
 
-from doorstep._arguments import nearest, refuse
+import numpy as np
+
+from doorstep._arguments import nearest, refuse, shown
 from doorstep.errors import ArgumentError
 from doorstep.levels.rules import Rewards
 from doorstep.tensor import lasting_view
@@ -65,12 +67,20 @@ class AppliedReward:
             ArgumentError: the function returned something else, or, at the first step, what is not finite.
         """
         values = self._function(self._step)
+        if type(values) is not type(self._rewards):  # of another library, or a list
+            try:
+                values = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+            except Exception as error:  # of lists of several lengths, or whatever another library raises
+                message = f"reward returned {shown(values)}; it must return floats as an array, a tensor or a list"
+                raise ArgumentError(message, argument="reward") from error
         shape, dtype = tuple(getattr(values, "shape", ())), str(getattr(values, "dtype", type(values).__name__))
         wanted = tuple(self._rewards.shape)
         if shape not in (wanted, wanted[:2]) or "float" not in dtype:
             allowed = f"floats {list(wanted)} or {list(wanted[:2])}"
             message = f"reward returned {dtype} {list(shape)}; it must return {allowed}"
             raise ArgumentError(message, argument="reward")
+        if hasattr(self._rewards, "new_tensor"):  # PyTorch's, which take no arrays, and would record a gradient
+            values = values.detach() if hasattr(values, "detach") else self._rewards.new_tensor(values)
         self._rewards[...] = values.reshape(wanted)
         if not self._was_checked:
             if not bool(abs(self._rewards).max() < float("inf")):

@@ -379,6 +379,9 @@ class Tensor(NDArrayOperatorsMixin, Owner, remedy="copy its values: tensor.copy_
         torch = import_optional("torch", "to_torch() needs PyTorch", "torch")
         if self._on_gpu:
             self._order(torch.cuda.current_stream(self._dlpack_device[1]).cuda_stream or LEGACY_STREAM)
+        if torch.is_inference_mode_enabled():  # which what it makes would not outlive
+            with torch.inference_mode(False):
+                return self.to_torch()
         made = self._memory.export_object(torch.Tensor, self._info)
         if made is None:  # PyTorch is too old for the short way
             made = torch.from_dlpack(self)

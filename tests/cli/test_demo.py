@@ -89,6 +89,18 @@ def test_the_mean_return_is_that_of_the_ended_episodes(tmp_path: Path, capsys: p
     assert float(said[1]) == pytest.approx(rewards.sum(axis=1).mean(), abs=0.0006)
 
 
+def test_speed_is_told_by_the_clock_and_by_the_processor_and_beside_it_what_the_policy_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clocks = {name: iter(range(0, 10_000, step)) for name, step in (("perf_counter", 2), ("process_time", 1))}
+    for name, ticks in clocks.items():
+        monkeypatch.setattr(f"doorstep.cli.demo.time.{name}", lambda ticks=ticks: float(next(ticks)))
+    demo(tmp_path, "--worlds", "4", "--steps", "3")
+    said = capsys.readouterr().out
+    assert "speed    2 world-steps/s (6.00 s in step()), 4 per CPU-second\n" in said
+    assert "policy   6.00 s in random, beside these\n" in said
+
+
 def test_without_an_ended_episode_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     demo(tmp_path, "--worlds", "2", "--steps", "5")
     assert "no episode has ended: they take 200 steps" in capsys.readouterr().out

@@ -51,6 +51,23 @@ def test_the_time_that_is_left_follows_from_the_steps_since_the_beginning(monkey
     assert log.getvalue() == " 20%  update 20 of 100, 8:00 left  \n"
 
 
+def test_where_time_is_limited_share_and_time_left_are_those_of_what_ends_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    log = io.StringIO()
+    progress = Progress(100, log, "update", done=10, seconds=120)
+    for now[0], done in ((30, 11), (60, 60), (120, 70), (125, 71)):
+        progress.update(done)
+    assert log.getvalue().splitlines() == [
+        " 25%  update 11 of 100, 1:30 left  ",
+        " 60%  update 60 of 100, 0:48 left  ",
+        "100%  update 70 of 100  ",
+        "100%  update 71 of 100  ",
+    ]
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3723, "1:02:03")])
 def test_times_are_clocks(seconds: float, text: str) -> None:
     assert clock(seconds) == text

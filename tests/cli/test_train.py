@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import re
 import signal
 import time
@@ -18,7 +19,7 @@ from doorstep.cli.training_screen import TrainingScreen
 
 pytest.importorskip("torch")
 
-from doorstep import Rewards, training
+from doorstep import Rewards, levels, training
 from doorstep.training.logs import Record
 from doorstep.training.presets import PRESETS as KNOWN
 
@@ -55,6 +56,22 @@ def test_a_run_trains_and_says_where_the_result_is(command: Command, tmp_path: P
         assert recorded.returncode == 0, recorded.stderr
         recordings.append((tmp_path / "run.rec").read_bytes())
     assert recordings[0] == recordings[1]
+
+
+def test_a_folder_whose_name_is_not_utf8_is_read_by_all_that_play(command: Command, tmp_path: Path) -> None:
+    folder = os.fsdecode(b"run\xff")
+    (tmp_path / folder).mkdir()
+    levels.save_levels(tmp_path / folder / "levels.json", [levels.curated()["one door"]])
+    for arguments in (
+        ("train", *SMALL, "--num-updates", "1", "--run-dir", folder),
+        ("evaluate", "--policy", folder, "--episodes", "2", "--worlds", "2"),
+        ("record", "--policy", folder, "--steps", "2", "--worlds", "2", "--output", f"{folder}/run.rec"),
+        ("demo", "--policy", folder, "--steps", "2", "--worlds", "2", "--output", f"{folder}/picture.png"),
+        ("evaluate", "--levels", f"{folder}/levels.json", "--episodes", "1", "--episode-length", "2"),
+        ("train", *SMALL, "--num-updates", "1", "--levels", f"{folder}/levels.json", "--run-dir", f"{folder}/2"),
+    ):
+        done = command(*arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
 
 
 def test_config_is_printed_and_read(command: Command, tmp_path: Path) -> None:
@@ -192,9 +209,9 @@ def record_of(update: int, episodes: int, passed: float) -> Record:
     return Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)
 
 
-def begun(stream: io.StringIO, num_updates: int) -> TrainingScreen:
-    config = training.preset("default").changed("simulator.num_worlds=4", f"num_updates={num_updates}")
-    screen = TrainingScreen(stream)
+def begun(stream: io.StringIO, num_updates: int, minutes: float | None = None, *changes: str) -> TrainingScreen:
+    config = training.preset("default").changed("simulator.num_worlds=4", f"num_updates={num_updates}", *changes)
+    screen = TrainingScreen(stream, minutes)
     screen.begin(training.Trainer(config.changed("ppo.num_minibatches=1", "network.widths=[8]")))
     return screen
 
@@ -234,6 +251,24 @@ def test_shares_are_means_over_recent_episodes(monkeypatch: pytest.MonkeyPatch) 
     screen.show(record_of(2, 10, 0.0))
     screen.show(record_of(3, 30, 1.0))
     assert "return +1.50  all past the doors 75%, 38%, 0%" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("reward", "told"), [("none", "/s  return +1.50"), ("goal=2", "/s  shaped return +1.50")])
+def test_returns_say_whether_they_are_shaped(reward: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    begun(stream, 1, None, f"reward={reward}").show(record_of(1, 10, 0.75))
+    assert told in stream.getvalue()
+    assert ("which evaluations leave out" in stream.getvalue()) == ("shaped" in told)
+
+
+def test_a_run_of_some_minutes_shows_how_much_of_them_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    screen = begun(stream, 1000, 2)
+    now[0] = 90.0
+    screen.show(record_of(1, 10, 0.5))
+    assert " 75%  update 1 of 1,000, 0:30 left" in stream.getvalue()
 
 
 def test_old_episodes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

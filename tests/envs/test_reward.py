@@ -73,6 +73,64 @@ def test_a_function_that_returns_something_else_is_refused_at_the_first_step(rew
     assert caught.value.argument == "reward"
 
 
+def in_torch(rewards: Any) -> Any:
+    return pytest.importorskip("torch").tensor(np.asarray(rewards)).requires_grad_()
+
+
+def in_jax(rewards: Any) -> Any:
+    return pytest.importorskip("jax").numpy.asarray(np.asarray(rewards))
+
+
+FORMS: dict[str, Any] = {
+    "numpy": np.asarray,
+    "float64": lambda rewards: np.asarray(rewards, np.float64)[..., 0],
+    "list": lambda rewards: rewards.tolist(),
+    "torch": in_torch,
+    "jax": in_jax,
+}
+
+
+def vector_environment(reward: Any) -> list[float]:
+    return [float(one) for one in rewards_of(environment(reward=reward)).ravel()]
+
+
+def torch_environment(reward: Any) -> list[float]:
+    torch = pytest.importorskip("torch")
+    from doorstep.envs import TorchEscapeRoomVectorEnv
+
+    env = TorchEscapeRoomVectorEnv(4, seed=3, reward=reward)
+    env.reset(seed=3)
+    actions = torch.tensor((3, 0, 2, 0)).repeat(*env.action_space.shape[:-1], env.action_space.shape[-1] // 4)
+    return [one for _ in range(3) for one in env.step(actions)[1].flatten().tolist()]
+
+
+def training(reward: Any) -> list[float]:
+    pytest.importorskip("torch")
+    from tests.pkg.training.runs import small
+
+    from doorstep.training import Trainer
+
+    trainer = Trainer(small(), reward_function=reward)
+    trainer.update()
+    return [one for rewards in trainer._rollout.rewards.tolist() for one in rewards]
+
+
+@pytest.mark.parametrize("user", [vector_environment, torch_environment, training])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_function_returns_numbers_in_any_form(form: str, user: Any) -> None:
+    expected = user(double)
+    assert any(expected)
+    assert user(lambda step: FORMS[form](double(step))) == expected
+    for wrong, told in (
+        (lambda step: [[1.0], [1.0, 2.0]], r"reward returned \[\[1.0\], \[1.0, 2.0\]\]; it must return floats"),
+        (lambda step: {"a": 1.0}, "reward returned object"),
+        (lambda step: None, "reward returned object"),
+    ):
+        with pytest.raises(ArgumentError, match=told) as caught:
+            user(wrong)
+        assert caught.value.argument == "reward"
+
+
 def test_an_unknown_tensor_is_named() -> None:
     env = environment(reward=lambda step: step.reward)
     env.reset()

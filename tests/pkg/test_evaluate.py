@@ -140,6 +140,13 @@ def test_the_scripted_policy_plays_as_in_a_simulator_of_its_own() -> None:
         assert steps == played.lengths[index]
 
 
+def test_an_argument_that_it_does_not_have_is_refused_with_the_one_that_was_meant() -> None:
+    wrong: dict[str, Any] = {"level": "curated"}
+    with pytest.raises(doorstep.ArgumentError, match=r"'level' is not an argument .*did you mean 'levels'\?") as caught:
+        doorstep.evaluate("idle", **wrong)
+    assert caught.value.argument == "level"
+
+
 def test_seeds_of_fewer_episodes_are_the_first_ones() -> None:
     assert episode_seeds(7, 100)[:30].tolist() == episode_seeds(7, 30).tolist()
     assert not set(episode_seeds(7, 1000)) & set(episode_seeds(8, 1000))

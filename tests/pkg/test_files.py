@@ -1,17 +1,19 @@
 """Files are written whole, or what was there before still is."""
 
 import errno
+import importlib
 import os
 import signal
 import stat
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import doorstep
-from doorstep._files import check_replaceable, replaced_file
+from doorstep._files import check_replaceable, read_regular, replaced_file
 
 
 def write(path: "str | os.PathLike[str]", data: bytes = b"new") -> None:
@@ -151,3 +153,28 @@ def test_errors_name_the_file_that_was_meant(tmp_path: Path) -> None:
 def test_what_is_no_path_is_refused() -> None:
     with pytest.raises(doorstep.ArgumentError, match="path is 5; it must be the path of a file"):
         write(5)  # type: ignore[arg-type]
+
+
+USERS: dict[str, Callable[[str], object]] = {
+    "read": read_regular,
+    "replace": write,
+    "check": check_replaceable,
+    "load_policy": lambda name: doorstep.load_policy(name + ".safetensors"),
+    "load_levels": lambda name: doorstep.levels.load_levels(name + ".json"),
+    "Recording": lambda name: doorstep.recording.Recording(name + ".rec"),
+    "from_json": lambda name: doorstep.SimulatorConfig.load(name + ".json"),
+    "train": lambda name: importlib.import_module("doorstep.training").train(name),
+}
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_working_directory_that_was_deleted_is_named(
+    user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if user == "train":
+        pytest.importorskip("torch")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    with pytest.raises(FileNotFoundError, match="the working directory has been deleted; change to another one"):
+        USERS[user]("name")

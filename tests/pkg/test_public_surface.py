@@ -19,9 +19,9 @@ NEED_PYTORCH = set() if find_spec("torch") else {"resume", "train"}
 LAZY = set(doorstep._LATER) - NEED_PYTORCH  # imported when they are first used
 # The modules and packages of doorstep that a simulator is made of.
 NEEDED = {
-    *("_arguments", "_configs", "_copies", "_documents", "_files", "_level_table", "_native", "_observations"),
-    *("_optional", "_properties", "_streams", "_tensor_map", "_tensors", "cameras", "config", "errors", "event"),
-    *("health", "simulator", "state", "tensor"),
+    *("_arguments", "_configs", "_copies", "_documents", "_environment", "_files", "_level_table", "_native"),
+    *("_observations", "_optional", "_properties", "_streams", "_tensor_map", "_tensors", "cameras", "config"),
+    *("errors", "event", "health", "simulator", "state", "tensor"),
 }
 
 

@@ -38,7 +38,7 @@ def apply_changes(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
 
     Args:
         changes: values, or texts of the command line, by the paths of fields, or their names alone if no others have
-            them.
+            them; of a part also a dictionary of some of its fields, as files have it, its type, or another one.
 
     Raises:
         ArgumentError: a key names no field, or its value is refused.
@@ -47,7 +47,13 @@ def apply_changes(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
     paths = [*_paths(cls)]
     given: dict[str, Any] = {}
     for key, value in changes.items():
-        _put(given, _path_of(cls, key, paths).split("."), value)
+        is_part = key not in paths and any(path.startswith(f"{key}.") for path in paths)
+        if is_part and isinstance(value, Checked):
+            value = value.to_dict()
+        elif is_part and isinstance(value, str) and f"{key}.type" in paths:
+            value = {"type": value}
+        path = key if is_part and isinstance(value, Mapping) else _path_of(cls, key, paths)
+        _put(given, path.split("."), value)
     return cls.from_dict(_merged(cls, config.to_dict(), given))
 
 
@@ -84,6 +90,10 @@ def _paths_of_field(path: str, field: FieldRule) -> Iterator[str]:
 
 def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
     """A config that is none as a whole, and of which a field is given too, has the field."""
+    if isinstance(value, Mapping) and value:
+        for name, one in value.items():
+            _put(tree, [*path, name], one)
+        return
     *parents, last = path
     for parent in parents:
         if not isinstance(tree.get(parent), dict):

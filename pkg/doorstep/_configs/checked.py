@@ -30,7 +30,9 @@ class Checked:
 
     def __post_init__(self) -> None:
         for name, (rule, _) in field_rules(type(self)).items():
-            object.__setattr__(self, name, self._rule_here(name, rule).check(name, getattr(self, name)))
+            rule, value = self._rule_here(name, rule), getattr(self, name)
+            plain = rule.from_plain(name, value) if isinstance(value, Mapping) else value  # of a part, as in files
+            object.__setattr__(self, name, rule.check(name, plain))
         self._check()
 
     def _rule_here(self, name: str, rule: Rule) -> Rule:

@@ -19,6 +19,7 @@ from doorstep._arguments import (
     to_single,
 )
 from doorstep._documents import from_json
+from doorstep._files import printable
 from doorstep.errors import ArgumentError
 
 
@@ -177,6 +178,15 @@ class Text(Rule):
 
     def from_text(self, text: str) -> Any:
         return super().from_text(text) if text[:1] == '"' else text
+
+
+@final
+class PathText(Text):
+    """Text that may be a path, whose bytes need not be UTF-8."""
+
+    def check(self, name: str, value: Any) -> str:
+        check_text(name, printable(value) if isinstance(value, str) else value)
+        return str(value)
 
 
 @final

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
+from doorstep._environment import environment_integer
 from doorstep._native._generated import Error
 from doorstep._native.library import LIBRARY_PATH, load
 from doorstep.errors import ERROR_CLASSES, DoorstepError, LibraryError, Status
@@ -21,7 +21,7 @@ PYTHON_REMEDIES = {"use the CPU": 'use device="cpu"', "an action_check that clam
 # A wait without limit is cut into slices, because signals (Ctrl-C) are handled only between two calls.
 SLICE_NANOSECONDS = 50_000_000
 
-# "0" calls everything through ctypes.
+# 0 calls everything through ctypes.
 SWITCH = "DOORSTEP_FAST_CALLS"
 
 _Struct = TypeVar("_Struct", bound=ctypes.Structure)
@@ -121,7 +121,7 @@ def fast_calls() -> Mapping[str, Callable[..., Any]] | None:
     program that loaded libpython for itself alone.
     """
     load()
-    if os.environ.get(SWITCH) == "0":
+    if not environment_integer(SWITCH, 1, 0, 1):
         return None
     bind = ctypes.PyDLL(LIBRARY_PATH).ds_python_bind  # keeps the GIL
     bind.argtypes = (ctypes.py_object, ctypes.c_void_p)

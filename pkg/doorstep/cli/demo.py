@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.steps:,} steps, policy {arguments.policy}, seed {play.sim.seed}",
             flush=True,
         )
-        _report(play.sim, arguments, _step(play, arguments.steps))
+        _step(play, arguments.steps)
+        _report(play.sim, arguments, play.tally)
     arguments.worlds = min(arguments.pictured, arguments.worlds)
     with _playing(arguments, policy) as play:
         _write_picture(arguments.output, play, min(_PICTURED_STEP, arguments.steps))
@@ -92,40 +93,13 @@ def _as_part_of_a_name(policy: str) -> str:
 # ---- Steps
 
 
-class _Play:
-    """Worlds in which a policy acts, from their beginning."""
-
-    def __init__(self, sim: doorstep.Simulator, policy: Any, arguments: argparse.Namespace) -> None:
-        self.sim = sim
-        self._player = Player(policy, sim, arguments.policy)
-        self._rooms_start = RoomsStart(sim, arguments.start)
-        self._rooms_start.before_steps()
-
-    def step(self) -> float:
-        """Takes a step; the seconds that the worlds took, without the policy."""
-        self._player.act()
-        started = time.perf_counter()
-        self.sim.step()
-        self.sim.wait()
-        seconds = time.perf_counter() - started
-        self._rooms_start.after_step()
-        return seconds
-
-
-@contextlib.contextmanager
-def _playing(arguments: argparse.Namespace, policy: Any) -> Iterator[_Play]:
-    levels = levels_of(arguments)
-    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
-        if levels:
-            sim.reset()
-        yield _Play(sim, policy, arguments)
-
-
 @dataclass
 class _Tally:
     """The results of the steps."""
 
+    policy_seconds: float = 0.0
     step_seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all threads, in steps
     returns_sum: float = 0.0
     returns_count: int = 0
     returns_best: float = float("-inf")
@@ -138,15 +112,45 @@ class _Tally:
             self.returns_best = max(self.returns_best, float(returns.max()))
 
 
-def _step(play: _Play, steps: int) -> _Tally:
-    tally = _Tally()
+class _Play:
+    """Worlds in which a policy acts, from their beginning, and the tally of their steps."""
+
+    def __init__(self, sim: doorstep.Simulator, policy: Any, arguments: argparse.Namespace) -> None:
+        self.sim = sim
+        self.tally = _Tally()
+        self._player = Player(policy, sim, arguments.policy)
+        self._rooms_start = RoomsStart(sim, arguments.start)
+        self._rooms_start.before_steps()
+
+    def step(self) -> None:
+        began = time.perf_counter()
+        self._player.act()
+        acted, used = time.perf_counter(), time.process_time()
+        self.sim.step()
+        self.sim.wait()
+        self.tally.cpu_seconds += time.process_time() - used
+        self.tally.step_seconds += time.perf_counter() - acted
+        self.tally.policy_seconds += acted - began
+        self._rooms_start.after_step()
+
+
+@contextlib.contextmanager
+def _playing(arguments: argparse.Namespace, policy: Any) -> Iterator[_Play]:
+    levels = levels_of(arguments)
+    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
+        if levels:
+            sim.reset()
+        yield _Play(sim, policy, arguments)
+
+
+def _step(play: _Play, steps: int) -> None:
+    tally = play.tally
     with Progress(steps, sys.stderr) as progress:
         for step in range(1, steps + 1):
-            tally.step_seconds += play.step()
+            play.step()
             dones, returns = play.sim.dones.copy_to_host(), play.sim.episode_returns.copy_to_host()
             tally.count_returns(returns[dones != 0])
             progress.update(step, f"{_speed(play.sim.num_worlds, step, tally)}, {_mean_return(tally)}")
-    return tally
 
 
 # ---- The picture
@@ -170,7 +174,12 @@ def _moments(play: _Play, steps: int) -> Moments:
 
 
 def _report(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tally) -> None:
-    print(f"speed    {_speed(arguments.worlds, arguments.steps, tally)} ({tally.step_seconds:.2f} s in step())")
+    speed, each = _speed(arguments.worlds, arguments.steps, tally), ""
+    if sim.device == "cpu":  # what does not depend on what else the machine does
+        per_second = arguments.worlds * arguments.steps / max(tally.cpu_seconds, 1e-9)
+        each = f", {per_second:,.0f} per CPU-second"
+    print(f"speed    {speed} ({tally.step_seconds:.2f} s in step()){each}")
+    print(f"policy   {tally.policy_seconds:.2f} s in {arguments.policy}, beside these")
     if tally.returns_count:
         print(
             f"return   {_mean_return(tally)} over {tally.returns_count:,} episodes of an agent, "

@@ -25,14 +25,18 @@ class Progress:
         stream: a terminal, or a log.
         thing: what is counted.
         done: how many were done before.
+        seconds: after which it ends in any case; None: no limit.
     """
 
-    def __init__(self, total: int, stream: TextIO, thing: str = "step", done: int = 0) -> None:
+    def __init__(
+        self, total: int, stream: TextIO, thing: str = "step", done: int = 0, seconds: float | None = None
+    ) -> None:
         self._total = total
         self._thing = thing
         self._stream = stream
         self._on_terminal = stream.isatty()
         self._first = done
+        self._seconds = float("inf") if seconds is None else seconds
         self._began_at = self._shown_at = time.monotonic()
         self._height = 0  # lines that are drawn
 
@@ -46,13 +50,16 @@ class Progress:
         """
         now = time.monotonic()
         is_due = now - self._shown_at >= (REDRAW_SECONDS if self._on_terminal else LOG_SECONDS)
-        if not (is_due or done == self._total):
+        passed = now - self._began_at
+        percent = max(100 * done // self._total, min(int(100 * passed / self._seconds), 100))
+        if not (is_due or percent == 100):
             return
         self._shown_at = now
-        text = f"{100 * done // self._total:3d}%  {self._thing} {done:,} of {self._total:,}"
-        text += f", {self._time_left(done, now)} left" if done < self._total else ""
+        text = f"{percent:3d}%  {self._thing} {done:,} of {self._total:,}"
+        left = min(passed / max(done - self._first, 1) * (self._total - done), self._seconds - passed)
+        text += f", {clock(left)} left" if percent < 100 else ""
         if self._on_terminal:
-            self._redraw([self._with_bar(done, text if details else f"{text}  {remark}"), *details])
+            self._redraw([_with_bar(percent, text if details else f"{text}  {remark}"), *details])
         else:
             self._write(f"{text}  {remark}\n")
 
@@ -65,18 +72,6 @@ class Progress:
         elif self._height:
             self._write("\n")
 
-    def _time_left(self, done: int, now: float) -> str:
-        each = (now - self._began_at) / max(done - self._first, 1)
-        return clock(each * (self._total - done))
-
-    def _with_bar(self, done: int, text: str) -> str:
-        """The bar takes the space that is left in the terminal's width."""
-        width = min(_BAR_WIDTH, _columns() - len(text) - len("[] "))
-        if width < _SMALLEST_BAR_WIDTH:
-            return text
-        filled = width * done // self._total
-        return f"[{'#' * filled}{'.' * (width - filled)}] {text}"
-
     def _redraw(self, lines: Sequence[str]) -> None:
         """Lines are narrower than the terminal: one that wraps cannot be redrawn."""
         up = f"\x1b[{self._height - 1}A" if self._height > 1 else ""
@@ -87,6 +82,13 @@ class Progress:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def _with_bar(percent: int, text: str) -> str:
+    """The bar takes the space that is left in the terminal's width."""
+    width = min(_BAR_WIDTH, _columns() - len(text) - len("[] "))
+    filled = width * percent // 100
+    return text if width < _SMALLEST_BAR_WIDTH else f"[{'#' * filled}{'.' * (width - filled)}] {text}"
 
 
 def _columns() -> int:

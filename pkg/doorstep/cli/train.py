@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         print(config.to_json(indent=2))
         return 0
-    with interruptions() as should_stop, TrainingScreen(sys.stdout) as screen:
+    with interruptions() as should_stop, TrainingScreen(sys.stdout, arguments.minutes) as screen:
         options: dict[str, Any] = {
             "minutes": arguments.minutes,
             "on_begin": screen.begin,

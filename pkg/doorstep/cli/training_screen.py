@@ -19,10 +19,11 @@ SHOWN_LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl")
 
 @final
 class TrainingScreen:
-    """Shows the records of a run in a `Progress`; a context manager."""
+    """Shows the records of a run in a `Progress`; a context manager. minutes: after which the run ends; None: never."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, minutes: float | None = None) -> None:
         self._stream = stream
+        self._seconds = None if minutes is None else 60 * minutes
         self._recent: deque[Record] = deque()
         self._progress: Progress | None = None
 
@@ -35,12 +36,15 @@ class TrainingScreen:
         simulator, processes = config.simulator, trainer.ranks.count
         where = trainer.worlds.sim.device if processes == 1 else f"{simulator.device} in {processes:,} processes"
         weights = sum(parameter.numel() for parameter in trainer.network.parameters())
+        is_shaped = config.reward is not None
+        self._return = "shaped return" if is_shaped else "return"
+        note = "; returns are shaped by the config's reward, which evaluations leave out" * is_shaped
         self._stream.write(
             f"training {begun}: {simulator.num_worlds:,} worlds on {where}, "
-            f"{weights:,} weights, {config.steps_per_update:,} world-steps an update\n"
+            f"{weights:,} weights, {config.steps_per_update:,} world-steps an update{note}\n"
         )
         self._stream.flush()
-        self._progress = Progress(config.num_updates, self._stream, "update", trainer.updates)
+        self._progress = Progress(config.num_updates, self._stream, "update", trainer.updates, self._seconds)
 
     def show(self, record: Record) -> None:
         """Call after each update."""
@@ -64,7 +68,7 @@ class TrainingScreen:
         parts = [
             f"{record.world_steps:,} steps",
             f"{record.world_steps_per_second:,.0f}/s",
-            f"return {mean_return:+.2f}",
+            f"{self._return} {mean_return:+.2f}",
         ]
         parts += [f"all past the doors {passed}"] if by_all or record.success is None else []
         parts += [f"levels solved {record.success:.1%}"] if record.success is not None else []
@@ -85,7 +89,7 @@ class TrainingScreen:
         return [
             f"time       {clock(record.seconds)}",
             f"steps      {record.world_steps:,} of a world, {record.world_steps_per_second:,.0f} a second",
-            f"return     {mean_return:+.3f}",
+            f"{self._return:<10} {mean_return:+.3f}",
             *reached,
             "loss       " + ", ".join(f"{name} {record.losses[name]:.4f}" for name in SHOWN_LOSSES),
         ]

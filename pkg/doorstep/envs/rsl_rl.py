@@ -204,7 +204,7 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
         return TensorDict(groups, batch_size=[self.num_envs], device=self.device)
 
     def _log(self) -> dict[str, torch.Tensor]:
-        weights = self._was_ended / self._was_ended.sum().clamp(min=1)
+        weights = self._was_ended.float() / self._was_ended.sum().clamp(min=1)
         returns, lengths = self._rooms.final_returns(), self._rooms.final_lengths()
         return {"Episode/return": (returns * weights).sum(), "Episode/length": (lengths * weights).sum()}
 

@@ -92,7 +92,8 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
         self._keys = tuple("observation" if name == FLAT_OBSERVATION else name for name in rooms.elements)
         self._asks = rooms.device == "cpu"
         self.group_map = {AGENTS: [f"agent_{agent}" for agent in range(rooms.num_agents)]}
-        self._make_specs()
+        with self.device:  # TorchRL makes tensors for them on the default one
+            self._make_specs()
         self._flags = self._no_flags()
 
     def close(self, *, raise_if_closed: bool = True) -> None:
@@ -155,7 +156,8 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
             {key: self._spec(*part) for key, part in zip(self._keys, self._rooms.elements.items(), strict=True)}
         )
         self.action_spec = self._group({"action": action})
-        self.reward_spec = self._group({"reward": Unbounded(shape=(*shape, 1), device=self.device)})
+        reward = Unbounded(shape=(*shape, 1), dtype=torch.float32, device=self.device)
+        self.reward_spec = self._group({"reward": reward})
         self.done_spec = Composite(
             {
                 **{name: self._flag((*self.batch_size, 1)) for name in DONES},

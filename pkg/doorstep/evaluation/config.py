@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, final
 
 from doorstep._arguments import refuse
-from doorstep._configs import Config, Device, Integer, Text
+from doorstep._configs import Config, Device, Integer
+from doorstep._configs.rules import PathText
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
 from doorstep.evaluation.episodes import MOST_EPISODES
@@ -40,11 +41,11 @@ class EvaluationConfig(Config):
 
     policies: Annotated[
         tuple[str, ...],
-        Text(),
+        PathText(),
         "What plays, as texts that doorstep.load_policy() takes; all play the same episodes.",
     ] = ("random",)
     sampling: Annotated[SamplingParams | None, "How networks choose actions; none: as their files say."] = None
-    levels: Annotated[str, Text(), "What is played: reference, curated, or the path of a file with levels."] = (
+    levels: Annotated[str, PathText(), "What is played: reference, curated, or the path of a file with levels."] = (
         "reference"
     )
     reward: Annotated[

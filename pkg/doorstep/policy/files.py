@@ -61,6 +61,11 @@ class StoredPolicy(NamedTuple):
     observations: Parts | None
     about: Mapping[str, Any]
 
+    def policy(self, sampling: SamplingParams | None = None) -> Policy:
+        """The policy. sampling: in place of its own."""
+        handle = PolicyHandle.create([layer.create() for layer in self.layers], 0)
+        return Policy(handle, self.sampling if sampling is None else sampling, observations=self.observations)
+
 
 def write_policy(path: str | os.PathLike[str], policy: StoredPolicy) -> None:
     """Writes a policy, whole or not at all.
@@ -112,10 +117,9 @@ def read_policy(path: str | os.PathLike[str], sampling: SamplingParams | None = 
     """
     stored = read_stored(path)
     try:
-        handle = PolicyHandle.create([layer.create() for layer in stored.layers], 0)
+        return stored.policy(sampling)
     except ArgumentError as error:
         raise _unreadable(path, error) from error
-    return Policy(handle, stored.sampling if sampling is None else sampling, observations=stored.observations)
 
 
 def read_stored(path: str | os.PathLike[str]) -> StoredPolicy:

@@ -84,7 +84,9 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
         self._engine, self._requests = engine, requests
         self._ahead = None if ahead is None else check_integer("ahead", ahead, 1, _MOST_AHEAD)
         self._shuffle_seed = None if shuffle_seed is None else check_integer("shuffle_seed", shuffle_seed, 0, 2**63 - 1)
-        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that persist see it too
+        with torch.inference_mode(False):  # which it would not outlive
+            epoch = torch.zeros((), dtype=torch.int64, device="cpu")
+        self._epoch = epoch.share_memory_()  # workers that persist see it too
 
     def set_epoch(self, epoch: int) -> None:
         """The next iterations have the order of this epoch; without it each has that of epoch 0.

@@ -26,7 +26,7 @@ def _learn_how_tensors_lie() -> None:
     first called inside fake tensors or checks of schemas."""
     calls = fast_calls()
     if calls:
-        calls["is_tensor"](torch.empty(0))
+        calls["is_tensor"](torch.empty(0, device="cpu"))
 
 
 _learn_how_tensors_lie()  # before anything is registered: this fails where the library cannot be loaded

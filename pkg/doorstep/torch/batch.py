@@ -100,6 +100,7 @@ class Batch:
             self._level_table.copy_(self._make_table(levels))
             self._count = len(levels)
 
+    @torch.inference_mode(False)  # type: ignore[untyped-decorator] # which the state would not outlive
     def init(
         self, seed: int | None = None, world_offset: int | None = None, level_weights: torch.Tensor | None = None
     ) -> BatchState:

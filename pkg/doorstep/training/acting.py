@@ -34,7 +34,8 @@ class TorchActor:
         outputs = self._evaluate(rollout.observations[present], rollout.memory[step], rollout.starts[present])
         logits = outputs.logits[0]
         # for the agents of all ranks, so that an agent's do not depend on their number
-        uniforms = torch.rand(self._num_rows, len(ACTIONS), generator=self._generator, device=logits.device)
+        shape, place = (self._num_rows, len(ACTIONS)), {"dtype": torch.float32, "device": logits.device}
+        uniforms = torch.rand(shape, generator=self._generator, **place)
         actions, log_probabilities, _ = multi_discrete_sample(logits, ACTIONS, uniforms=uniforms[self._own_rows])
         rollout.actions[step] = actions
         rollout.log_probabilities[step] = log_probabilities

@@ -317,7 +317,8 @@ class TrainingConfig(Config):
         """The config with other values of some fields, such as gamma=0.99, or, as the command line has them,
         "gamma=0.99" and "network.widths=64,64".
 
-        A field is named by its path, or by its own name if no other field has it. All changes are made at once; of two
+        A field is named by its path, or by its own name if no other field has it; of a part some fields may be given
+        as files have them, simulator={"num_worlds": 16}, or another one. All changes are made at once; of two
         for one field the later counts. Another "network.type" begins with its defaults, and other `levels` without
         `level_weights`.
 

@@ -20,6 +20,7 @@ import torch
 import torch.distributed
 
 from doorstep._arguments import refuse, showing
+from doorstep._environment import environment_integer
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ERROR_CLASSES, DoorstepError, LibraryError
 from doorstep.simulator import Simulator
@@ -60,13 +61,16 @@ class Ranks:
         already; one process where neither is the case. The process group lasts until the process ends.
 
         Raises:
+            ArgumentError: a variable that torchrun sets, such as WORLD_SIZE, is no number, or out of range.
             LibraryError: this PyTorch has no torch.distributed.
             LostRankError: the others cannot be reached.
         """
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             return ConnectedRanks() if torch.distributed.get_world_size() > 1 else Ranks()
-        if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
+        count = environment_integer("WORLD_SIZE", 1, low=1)
+        if count == 1 or environment_integer("RANK", -1, high=count - 1) < 0:
             return Ranks()
+        environment_integer("MASTER_PORT", 0, high=2**16 - 1)  # which torch.distributed reads
         connect()
         return ConnectedRanks()
 
@@ -173,16 +177,16 @@ class ConnectedRanks(Ranks):
         raise error_of(message, failed) if failure is None else failure
 
     def _largest(self, number: int) -> int:
-        largest = torch.tensor(number)
+        largest = torch.tensor(number, device="cpu")
         reach_others(lambda: torch.distributed.all_reduce(largest, torch.distributed.ReduceOp.MAX))
         return int(largest)
 
     def _broadcast_from(self, rank: int, data: bytes | None) -> bytes | None:
-        size = torch.tensor(-1 if data is None else len(data))
+        size = torch.tensor(-1 if data is None else len(data), device="cpu")
         reach_others(lambda: torch.distributed.broadcast(size, rank))
         if size <= 0:
             return None if size < 0 else b""
-        sent = torch.empty(int(size), dtype=torch.uint8)
+        sent = torch.empty(int(size), dtype=torch.uint8, device="cpu")
         if self.rank == rank:
             sent = torch.frombuffer(bytearray(data or b""), dtype=torch.uint8)
         reach_others(lambda: torch.distributed.broadcast(sent, rank))
@@ -221,7 +225,7 @@ def disconnect() -> None:
 
 def keep_to_this_machine() -> None:
     """Lets gloo use the loopback interface if all processes are on this machine, whose name may lead nowhere."""
-    if os.environ.get("LOCAL_WORLD_SIZE") != os.environ["WORLD_SIZE"]:
+    if environment_integer("LOCAL_WORLD_SIZE", 0) != environment_integer("WORLD_SIZE", 1):
         return
     for _, name in socket.if_nameindex():
         if name in ("lo", "lo0"):
@@ -249,7 +253,7 @@ def device_of_rank(device: str) -> str:
         return "cpu"
     if device not in ("cuda", "auto"):
         refuse("simulator.device", "'cpu' or 'cuda' with several processes, each of which takes a GPU", device)
-    index = int(os.environ.get("LOCAL_RANK", "0"))
+    index = environment_integer("LOCAL_RANK", 0)
     torch.cuda.set_device(index)  # where NCCL works
     return f"cuda:{index}"
 
@@ -257,7 +261,7 @@ def device_of_rank(device: str) -> str:
 def threads_of_rank() -> int:
     """This rank's part of the processors that the processes of its machine share."""
     with Simulator(1) as sim:
-        return max(1, sim.num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+        return max(1, sim.num_threads // environment_integer("LOCAL_WORLD_SIZE", 1, low=1))
 
 
 # ---- Errors of other ranks

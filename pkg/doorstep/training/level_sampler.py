@@ -49,7 +49,7 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
         count, device = len(levels.names), worlds.device
         self._worlds = worlds
         self._levels = levels
-        self._given = torch.tensor(config.level_weights or (1.0,) * count, device=device)
+        self._given = torch.tensor(config.level_weights or (1.0,) * count, dtype=torch.float32, device=device)
         self.rates = SuccessRates(count, config.curriculum.window).to(device)
         self.curriculum: Curriculum = config.curriculum.make(count).to(device)
         self.register_buffer("digest", self._levels.digest)

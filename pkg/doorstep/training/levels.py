@@ -46,8 +46,8 @@ class SuccessRates(nn.Module):  # type: ignore[misc]
     def __init__(self, num_levels: int, window: int) -> None:
         super().__init__()
         self._decay = 1 - 1 / window
-        self.register_buffer("episodes", torch.zeros(num_levels, dtype=torch.float64))
-        self.register_buffer("successes", torch.zeros(num_levels, dtype=torch.float64))
+        self.register_buffer("episodes", torch.zeros(num_levels, dtype=torch.float64, device="cpu"))
+        self.register_buffer("successes", torch.zeros(num_levels, dtype=torch.float64, device="cpu"))
 
     def update(self, outcomes: LevelOutcomes) -> None:
         """Takes in the episodes of a rollout, which are equally old."""
@@ -79,8 +79,8 @@ class TrainingLevels:
         self.levels = levels_of(arenas)
         text = "\n".join(level.to_json() for level in self.levels)
         self.digest = torch.frombuffer(bytearray(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8)
-        self._exits = torch.tensor([_level_of(arena).exit for arena in arenas], device=device)
-        self._last_rooms = torch.tensor([start_of_last_room(arena) for arena in arenas], device=device)
+        ends = [(_level_of(arena).exit, start_of_last_room(arena)) for arena in arenas]
+        self._exits, self._last_rooms = torch.tensor(ends, dtype=torch.float32, device=device).T
         self.has_reference_rooms = torch.tensor(list(map(has_reference_rooms, arenas)), device=device)
 
     def succeeded(self, levels: torch.Tensor, terminations: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:

@@ -37,7 +37,8 @@ class Record:
         seconds: that the run took so far.
         world_steps_per_second: of this update, everything included.
         episodes: that ended. Retries do not count, here and in what follows.
-        mean_return: of an episode's return, which is the mean of its agents' sums of rewards; None if none ended.
+        mean_return: of an episode's return, which is the mean of its agents' sums of rewards, as the config's `reward`
+            shapes them, if it has one; None if none ended.
         rooms_one: share of the episodes in levels with the reference's rooms in which at least one agent passed the
             first, second and third door; empty if none ended.
         rooms_all: the same for all agents, at any time of the episode.
@@ -80,7 +81,7 @@ def summarize_episodes(rollout: Rollout, levels: TrainingLevels, num_agents: int
     ended = rollout.ended.unflatten(1, (-1, num_agents))[..., 0] & rollout.natural
     returns = rollout.returns.unflatten(1, (-1, num_agents))[ended]
     has_doors = ended & levels.has_reference_rooms[rollout.levels]
-    doors = torch.tensor(ROOM_ENDS, device=returns.device)
+    doors = torch.tensor(ROOM_ENDS, dtype=torch.float32, device=returns.device)
     passed = rollout.largest_y.unflatten(1, (-1, num_agents))[has_doors][..., None] > doors
     counts = torch.stack((ended.sum(), has_doors.sum()))
     sums = torch.cat((counts, returns.double().sum()[None], passed.any(1).sum(0), passed.all(1).sum(0)))
@@ -124,13 +125,14 @@ class JsonLines(Owner):
 
 @final
 class TensorBoardLog(Owner):
-    """The same records for TensorBoard, below `folder`."""
+    """The same records for TensorBoard, below `folder`. Of a run that goes on, or begins anew, TensorBoard drops the
+    points of later updates, as `JsonLines` its lines."""
 
     __repr__ = showing("_writer.log_dir")
 
     def __init__(self, folder: Path, resumed_at: int = 0) -> None:
         tensorboard = import_optional("torch.utils.tensorboard", "curves for TensorBoard need it", "train")
-        self._writer = tensorboard.SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1 if resumed_at else None)
+        self._writer = tensorboard.SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1)
 
     def write(self, record: Record) -> None:
         """Adds a point to each curve."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import nn
@@ -14,6 +14,7 @@ from doorstep.policy.heads import Heads
 from doorstep.training.config import LSTMNetwork, MLPNetwork, NetworkConfig
 
 NUM_LOGITS = sum(ACTIONS)
+PLACE: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # whatever the program's defaults are
 # In place where that is possible: what a layer has made is read by nobody else, and memory is what activations cost.
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": lambda: nn.ReLU(inplace=True),
@@ -54,11 +55,11 @@ class ActorCritic(nn.Module):  # type: ignore[misc]
         has_two_encoders = bool(critic_inputs) or (isinstance(config, MLPNetwork) and config.separate_critic)
         self.actor_inputs = shape[0] - critic_inputs if critic_inputs else None  # None: all, or pixels
         self.encoder = make_encoder(config, shape if self.actor_inputs is None else (self.actor_inputs,))
-        self.memory = nn.LSTMCell(width, memory) if memory else None
+        self.memory = nn.LSTMCell(width, memory, **PLACE) if memory else None
         judged = (memory + critic_inputs,) if memory else shape
         self.critic_encoder = make_encoder(config, judged) if has_two_encoders else None
-        self.actor = nn.Linear(memory or width, NUM_LOGITS)
-        self.critic = nn.Linear(width if has_two_encoders else memory or width, 1)
+        self.actor = nn.Linear(memory or width, NUM_LOGITS, **PLACE)
+        self.critic = nn.Linear(width if has_two_encoders else memory or width, 1, **PLACE)
         self.memory_size = 2 * memory
         initialize(self)
 
@@ -111,13 +112,13 @@ def make_encoder(config: NetworkConfig, shape: Sequence[int]) -> nn.Sequential:
     if len(shape) == 3:
         modules += convolutions(shape, activation)
         with torch.no_grad():
-            (inputs,) = nn.Sequential(*modules)(torch.zeros(1, *shape, dtype=torch.uint8)).shape[1:]
+            (inputs,) = nn.Sequential(*modules)(torch.zeros(1, *shape, dtype=torch.uint8, device="cpu")).shape[1:]
     else:
         (inputs,) = shape
     for width in config.widths:
-        modules.append(nn.Linear(inputs, width))
+        modules.append(nn.Linear(inputs, width, **PLACE))
         if config.layer_norm:
-            modules.append(nn.LayerNorm(width))
+            modules.append(nn.LayerNorm(width, **PLACE))
         modules.append(activation())
         inputs = width
     return nn.Sequential(*modules)
@@ -128,7 +129,7 @@ def convolutions(shape: Sequence[int], activation: Callable[[], nn.Module]) -> I
     yield Pixels()
     channels = shape[2]
     for outputs, size, stride in CONVOLUTIONS:
-        yield nn.Conv2d(channels, outputs, size, stride)
+        yield nn.Conv2d(channels, outputs, size, stride, **PLACE)
         yield activation()
         channels = outputs
     yield nn.Flatten()

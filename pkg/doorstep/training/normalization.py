@@ -45,9 +45,9 @@ class RunningMoments(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.decay = decay
         self.least = least
-        self.register_buffer("mean", torch.zeros(tuple(shape), dtype=torch.float64))
-        self.register_buffer("square", torch.zeros(tuple(shape), dtype=torch.float64))
-        self.register_buffer("weight", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(tuple(shape), dtype=torch.float64, device="cpu"))
+        self.register_buffer("square", torch.zeros(tuple(shape), dtype=torch.float64, device="cpu"))
+        self.register_buffer("weight", torch.zeros((), dtype=torch.float64, device="cpu"))
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def update(self, batch: torch.Tensor, ranks: Ranks) -> None:

@@ -79,6 +79,7 @@ def make_evaluate(config: TrainingConfig, network: ActorCritic) -> Callable[...,
     device = next(network.parameters()).device.type
 
     def autocast(*arguments: torch.Tensor) -> Outputs:
+        torch.clear_autocast_cache()  # within another autocast it would outlive an update of the weights
         with torch.autocast(device, torch.bfloat16):
             outputs: Outputs = forward(*arguments)
         return outputs
@@ -129,7 +130,7 @@ def ppo_loss(
     loss = policy_loss + ppo.value_coefficient * value_loss - entropy_coefficient * entropy
     differences = ratios.detach() - 1
     approx_kl = (differences - change.detach()).sum() / num_steps  # Kullback and Leibler's, estimated, never negative
-    clip_fraction = (differences.abs() > ppo.clip_range).sum() / num_steps
+    clip_fraction = (differences.abs() > ppo.clip_range).sum().float() / num_steps
     return loss, [policy_loss.detach(), value_loss.detach(), entropy.detach(), approx_kl, clip_fraction]
 
 

@@ -43,15 +43,14 @@ class Retries(nn.Module):  # type: ignore[misc]
         self._own = ranks.rows(self._total)
         share = config.experience.retries
         self._chance = share / (1 - share)  # a natural episode is followed by a retry
-        self._moments = torch.tensor([round(part * sim.episode_length) for part in MOMENTS])
+        self._moments = torch.tensor([round(part * sim.episode_length) for part in MOMENTS], device="cpu")
         self._steps_remaining = sim.steps_remaining.to_torch()[:, 0, 0]
         count, size = sim.num_worlds, len(sim.save([0]))
-        self.register_buffer("is_retry", torch.zeros(count, dtype=torch.bool))
-        self.register_buffer("failed", torch.zeros(count, KEPT, size, dtype=torch.uint8))
-        self.register_buffer("num_failed", torch.zeros(count, dtype=torch.int64))
-        self.register_buffer("candidate", torch.zeros(count, size, dtype=torch.uint8))
-        self.register_buffer("num_candidates", torch.zeros(count, dtype=torch.int64))
-        self.register_buffer("postponed", torch.zeros(count, size, dtype=torch.uint8))
+        saves = {"failed": (KEPT, size), "candidate": (size,), "postponed": (size,)}
+        kinds = {"is_retry": torch.bool, "num_failed": torch.int64, "num_candidates": torch.int64}
+        for name in ("is_retry", "failed", "num_failed", "candidate", "num_candidates", "postponed"):
+            zeros = torch.zeros(count, *saves.get(name, ()), dtype=kinds.get(name, torch.uint8), device="cpu")
+            self.register_buffer(name, zeros)
 
     def step(
         self, ended: torch.Tensor, succeeded: torch.Tensor, in_last_room: torch.Tensor, generator: torch.Generator
@@ -63,7 +62,8 @@ class Retries(nn.Module):  # type: ignore[misc]
             in_last_room: bool [N]: an agent of the present episode has been in the last room.
             generator: in the same state on all ranks.
         """
-        draws = torch.rand(self._total, 3, generator=generator, device=generator.device)[self._own].cpu()
+        draws = torch.rand(self._total, 3, generator=generator, dtype=torch.float32, device=generator.device)
+        draws = draws[self._own].cpu()
         ended, succeeded, in_last_room = ended.cpu(), succeeded.cpu(), in_last_room.cpu()
         is_moment = torch.isin(self._steps_remaining.cpu(), self._moments)
         for world in (is_moment & in_last_room & ~self.is_retry & ~ended).nonzero()[:, 0].tolist():

@@ -179,8 +179,9 @@ class Rollout:
 
     def _evaluate_all(self, evaluate: Evaluate) -> None:
         """A few agents at a time, each with all its steps."""
-        for rows in torch.arange(self.values.shape[1]).split(max(1, EVALUATED_STEPS // self.num_steps)):
-            part = slice(int(rows[0]), int(rows[-1]) + 1)
+        size = max(1, EVALUATED_STEPS // self.num_steps)
+        for begin in range(0, self.values.shape[1], size):
+            part = slice(begin, begin + size)
             outputs = evaluate(self.observations[:-1, part], self.memory[0, part], self.starts[:-1, part])
             log_probabilities, _ = multi_discrete_evaluate(
                 outputs.logits.flatten(0, 1), self.actions[:, part].flatten(0, 1), ACTIONS

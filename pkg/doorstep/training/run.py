@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ from doorstep.training.logs import JsonLines, Record, TensorBoardLog
 from doorstep.training.presets import preset
 from doorstep.training.trainer import Trainer
 
+LOCK = ".lock"
 TENSORBOARD = "tensorboard"
 NONFINITE_BATCH = "nonfinite_batch.safetensors"
 NONFINITE_BATCH_OF_RANK = "nonfinite_batch.{}.safetensors"  # of ranks but the first
@@ -74,8 +76,9 @@ def train(
         folder: for the files of the run; made if it does not exist.
         config: what is trained, and how; None: `preset("default")`.
         reward: in place of the config's: `Rewards`, or a function of a step's tensors, which are PyTorch's, that
-            returns what agents learn from, float32 [N, A]: `lambda step: step.rewards + 0.1 * step.terminations`. Logs
-            keep the returns of the worlds. None: as the config says.
+            returns what agents learn from, floats [N, A] in any form, as a tensor, an array or a list:
+            `lambda step: step.rewards + 0.1 * step.terminations`. Logs keep the returns of the worlds. None: as the
+            config says.
         minutes: of the clock, after which this call writes a checkpoint and returns, more than 0. Schedules follow
             `num_updates`, whether or not it is reached. None: no limit.
         on_begin: called before the first update, in every process.
@@ -83,14 +86,16 @@ def train(
         should_stop: asked after every update; if true in any process, a checkpoint is written and the run ends early.
         tensorboard: also write for TensorBoard, to the folder "tensorboard" in it.
         auto_resume: if the folder has a run already, go on from its last checkpoint, with this config, instead of
-            refusing: so the same call begins a run, and goes on with it after a crash.
+            refusing: so the same call begins a run, and goes on with it after a crash. A run that ended before its
+            first checkpoint begins anew, and so does its log.
         **changes: other values of fields of the config, as `TrainingConfig.changed()` takes them: `levels`, `gamma`,
-            `num_worlds`, ...
+            `num_worlds`, ..., or as files have them: `simulator={"num_worlds": 16}`.
 
     Raises:
-        ArgumentError: the folder has a run already; or a change is refused; or the number of worlds is not a multiple
-            of that of processes.
-        StateError: with auto_resume, the checkpoint is damaged, or does not fit the config.
+        ArgumentError: the folder has a run already, or the log of one that ended before its first checkpoint; or a
+            change is refused; or the number of worlds is not a multiple of that of processes.
+        StateError: another run goes on in the folder; or, with auto_resume, the checkpoint is damaged, or does not fit
+            the config.
         LibraryError: TensorBoard is missing: pip install "doorstep[train]".
         NonFiniteLossError: a loss or gradient was not finite; its data is in `nonfinite_batch.safetensors`.
         LostRankError: another process has ended, or does not answer.
@@ -103,14 +108,13 @@ def train(
     if config is not None and not isinstance(config, TrainingConfig):
         refuse("config", "None or a TrainingConfig", config, "pass other values of fields by name")
     ranks = Ranks.join()
-    checkpoint = read_on_first(path / CHECKPOINT, ranks)
-    if checkpoint is not None and not auto_resume:
-        raise ArgumentError(f"{path} has a run already", argument="folder", hint="resume it, or choose another folder")
     changed, function = with_reward(changes, reward)
     trainer = Trainer((config or preset("default")).changed(**changed), ranks, function)
-    if checkpoint is not None:
-        trainer.restore(checkpoint)
-    return _run(trainer, path, on_begin, on_update, with_limit(should_stop, minutes), tensorboard)
+    stops = with_limit(should_stop, minutes)
+    with own_folder(path, ranks, may_begin=True, may_go_on=auto_resume) as checkpoint:
+        if checkpoint is not None:
+            trainer.restore(checkpoint)
+        return _run(trainer, path, on_begin, on_update, stops, tensorboard)
 
 
 def resume(
@@ -136,17 +140,23 @@ def resume(
 
     Raises:
         ArgumentError: the folder has no run, or one that has made all its updates; or a change is refused.
-        StateError: the checkpoint is damaged, does not fit the changed config, or has a curriculum whose module was not
-            imported.
+        StateError: another run goes on in the folder; or the checkpoint is damaged, does not fit the changed config, or
+            has a curriculum whose module was not imported.
         LibraryError, NonFiniteLossError, LostRankError, OSError: as `train()`.
     """
     path = Path(checked_path(folder))
     check_functions(on_begin=on_begin, on_update=on_update, should_stop=should_stop)
     check_flag("tensorboard", tensorboard)
-    ranks = Ranks.join()
-    checkpoint = read_on_first(path / CHECKPOINT, ranks)
-    if checkpoint is None:
-        raise ArgumentError(f"{path} has no {CHECKPOINT} to resume", argument="folder")
+    ranks, stops = Ranks.join(), with_limit(should_stop, minutes)
+    with own_folder(path, ranks, may_begin=False, may_go_on=True) as checkpoint:
+        assert checkpoint is not None
+        trainer = _resumed(checkpoint, path, ranks, changes, reward)
+        return _run(trainer, path, on_begin, on_update, stops, tensorboard)
+
+
+def _resumed(
+    checkpoint: Checkpoint, path: Path, ranks: Ranks, changes: Mapping[str, Any], reward: AnyReward
+) -> Trainer:
     if checkpoint.absent_curriculum:
         module, _, name = checkpoint.absent_curriculum.rpartition(".")
         message = f"the run in {path} has the curriculum {name}, which no module has registered"
@@ -166,7 +176,7 @@ def resume(
         )
     trainer = Trainer(config, ranks, function)
     trainer.restore(checkpoint)
-    return _run(trainer, path, on_begin, on_update, with_limit(should_stop, minutes), tensorboard)
+    return trainer
 
 
 def with_reward(changes: Mapping[str, Any], reward: AnyReward | str) -> tuple[dict[str, Any], RewardFunction | None]:
@@ -185,14 +195,43 @@ def with_limit(should_stop: ShouldStop | None, minutes: float | None) -> ShouldS
     return lambda: time.monotonic() >= end or (should_stop is not None and should_stop())
 
 
-def read_on_first(path: Path, ranks: Ranks) -> Checkpoint | None:
-    """Together: the checkpoint that the first rank finds at a path; None if it finds none."""
-    data = None
-    with ranks.together():
-        if ranks.is_first and path.exists():
-            data = read_regular(path)
-    data = ranks.broadcast(data)
-    return None if data is None else parse_checkpoint(path, data)
+@contextmanager
+def own_folder(folder: Path, ranks: Ranks, *, may_begin: bool, may_go_on: bool) -> Iterator[Checkpoint | None]:
+    """Together: the folder of a run, which no other run writes to meanwhile, with its checkpoint; None if it has none.
+
+    The lock is the kernel's, so that it ends with the process, however that ends.
+    """
+    path, data = folder / CHECKPOINT, None
+    with ExitStack() as stack:
+        with ranks.together():
+            if ranks.is_first:
+                if not (may_begin or path.exists()):
+                    raise ArgumentError(f"{folder} has no {CHECKPOINT} to resume", argument="folder")
+                folder.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(open(folder / LOCK, "ab"))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    hint = "wait until it has ended, stop it, or choose another folder"
+                    raise StateError(f"another run goes on in {folder}", argument="folder", hint=hint) from None
+                except OSError:  # a file system without locks
+                    pass
+                if not may_go_on:
+                    _check_new(folder)
+                data = read_regular(path) if path.exists() else None
+        data = ranks.broadcast(data)
+        yield None if data is None else parse_checkpoint(path, data)
+
+
+def _check_new(folder: Path) -> None:
+    """Refuses what a run would replace or mix with its own."""
+    message, hint = "a run already", "resume it, or choose another folder"
+    if not (folder / CHECKPOINT).exists():
+        message = "the log of a run that ended before its first checkpoint"
+        hint = "remove it, choose another folder, or pass auto_resume=True, which begins the run anew"
+        if not any(one.exists() and one.stat().st_size for one in (folder / LOG, folder / TENSORBOARD)):
+            return
+    raise ArgumentError(f"{folder} has {message}", argument="folder", hint=hint)
 
 
 def _run(
@@ -208,7 +247,11 @@ def _run(
         logs: list[JsonLines | TensorBoardLog] = []
         with ranks.together():
             if ranks.is_first:
-                logs = _open_folder(trainer, folder, stack, tensorboard)
+                write_text(folder / CONFIG, config.to_json(indent=2) + "\n")
+                logs.append(stack.enter_context(closing(JsonLines(folder / LOG, trainer.updates))))
+                if tensorboard:
+                    curves = TensorBoardLog(folder / TENSORBOARD, trainer.updates)
+                    logs.append(stack.enter_context(closing(curves)))
             if on_begin is not None:
                 on_begin(trainer)
         while trainer.updates < config.num_updates:
@@ -221,32 +264,13 @@ def _run(
             is_asked_to_stop = ranks.any(should_stop())
             is_last = is_asked_to_stop or record.update == config.num_updates
             if is_last or record.update % config.checkpoint_every == 0:
-                _save(trainer, folder)
+                checkpoint = trainer.checkpoint()
+                with ranks.together():
+                    if ranks.is_first:
+                        save_checkpoint(folder / CHECKPOINT, checkpoint)
             if is_last:
                 break
     return trainer
-
-
-def _open_folder(
-    trainer: Trainer, folder: Path, stack: ExitStack, tensorboard: bool
-) -> list[JsonLines | TensorBoardLog]:
-    """Makes the folder with its config; returns the logs, which the stack closes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / CONFIG, trainer.config.to_json(indent=2) + "\n")
-    logs: list[JsonLines | TensorBoardLog] = [JsonLines(folder / LOG, trainer.updates)]
-    stack.enter_context(closing(logs[0]))
-    if tensorboard:
-        logs.append(TensorBoardLog(folder / TENSORBOARD, trainer.updates))
-        stack.enter_context(closing(logs[1]))
-    return logs
-
-
-def _save(trainer: Trainer, folder: Path) -> None:
-    """Together: writes a checkpoint, in the first process."""
-    checkpoint = trainer.checkpoint()
-    with trainer.ranks.together():
-        if trainer.ranks.is_first:
-            save_checkpoint(folder / CHECKPOINT, checkpoint)
 
 
 def _update(trainer: Trainer, folder: Path) -> Record:

@@ -82,6 +82,7 @@ def restored_network(checkpoint: Checkpoint) -> ActorCritic:
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
+@torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
 def fold_scale(layer: nn.Module, mean: torch.Tensor, deviation: torch.Tensor) -> None:
     """Makes a layer whose last inputs are (x - mean) / deviation one of x:
     W (x - m) / d + b = (W / d) x + (b - (W / d) m)."""

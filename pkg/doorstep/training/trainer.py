@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import final
+from typing import Any, TypeVar, final
 
 import torch
 
@@ -14,6 +14,8 @@ from doorstep._arguments import refuse, showing
 from doorstep._copies import Owner
 from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
+from doorstep.errors import StateError
+from doorstep.policy import Policy
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, check_checkpoint, misfit, named
 from doorstep.training.config import TrainingConfig
@@ -28,9 +30,16 @@ from doorstep.training.normalization import RunningMoments, make_observation_mom
 from doorstep.training.ppo import Learner
 from doorstep.training.retries import Retries
 from doorstep.training.rollout import Rollout
+from doorstep.training.trained import stored_policy
 from doorstep.training.worlds import Worlds
 
 LEAST_VALUE_DEVIATION = 1e-4
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def under_no_mode(function: Function) -> Function:
+    """The function outside of `inference_mode()` and `no_grad()`, wherever it is called."""
+    return torch.inference_mode(False)(function)  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -58,6 +67,8 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
     >>> later.restore(checkpoint)
     >>> later.update().losses == trainer.update().losses
     True
+    >>> [record.update for record in trainer.log], trainer.policy
+    ([1, 2], Policy(94 inputs, 7 layers))
 
     With several ranks, all make a trainer of the same config, and call its methods together. Each steps its share of
     the worlds; networks and records are the same on all.
@@ -72,6 +83,9 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
         updates: how many were made.
         world_steps: steps of worlds so far.
         seconds: that `update()` took so far.
+        log: the records of the updates that it made, in order.
+        policy: a `doorstep.Policy` of what was learned so far, with a copy of the weights; a StateError of a network
+            that sees pixels.
 
     Raises:
         ArgumentError, DeviceError, OutOfMemoryError: as `doorstep.Simulator`; or the levels are refused; or the number
@@ -81,6 +95,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
 
     __repr__ = showing("updates", "world_steps", "seconds")
 
+    @under_no_mode
     def __init__(
         self, config: TrainingConfig, ranks: Ranks | None = None, reward_function: RewardFunction | None = None
     ) -> None:
@@ -101,6 +116,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
         with _torch_threads(config.num_threads):
             self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
+        self.log: list[Record] = []
         self._learner = Learner(config, self.network, ranks)
         self._generator = torch.Generator(worlds.device).manual_seed(config.seed)
         self._actor = make_actor(config, self.network, self._learner.evaluate, self._generator, ranks)
@@ -115,6 +131,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
         if config.experience.staggered:
             worlds.stagger()
 
+    @under_no_mode
     def update(self) -> Record:
         """Gathers a rollout and learns from it.
 
@@ -124,8 +141,10 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
             TrainingError: the curriculum returned something else than weights, or `worlds.after_step` would be recorded
                 into a CUDA graph.
         """
-        self._check_after_step()
-        with _torch_threads(self.config.num_threads):
+        if self.worlds.after_step and self.config.experience.cuda_graph and self.worlds.device.type == "cuda":
+            message = "worlds.after_step is a function, which a CUDA graph would not call in every step"
+            raise TrainingError(message, hint="set experience.cuda_graph=false")
+        with _torch_threads(self.config.num_threads), torch.autocast(self.worlds.device.type, enabled=False):
             return self._update()
 
     def _update(self) -> Record:
@@ -143,7 +162,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
         self.updates += 1
         self.world_steps += self.config.steps_per_update
         self.seconds += seconds
-        return Record(
+        record = Record(
             update=self.updates,
             world_steps=self.world_steps,
             seconds=self.seconds,
@@ -153,11 +172,16 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
             levels=levels,
             **vars(episodes),
         )
+        self.log.append(record)
+        return record
 
-    def _check_after_step(self) -> None:
-        if self.worlds.after_step and self.config.experience.cuda_graph and self.worlds.device.type == "cuda":
-            message = "worlds.after_step is a function, which a CUDA graph would not call in every step"
-            raise TrainingError(message, hint="set experience.cuda_graph=false")
+    @property
+    @under_no_mode
+    def policy(self) -> Policy:
+        if self.config.sees_pixels:
+            raise StateError("the network sees pixels, which no doorstep.Policy can evaluate")
+        tensors = {name: tensor.cpu() for name, tensor in named(self._learned()).items()}
+        return stored_policy(Checkpoint(self.config, self.updates, self.world_steps, self.seconds, tensors)).policy()
 
     def _collect(self) -> None:
         self._rollout.begin(self._observation_moments)
@@ -169,6 +193,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
 
     # ---- Stopping and going on
 
+    @under_no_mode
     def checkpoint(self) -> Checkpoint:
         """Everything that the run needs to go on, as copies; the same on all ranks.
 
@@ -185,13 +210,11 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
     def _parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
         """The tensors of a checkpoint by part and name, without those of the optimiser, which begins without any. What
         each rank has of its own is that of all."""
-        moments = self._observation_moments
+        retries = {} if self._retries is None else self._retries.state_dict()
         return {
-            "network": self.network.state_dict(),
-            "value_moments": self._value_moments.state_dict(),
-            "observation_moments": {} if moments is None else moments.state_dict(),
+            **self._learned(),
             "levels": {} if self._sampler is None else self._sampler.state_dict(),
-            "retries": self._retries_of_all(),
+            "retries": {name: self.ranks.gather(tensor).flatten(0, 1) for name, tensor in retries.items()},
             "rollout": {
                 "starts": self.ranks.gather(self._rollout.starts[-1]).flatten(0, 1),
                 "memory": self.ranks.gather(self._rollout.memory[-1]).flatten(0, 1),
@@ -199,10 +222,16 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
             "run": {"worlds": self.worlds.save(), "generator": self._generator.get_state()},
         }
 
-    def _retries_of_all(self) -> dict[str, torch.Tensor]:
-        rows = {} if self._retries is None else self._retries.state_dict()
-        return {name: self.ranks.gather(tensor).flatten(0, 1) for name, tensor in rows.items()}
+    def _learned(self) -> dict[str, Mapping[str, torch.Tensor]]:
+        """The parts of a checkpoint that `begin_with()` takes."""
+        moments = self._observation_moments
+        return {
+            "network": self.network.state_dict(),
+            "value_moments": self._value_moments.state_dict(),
+            "observation_moments": {} if moments is None else moments.state_dict(),
+        }
 
+    @under_no_mode
     def restore(self, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint, of any number of ranks. On the CPU, with the same versions and numbers of threads
         and ranks, all that follows has the bits of the run that made it.
@@ -213,6 +242,11 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
                 has changed.
         """
         check_checkpoint(checkpoint)
+        for name in ("num_worlds", "num_agents"):
+            here, there = (getattr(config.simulator, name) for config in (self.config, checkpoint.config))
+            if here != there:
+                hint = "a run keeps its worlds; Trainer.begin_with() takes what was learned to others"
+                raise misfit(f"simulator.{name} is {here:,} here, and it is {there:,} there", hint)
         checkpoint.check({**self._parts(), **self._optimizer_parts(checkpoint)}, {"run.worlds"})
         checkpoint.check_finite()
         self._check_generator(checkpoint.tensors["run.generator"])
@@ -235,6 +269,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
         self.updates, self.world_steps = checkpoint.update, checkpoint.world_steps
         self.seconds = checkpoint.seconds
 
+    @under_no_mode
     def begin_with(self, checkpoint: Checkpoint) -> None:
         """Takes the network and the running moments of a checkpoint, and nothing else: worlds, schedules and the
         optimiser begin anew, and may be others.
@@ -244,8 +279,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
             StateError: it is of another network, or has numbers that are not finite. Nothing has changed.
         """
         check_checkpoint(checkpoint)
-        learned = ("network", "value_moments", "observation_moments")
-        checkpoint.check({part: tensors for part, tensors in self._parts().items() if part in learned})
+        checkpoint.check(self._learned())
         checkpoint.check_finite()
         self._load_learned(checkpoint)
 
@@ -264,7 +298,9 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
     def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
         state = self._learner.optimizer.state_dict()
         count = len(state["param_groups"][0]["params"])
-        state["state"] = {index: checkpoint.part(f"optimizer.{index}") for index in range(count)}
+        parts = [checkpoint.part(f"optimizer.{index}") for index in range(count)]
+        # the optimizer keeps and changes the tensors that it is given
+        state["state"] = {i: {name: tensor.clone() for name, tensor in part.items()} for i, part in enumerate(parts)}
         self._learner.optimizer.load_state_dict(state)
 
     def _optimizer_parts(self, checkpoint: Checkpoint) -> dict[str, Mapping[str, torch.Tensor]]:
@@ -272,7 +308,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
         parts = ((f"optimizer.{index}", parameter) for index, parameter in enumerate(self.network.parameters()))
         moments = ("exp_avg", "exp_avg_sq")
         return {
-            part: {"step": torch.zeros(()), **dict.fromkeys(moments, parameter)}
+            part: {"step": torch.zeros((), dtype=torch.float32), **dict.fromkeys(moments, parameter)}
             for part, parameter in parts
             if checkpoint.part(part)
         }
@@ -281,7 +317,7 @@ class Trainer(Owner, remedy="make another one of its config, and restore() its c
         checksum = 0
         for tensor in self.network.state_dict().values():
             checksum = zlib.crc32(tensor.cpu().numpy(), checksum)
-        if len(self.ranks.gather(torch.tensor(checksum)).unique()) > 1:
+        if len(self.ranks.gather(torch.tensor(checksum, device="cpu")).unique()) > 1:
             raise TrainingError(
                 "the processes of the run have come to have different weights",
                 hint="resume with processors of one kind, and the same versions and number of threads on all",

@@ -78,6 +78,29 @@ def test_values_that_are_not_understood_are_refused(changes: list[str], says: st
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("cls", CLASSES)
+def test_calls_take_the_form_of_files(cls: type[Config]) -> None:
+    random = Random(cls.__name__)
+    for _ in range(20):
+        config, other = draw_config(cls, random), draw_config(cls, random)
+        fields = {name: value for name, value in config.to_dict().items() if name != "type"}  # of the config itself
+        assert apply_changes(other, fields) == config
+        parts = {name: value for name, value in fields.items() if isinstance(value, dict)}
+        assert config.replace(**parts) == config
+        assert apply_changes(other, {**fields, **{name: getattr(config, name) for name in parts}}) == config
+
+
+def test_of_a_part_some_fields_or_its_type_are_given() -> None:
+    config = RolloutConfig(SimulatorConfig(4, seed=3))
+    assert apply_changes(config, {"simulator": {"num_worlds": 16}, "simulator.strict": True}) == changed(
+        config, "num_worlds=16", "strict=true"
+    )
+    assert apply_changes(config, {"scheduler": "priority"}) == changed(config, "scheduler.type=priority")
+    with pytest.raises(doorstep.ArgumentError, match=r"simulator: 'num_world' is not a field .*'num_worlds'"):
+        apply_changes(config, {"simulator": {"num_world": 16}})
+    assert SimulatorConfig(4, cameras={"width": 40}) == SimulatorConfig(4, cameras=doorstep.Cameras(width=40))  # type: ignore[arg-type]
+
+
 def test_of_two_changes_of_a_field_the_later_counts() -> None:
     assert apply_changes(SimulatorConfig(4), split_changes(["seed=1", "num_worlds=2", "seed=3"])) == SimulatorConfig(
         2, seed=3
@@ -96,7 +119,8 @@ def test_a_field_that_no_other_has_is_named_without_its_path() -> None:
         ("=7", "change is '=7'; it must be KEY=VALUE"),
         ("sheduler.max_chunk=8", "'sheduler.max_chunk' is not the name of a single value of RolloutConfig (did you m"),
         ("type=fair_share", "(it may be scheduler.type or controller.type)"),
-        ("scheduler=8", "'scheduler' is not the name of a single value of RolloutConfig (it is scheduler.type, sched"),
+        ("scheduler=8", "scheduler.type is '8'; it must be a scheduler: 'fixed_chunk', "),
+        ("simulator=8", "'simulator' is not the name of a single value of RolloutConfig (it is simulator.num_worlds"),
         ("devices.x=8", "(it is devices)"),
         ("scheduler.max_chunk=0", "scheduler.max_chunk is 0; it must be an integer, 1 to "),
         ("scheduler.type=fair_shar", "(did you mean 'fair_share'?)"),

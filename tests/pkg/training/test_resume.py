@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
+import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from doorstep._configs.changes import split_changes
 
 torch = pytest.importorskip("torch")
 
+from tests.forks import server  # noqa: E402
 from tests.pkg.sealed_files import assert_flipped_bits_are_refused, change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
 
@@ -34,8 +38,9 @@ from doorstep.training import (  # noqa: E402
 )
 from doorstep.training.checkpoint import METADATA_KEY  # noqa: E402
 from doorstep.training.logs import JsonLines  # noqa: E402
-from doorstep.training.run import CHECKPOINT, NONFINITE_BATCH  # noqa: E402
+from doorstep.training.run import CHECKPOINT, NONFINITE_BATCH, TENSORBOARD  # noqa: E402
 
+ROOT = Path(__file__).resolve().parents[3]
 KINDS = [
     (),
     (*WITH_MEMORY, "experience.time_limit=bootstrap"),
@@ -121,9 +126,69 @@ def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from doorstep.training import train
+from tests.pkg.training.runs import small
+
+def die(record):
+    if record.update == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+train(Path(sys.argv[1]), config=small(), on_update=die, tensorboard=sys.argv[2] == "True")
+"""
+
+
+@pytest.mark.parametrize("tensorboard", [False, True])
+def test_a_run_killed_before_its_first_checkpoint_begins_anew_when_asked(tensorboard: bool, tmp_path: Path) -> None:
+    if tensorboard:
+        pytest.importorskip("tensorboard")
+    killed = server("torch").run(KILLED, str(tmp_path), str(tensorboard), folder=ROOT, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    left = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert [record["update"] for record in read_log(tmp_path / LOG)] == [1, 2]
+    with pytest.raises(doorstep.ArgumentError, match=r"has the log of a run that ended before .*auto_resume=True"):
+        train(tmp_path, config=small(), tensorboard=tensorboard)
+    with pytest.raises(doorstep.ArgumentError, match=r"has no checkpoint.safetensors to resume"):
+        resume(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == left
+    train(tmp_path, config=small(), tensorboard=tensorboard, auto_resume=True)
+    assert [record["update"] for record in read_log(tmp_path / LOG)] == [1, 2, 3, 4]
+    if tensorboard:
+        accumulator: Any = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
+        curves = accumulator.EventAccumulator(str(tmp_path / TENSORBOARD))
+        curves.Reload()
+        assert [point.step for point in curves.Scalars("loss/entropy")] == [1, 2, 3, 4]
+
+
+SECOND_RUNS: dict[str, Callable[[Path], object]] = {
+    "train": lambda folder: train(folder, config=small()),
+    "auto_resume": lambda folder: train(folder, config=small(), auto_resume=True),
+    "resume": lambda folder: resume(folder, num_updates=9),
+}
+
+
+@pytest.mark.parametrize("second", SECOND_RUNS)
+def test_a_folder_is_of_one_run_at_a_time(second: str, tmp_path: Path) -> None:
+    refused = []
+
+    def begin_another(record: Any) -> None:
+        if record.update == 2:
+            with pytest.raises(doorstep.StateError, match=r"another run goes on in .*wait until") as caught:
+                SECOND_RUNS[second](tmp_path)
+            refused.append(caught.value.argument)
+
+    train(tmp_path, config=small("checkpoint_every=1"), on_update=begin_another)
+    assert refused == ["folder"]
+    assert [record["update"] for record in read_log(tmp_path / LOG)] == [1, 2, 3, 4]
+    assert resume(tmp_path, num_updates=5).updates == 5
+
+
 def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
     with pytest.raises(doorstep.ArgumentError, match=r"has no checkpoint.safetensors to resume"):
         resume(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_generators_of_other_programs_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,14 +273,14 @@ def test_counters_that_are_none_are_refused_by_name(saved: Path, name: str, valu
     [
         (["network.widths=[16,8]"], "network.encoder.3.weight"),
         ([*WITH_MEMORY], "network.memory.weight_ih"),
-        (["simulator.num_worlds=4"], "rollout.starts"),
-        (["simulator.num_agents=3"], "network.encoder.0.weight"),
+        (["simulator.num_worlds=4"], "simulator.num_worlds"),
+        (["simulator.num_agents=3"], "simulator.num_agents"),
     ],
 )
 def test_a_checkpoint_of_another_shape_is_refused_by_name(saved: Path, changes: list[str], name: str) -> None:
     trainer = Trainer(small(*changes))
     before = trainer.checkpoint()
-    with pytest.raises(doorstep.StateError, match=f"does not fit: {name} has shape"):
+    with pytest.raises(doorstep.StateError, match=f"does not fit: {name} (has shape|is [34] here, and)"):
         trainer.restore(load_checkpoint(saved))
     assert_equal_tensors(trainer.checkpoint(), before)
     fields: dict[str, Any] = split_changes(changes)
@@ -251,6 +316,21 @@ def test_tensors_that_do_not_fit_are_refused(name: str, tmp_path: Path) -> None:
         if name.startswith(("network.encoder", "network.actor", "observation_moments")):
             with pytest.raises(doorstep.StateError, match=f"does not fit: {name} "):
                 save_checkpoint(path, bad)
+
+
+@pytest.mark.parametrize("changes", [(), WITH_MEMORY, ("critic_observations=physics", "network.separate_critic=true")])
+def test_a_trainer_has_the_policy_of_its_checkpoint_and_the_records_of_its_updates(
+    changes: tuple[str, ...], tmp_path: Path
+) -> None:
+    trainer = train(tmp_path, config=small(*changes, "num_updates=2"))
+    assert json.loads(json.dumps([record.to_dict() for record in trainer.log])) == read_log(tmp_path / LOG)
+    seen = np.linspace(-1, 1, 6 * 2 * 94, dtype=np.float32).reshape(6, 2, 94)
+    policy = trainer.policy
+    expected = doorstep.load_policy(tmp_path).forward(seen)
+    assert np.array_equal(policy.forward(seen), expected)
+    trainer.update()
+    assert np.array_equal(policy.forward(seen), expected)
+    assert not np.array_equal(trainer.policy.forward(seen), expected)
 
 
 def test_worlds_of_other_rules_are_refused(saved: Path) -> None:
