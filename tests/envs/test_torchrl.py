@@ -263,4 +263,4 @@ def test_torchrl_wraps_vector_environments_of_gymnasium() -> None:
     assert truncated[:, LENGTH - 1].all()
     assert truncated.sum() == WORLDS
     wrapped.close()
-    vars(env).clear()  # TorchRL keeps the last environment that it wrapped
+    env.__dict__.clear()  # TorchRL keeps the last environment that it wrapped
