@@ -85,8 +85,7 @@ async def run_server(
         refuse("host", "an address of this machine alone, such as 127.0.0.1, where there is no token", host, hint)
     offer = _Offer(engine)
     check_integer("port", port, 0, 65535)
-    loop = asyncio.get_running_loop()
-    report_once(loop)
+    report_once(loop := asyncio.get_running_loop())
     callers = web.Server(_answering(guard, offer), request_factory=_request_of, handler_cancellation=True)
     server = await loop.create_server(lambda: _Connection(callers, offer.room), host, port, backlog=offer.room.most)
     try:
