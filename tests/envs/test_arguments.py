@@ -14,6 +14,7 @@ gymnasium: Any = pytest.importorskip("gymnasium")
 
 WRONG = {
     "num_worlds": "pass num_envs",
+    "n_envs": "pass num_envs",
     "auto_reset": "pass autoreset_mode",
     "episode_lenght": "did you mean 'episode_length'",
     "frameskip": "the arguments of doorstep.Simulator",
