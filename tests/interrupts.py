@@ -34,6 +34,10 @@ class _Watch:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._step
 
+    def forget_frames(self) -> None:
+        """Those that go on later, of generators, refer to this, and must not keep all others."""
+        self._handles_signals.clear()
+
     def _step(self, frame: FrameType, event: str, _: Any) -> Any:
         if event != "opcode":
             return self._step
@@ -58,6 +62,7 @@ def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
     finally:
         sys.settrace(before)
         gc.enable()
+        watch.forget_frames()
     return watch
 
 

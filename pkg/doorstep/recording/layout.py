@@ -138,7 +138,7 @@ class ChunkFile(Owner):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = checked_path(path)
         self._file = open(open_regular(self.path), "rb", buffering=0)  # noqa: SIM115 (closed by close())
-        Finalizer(self, self._file.close)
+        Finalizer(self, self._file.close, at_exit=True)  # Python warns of files that are open then
         self.size = os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
