@@ -158,6 +158,7 @@ class TensorMap:
                 }
                 if not self._session.closed:
                     self._tensors = MappingProxyType({**self._tensors, **bound})
+        del tensors  # they refer to the memory that is no longer used
         self._session.release_owners()
 
     def _read_place(self, tensor: Tensor, value: object) -> Place:
