@@ -36,9 +36,8 @@ class TensorMap:
         self._device = device
         # Held while tensors are bound to other memory; reentrant, because a signal handler may run in the same thread.
         self._binding = threading.RLock()
-        self._accepted: dict[
-            str, tuple[object, ...]
-        ] = {}  # dtype, shape and device that each tensor was set from last: checked already
+        # dtype, shape and device that each tensor was set from last: checked already
+        self._accepted: dict[str, tuple[object, ...]] = {}
         no_flat = () if config.has_flat_observations else FLAT_TENSORS
         absent = {*no_flat, *(() if config.max_levels else LEVEL_TENSORS)}
         memory = session.memory
@@ -159,6 +158,7 @@ class TensorMap:
                 }
                 if not self._session.closed:
                     self._tensors = MappingProxyType({**self._tensors, **bound})
+        del tensors  # they refer to the memory that is no longer used
         self._session.release_owners()
 
     def _read_place(self, tensor: Tensor, value: object) -> Place:

@@ -761,12 +761,8 @@ def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str,
     kind, index = choose_device(config.device)
     fields = config.native_fields()
     del fields["cameras"]
-    return {
-        **fields,
-        "device_kind": kind,
-        "device_index": index,
-        "stream": _choose_stream(stream, config.device, kind, index),
-    }
+    chosen = _choose_stream(stream, config.device, kind, index)
+    return {**fields, "device_kind": kind, "device_index": index, "stream": chosen}
 
 
 def choose_device(device: str) -> tuple[DeviceKind, int]:

@@ -253,7 +253,7 @@ class Tensor(NDArrayOperatorsMixin, Owner, remedy="copy its values: tensor.copy_
         }
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        """The memory, without a copy, for `memoryview(tensor)` and what else reads buffers, with Python 3.12 or newer."""
+        """The memory, without a copy, for `memoryview(tensor)` and other readers of buffers, from Python 3.12 on."""
         if self._on_gpu:
             raise BufferError(f"{describe(self)} is GPU memory, which has no buffer; use copy_to_host()")
         return memoryview(self.to_numpy())  # type: ignore[arg-type]
@@ -407,8 +407,8 @@ class Tensor(NDArrayOperatorsMixin, Owner, remedy="copy its values: tensor.copy_
 
 
 def lasting_view(make: Callable[[], Any]) -> Callable[[], Any]:
-    """What returns a view of memory that is kept and handed out again and again. It is made anew once PyTorch has given it
-    other memory, as `share_memory_()` does, which sending it to another process calls."""
+    """What returns a view of memory that is kept and handed out again and again. It is made anew once PyTorch has given
+    it other memory, as `share_memory_()` does, which sending it to another process calls."""
     view = make()
     if not hasattr(view, "data_ptr"):  # numpy's, whose memory stays
         return lambda: view

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.envs.every import ENVIRONMENTS, begin, make, same_everywhere, step
+from tests.envs import every
 from tests.envs.histories import actions_of, some_worlds
 
 import doorstep
@@ -14,9 +14,8 @@ import doorstep
 pytest.importorskip("gymnasium")
 torch: Any = pytest.importorskip("torch")
 
-from torch.utils._pytree import tree_leaves  # noqa: E402
-
 from tests.envs.torch_checks import NoWaits, arrays_of_a_gpu  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 from doorstep.envs import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv  # noqa: E402
 
@@ -148,18 +147,18 @@ def test_without_copies_observations_are_the_simulators_memory() -> None:
     env.close()
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", every.ENVIRONMENTS)
 @pytest.mark.parametrize("arguments", [{}, {"copy": False}, {"copy": False, "observations": "by_name"}])
 def test_what_pytorch_has_shared_goes_stale_nowhere(name: str, arguments: dict[str, Any]) -> None:
     """Sharing gives a tensor other memory, which no step writes."""
     if arguments and name not in ("EscapeRoomVectorEnv", "TorchEscapeRoomVectorEnv"):
         pytest.skip("its observations are copies by name or not at all")
-    env, other = make(name, seed=5, **arguments), make(name, seed=5, **arguments)
+    env, other = every.make(name, seed=5, **arguments), every.make(name, seed=5, **arguments)
     for each in (env, other):
-        begin(each)
+        every.begin(each)
     for _ in range(3):
-        outcome = step(env)
-        assert same_everywhere(outcome, step(other))
+        outcome = every.step(env)
+        assert every.same_everywhere(outcome, every.step(other))
         for tensor in tree_leaves(dict(outcome) if hasattr(outcome, "keys") else outcome):
             if isinstance(tensor, torch.Tensor):
                 tensor.share_memory_()

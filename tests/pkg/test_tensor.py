@@ -245,7 +245,7 @@ def test_a_buffer_is_the_memory(view: Callable[[doorstep.Tensor], memoryview]) -
         for tensor in (*sim.tensors.values(), sim.state.body_positions):
             found = view(tensor)
             assert (found.shape, found.readonly) == (tensor.shape, tensor.readonly)
-            assert found.strides == tensor.strides and np.dtype(found.format) == tensor.dtype
+            assert (found.strides, np.dtype(found.format)) == (tensor.strides, tensor.dtype)
             assert tensor.size == 0 or np.shares_memory(np.asarray(found), tensor.to_numpy())
         view(sim.actions)[1, 1, 0] = 3
         assert sim.actions[1, 1, 0] == 3

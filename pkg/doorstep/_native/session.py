@@ -145,7 +145,7 @@ class Session(Owner):
         """Sets a tensor from an array and returns True; False, with nothing done, for arrays that it does not read."""
         calls = fast_calls()
         if calls is None or self.stream is not None:
-            return _leave_unset
+            return lambda _: False
         setter: Callable[[object], bool] = calls["bind_setter"](self.handle, index)
         return setter
 
@@ -287,10 +287,6 @@ def _with_gil() -> ctypes.PyDLL:
     library = ctypes.PyDLL(LIBRARY_PATH)
     library.ds_python_release_now.restype = None
     return library
-
-
-def _leave_unset(_: object) -> bool:
-    return False
 
 
 def _end_simulator(handle: int, _stream_owner: object) -> None:
