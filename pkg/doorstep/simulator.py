@@ -520,8 +520,9 @@ class Simulator(TensorProperties, CameraProperties):
     def health(self) -> Health:
         """Errors counted inside the worlds so far."""
         counts = self._session.health()
-        values = {field.name: getattr(counts, field.name) for field in dataclasses.fields(Health)}
-        return Health(**{name: None if value < 0 else value for name, value in values.items()})  # -1: no culprit
+        values: dict[str, Any] = {field.name: getattr(counts, field.name) for field in dataclasses.fields(Health)}
+        values.update((name, None) for name, value in values.items() if value < 0)  # -1: no culprit
+        return Health(**values)
 
     # ---- Rules and resources ----
 

@@ -296,7 +296,7 @@ class Tensor(NDArrayOperatorsMixin, Owner, remedy="copy its values: tensor.copy_
         if target == DLPACK_CPU and (copy or (self._on_gpu and copy is None)):
             knows_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # the protocol always allows old capsules
             options: Any = {"max_version": (1, 0)} if versioned and knows_versions else {}
-            return self.copy_to_host().__dlpack__(**options)  # type: ignore[no-any-return]
+            return self.copy_to_host().__dlpack__(**options)
         if target != self._dlpack_device:
             raise BufferError(f"{describe(self)} is on device {self._dlpack_device}; it cannot be exported to {target}")
         if copy:

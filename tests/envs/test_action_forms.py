@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.envs.every import ENVIRONMENTS, begin, make, simulators, step
-from tests.envs.every import same_everywhere
+from tests.envs.every import ENVIRONMENTS, begin, make, same_everywhere, simulators, step
 from tests.envs.torch_checks import arrays_of_a_gpu
 
 import doorstep

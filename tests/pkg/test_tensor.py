@@ -254,7 +254,8 @@ def test_a_buffer_is_the_memory(view: Callable[[doorstep.Tensor], memoryview]) -
 @needs_buffers
 def test_what_writes_gets_no_buffer_of_a_tensor_that_only_the_simulator_writes() -> None:
     with doorstep.Simulator(2) as sim:
-        assert np.frombuffer(sim.rewards, np.float32).tolist() == [0] * 4
+        rewards: Any = sim.rewards  # has __buffer__
+        assert np.frombuffer(rewards, np.float32).tolist() == [0] * 4
         with pytest.raises(BufferError):
             ctypes.c_char.from_buffer(sim.rewards)
         assert ctypes.c_int32.from_buffer(sim.actions).value == 0
