@@ -10,16 +10,9 @@ from doorstep.policy.policy import Policy, PolicyLayer
 from doorstep.policy.sampling import SamplingParams
 
 if TYPE_CHECKING:
-    from doorstep.policy.branch import Branch
-    from doorstep.policy.heads import Heads
+    from doorstep.policy.modules import Branch, Heads
 
 __all__ = ["Branch", "Heads", "Policy", "PolicyLayer", "SamplingParams", "load_policy"]
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    __all__,
-    {
-        "Branch": Lazy("doorstep.policy.branch", "torch", ("torch",)),
-        "Heads": Lazy("doorstep.policy.heads", "torch", ("torch",)),
-    },
-)
+_MODULES = dict.fromkeys(("Branch", "Heads"), Lazy("doorstep.policy.modules", "torch", ("torch",)))
+__getattr__, __dir__ = lazy_names(__name__, __all__, _MODULES)

@@ -17,8 +17,7 @@ from torch.nn import functional
 
 from doorstep._native._generated import LayerKind
 from doorstep.errors import ArgumentError
-from doorstep.policy.branch import Branch
-from doorstep.policy.heads import Heads
+from doorstep.policy.modules import Branch, Heads
 from doorstep.policy.shapes import SIDES
 from doorstep.policy.torch_layers import LayerSpec
 from doorstep.policy.torch_modules import children_of, device_of, has_value, named_modules, read_module

@@ -18,8 +18,7 @@ from doorstep._arguments import is_integer
 from doorstep._native import ACTIONS
 from doorstep._native._generated import LayerKind
 from doorstep.errors import ArgumentError
-from doorstep.policy.branch import Branch
-from doorstep.policy.heads import Heads
+from doorstep.policy.modules import Branch, Heads
 from doorstep.policy.shapes import array_shapes, is_optional
 from doorstep.policy.torch_arranged import (
     flat_shape,

@@ -30,7 +30,7 @@ from doorstep.metrics.store import MetricsStore
 from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.answers import Answers
 from doorstep.rollouts.batch import Episodes, RequestBatch, RequestWriter, with_levels
-from doorstep.rollouts.callers import Callers
+from doorstep.rollouts.callers import Callers, RowStates
 from doorstep.rollouts.changes import SLICE_SECONDS, TimeLimit
 from doorstep.rollouts.checks import check_single
 from doorstep.rollouts.config import RolloutConfig
@@ -44,7 +44,6 @@ from doorstep.rollouts.readers import PROMISES, Readers
 from doorstep.rollouts.request import EpisodeRequest, check_policy
 from doorstep.rollouts.restarts import RestartLog
 from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.row_states import RowStates
 from doorstep.rollouts.schedulers import make_scheduler
 from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
 from doorstep.simulator import resolve_device

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from doorstep._native import ACTIONS
-from doorstep.policy.heads import Heads
+from doorstep.policy.modules import Heads
 from doorstep.training.config import LSTMNetwork, MLPNetwork, NetworkConfig
 
 NUM_LOGITS = sum(ACTIONS)

@@ -21,6 +21,7 @@ from typing import Any
 import viser
 
 from doorstep._callers import Guard
+from doorstep._copies import Owner
 from doorstep._level_table import REFERENCE
 from doorstep._observations import AnyObservations
 from doorstep.errors import ArgumentError
@@ -125,7 +126,7 @@ def _shown(sim: Simulator, policy: Any, settings: Settings) -> Iterator[tuple[Vi
             viewer.close()
 
 
-class Window:
+class Window(Owner):
     """A page, on a free port of this machine, with the worlds of a simulator that a program steps. Prints the address.
 
     Args:
