@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from doorstep._files import write_text
-from doorstep.metrics.labels import labels_text
-from doorstep.metrics.series import AnySeries, Counter, Sketch
+from doorstep.metrics.series import AnySeries, Counter, Sketch, labels_text
 
 PREFIX = "doorstep_"  # of the names in Prometheus
 QUANTILES = (0.5, 0.9, 0.99)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_integer, is_number, refuse
+from doorstep._arguments import check_integer, check_text, is_number, refuse
 from doorstep._copies import Owner
 from doorstep._native._generated import SKETCH_WINDOW_SECONDS, SeriesKind
 from doorstep._native.metrics import SeriesHandle
 from doorstep._native.rollouts import monotonic_ns
-from doorstep.metrics.labels import parse_labels
 
 
 class _Series(Owner, remedy="copy its numbers"):
@@ -170,3 +170,29 @@ _CLASSES: dict[int, type[AnySeries]] = {
 
 def wrap(handle: SeriesHandle) -> AnySeries:
     return _CLASSES[handle.info().kind](handle)
+
+
+_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_ESCAPES = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
+_CHARACTERS = {escape: character for character, escape in _ESCAPES.items()}
+
+
+def labels_text(labels: Mapping[str, object]) -> str:
+    """In the order of their names.
+
+    Raises:
+        ArgumentError: UTF-8 cannot hold one.
+    """
+    checked = {check_text("labels", name): check_text(name, str(value)) for name, value in labels.items()}
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in sorted(checked.items()))
+
+
+def _escaped(value: str) -> str:
+    return "".join(_ESCAPES.get(character, character) for character in value)
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    """The labels of a text that the library gave."""
+    return {
+        name: re.sub(r"\\.", lambda escape: _CHARACTERS[escape[0]], value) for name, value in _LABEL.findall(text)
+    }

@@ -12,8 +12,7 @@ from doorstep._native._generated import MAX_TRACE_EVENTS, SeriesKind
 from doorstep._native.metrics import MetricsHandle
 from doorstep.errors import StateError
 from doorstep.metrics import exposition
-from doorstep.metrics.labels import labels_text
-from doorstep.metrics.series import AnySeries, Counter, Sketch, TimeSeries, wrap
+from doorstep.metrics.series import AnySeries, Counter, Sketch, TimeSeries, labels_text, wrap
 from doorstep.metrics.trace import write_events
 
 _Kind = TypeVar("_Kind", Counter, Sketch, TimeSeries)

@@ -1,4 +1,4 @@
-"""`RayConfig`: how many actors an engine has, and what each of them needs."""
+"""`RayConfig`: how many actors an engine has, and what each needs; and the error of an engine that lost them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, final
 
 from doorstep._arguments import refuse
 from doorstep._configs import Config, Integer, Number
+from doorstep.errors import ClosedError
 
 
 @final
@@ -45,3 +46,7 @@ class RayConfig(Config):
         for name, count in (("cpus_per_actor", self.cpus_per_actor), ("gpus_per_actor", self.gpus_per_actor)):
             if count > 1 and count != int(count):
                 refuse(name, "a part of one, or a whole number, as Ray demands", count)
+
+
+class ActorsLostError(ClosedError):
+    """An engine has ended because its actors died again and again, none of them became ready, or Ray has failed."""

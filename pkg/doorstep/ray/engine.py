@@ -15,8 +15,7 @@ from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.levels.rules import Rewards
 from doorstep.policy.loading import AnyPolicy
-from doorstep.ray.config import RayConfig
-from doorstep.ray.errors import ActorsLostError
+from doorstep.ray.config import ActorsLostError, RayConfig
 from doorstep.ray.policy import RayPolicy, load_for_ray, publish
 from doorstep.ray.pool import Pool
 from doorstep.ray.requests import Requests

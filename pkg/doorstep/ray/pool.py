@@ -11,8 +11,7 @@ from typing import Any, final
 
 from doorstep._native import VERSION_STRING
 from doorstep.errors import ClosedError
-from doorstep.ray.config import RayConfig
-from doorstep.ray.errors import ActorsLostError
+from doorstep.ray.config import ActorsLostError, RayConfig
 from doorstep.ray.player import Player
 from doorstep.ray.requests import Chunk, Requests
 from doorstep.rollouts.config import RolloutConfig

@@ -16,7 +16,7 @@ import numpy as np
 from doorstep._arguments import refuse
 from doorstep._native import rollouts as native
 from doorstep.errors import ArgumentError, ClosedError
-from doorstep.ray.errors import ActorsLostError
+from doorstep.ray.config import ActorsLostError
 from doorstep.ray.policy import load_for_ray
 from doorstep.rollouts.batch import Episodes, RequestWriter
 from doorstep.rollouts.changes import TimeLimit

@@ -15,8 +15,7 @@ from doorstep.errors import ClosedError
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
 from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch, columns_of
-from doorstep.rollouts.own_threads import OwnThreads
-from doorstep.rollouts.readers import CALLS, Readers
+from doorstep.rollouts.readers import CALLS, OwnThreads, Readers
 from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.submissions import Submissions
 

@@ -18,7 +18,7 @@ from doorstep.errors import ArgumentError, ClosedError, StateError
 from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.exchange import AskedRows, Exchange
 from doorstep.rollouts.failures import FailureTexts
-from doorstep.rollouts.own_threads import OwnThreads
+from doorstep.rollouts.readers import OwnThreads
 
 
 @final

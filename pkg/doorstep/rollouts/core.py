@@ -37,10 +37,9 @@ from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.controllers import make_controller
 from doorstep.rollouts.failures import FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
-from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
 from doorstep.rollouts.policies import NamedPolicy, PolicyTable, is_callable
 from doorstep.rollouts.promises import Promises, Signals
-from doorstep.rollouts.readers import PROMISES, Readers
+from doorstep.rollouts.readers import PROMISES, OwnThreads, Readers, waits_for_itself
 from doorstep.rollouts.request import EpisodeRequest, check_policy
 from doorstep.rollouts.restarts import RestartLog
 from doorstep.rollouts.result import EpisodeResult

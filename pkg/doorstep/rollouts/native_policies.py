@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 from doorstep._native._generated import PolicyKind
 from doorstep._native.rollouts import EngineHandle
 from doorstep.errors import ArgumentError
-from doorstep.metrics.labels import labels_text
+from doorstep.metrics.series import labels_text
 from doorstep.policy import Policy
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.policies import BUILT_IN

@@ -14,8 +14,7 @@ from doorstep.errors import ClosedError, OutOfMemoryError
 from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.outputs import Incoming
-from doorstep.rollouts.own_threads import OwnThreads
-from doorstep.rollouts.readers import PROMISES, Readers
+from doorstep.rollouts.readers import PROMISES, OwnThreads, Readers
 from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
 
