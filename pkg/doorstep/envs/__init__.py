@@ -26,6 +26,7 @@ points of installed packages: either import `doorstep.envs`, or let gymnasium do
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -105,35 +106,20 @@ _find, __dir__ = lazy_names(__name__, __all__, _ENVIRONMENTS)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OVER_GYMNASIUM and _gymnasium is not None:
-        _check_gymnasium(name, _gymnasium.__version__)
+    if name in _OVER_GYMNASIUM and _is_old:  # importing it would fail at the first missing name
+        oldest = ".".join(map(str, OLDEST_GYMNASIUM))
+        raise LibraryError(
+            f"doorstep.envs.{name} needs gymnasium {oldest} or newer; {_gymnasium.__version__} is installed",
+            hint=f'pip install --upgrade "gymnasium>={oldest}"',
+        )
     return _find(name)
 
 
-def _check_gymnasium(name: str, installed: str) -> None:
-    """Refuses a version that lacks what environments need: importing them would fail at the first missing name."""
-    if _is_old(installed):
-        oldest = ".".join(map(str, OLDEST_GYMNASIUM))
-        raise LibraryError(
-            f"doorstep.envs.{name} needs gymnasium {oldest} or newer; {installed} is installed",
-            hint=f'pip install --upgrade "gymnasium>={oldest}"',
-        )
-
-
-def _is_old(version: str) -> bool:
-    return tuple(map(int, version.split(".")[:2])) < OLDEST_GYMNASIUM
-
-
-def _import_gymnasium() -> Any:
-    """None if it cannot be imported: some environments do not need it, and the others raise its error."""
-    try:
-        return importlib.import_module("gymnasium")
-    except Exception:
-        return None
-
-
-_gymnasium = _import_gymnasium()
-if _gymnasium is None or _is_old(_gymnasium.__version__):
+_gymnasium: Any = None
+with contextlib.suppress(Exception):  # some environments do not need it, and the others raise its error
+    _gymnasium = importlib.import_module("gymnasium")
+_is_old = _gymnasium is not None and tuple(map(int, _gymnasium.__version__.split(".")[:2])) < OLDEST_GYMNASIUM
+if _gymnasium is None or _is_old:
     __all__[:] = [name for name in __all__ if name not in _OVER_GYMNASIUM]
 if _gymnasium is not None and ENVIRONMENT_ID not in _gymnasium.registry:
     _gymnasium.register(
