@@ -200,8 +200,8 @@ class Simulator(TensorProperties, CameraProperties):
             if played:
                 self.set_levels(played, weights)
                 self.reset()
-            if cameras is not None:
-                self._give(cameras)
+            if self._config.cameras is not None:
+                self._give(self._config.cameras)
         except BaseException:
             self.close()
             raise

@@ -17,7 +17,7 @@ WRONG = {
     "n_envs": "pass num_envs",
     "auto_reset": "pass autoreset_mode",
     "episode_lenght": "did you mean 'episode_length'",
-    "frameskip": "the arguments of doorstep.Simulator",
+    "frameskip": "it takes action_check, ",
 }
 
 

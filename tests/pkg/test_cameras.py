@@ -514,7 +514,7 @@ def test_impossible_values_are_refused_by_name(values: dict[str, Any], argument:
 
 
 def test_other_things_are_no_cameras() -> None:
-    for value in (64, {"width": 64}, Cameras, "raycast"):
+    for value in (64, [64], Cameras, "raycast"):
         with pytest.raises(doorstep.ArgumentError, match=r"doorstep\.Cameras or None"):
             doorstep.Simulator(1, cameras=value)  # type: ignore[arg-type]
 

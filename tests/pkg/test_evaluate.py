@@ -142,9 +142,8 @@ def test_the_scripted_policy_plays_as_in_a_simulator_of_its_own() -> None:
 
 def test_an_argument_that_it_does_not_have_is_refused_with_the_one_that_was_meant() -> None:
     wrong: dict[str, Any] = {"level": "curated"}
-    with pytest.raises(doorstep.ArgumentError, match=r"'level' is not an argument .*did you mean 'levels'\?") as caught:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'level'; did you mean 'levels'\?"):
         doorstep.evaluate("idle", **wrong)
-    assert caught.value.argument == "level"
 
 
 def test_seeds_of_fewer_episodes_are_the_first_ones() -> None:
