@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from doorstep._action_forms import ActionForm
-from doorstep._arguments import refuse
+from doorstep._arguments import refuse, showing
 from doorstep.envs._jax_spaces import Discrete, action_space, for_gymnax
 from doorstep.envs.jax import EscapeRoomJaxEnv
 from doorstep.jax import BatchState
@@ -46,6 +46,7 @@ class EscapeRoomJaxMARLEnv:
     """
 
     name = "EscapeRoom"
+    __repr__ = showing("num_agents")
 
     def __init__(self, *, actions: ActionForm = "multi_discrete", **arguments: Any) -> None:
         self._env = EscapeRoomJaxEnv(agents="rows", actions=actions, flags="done", **arguments)
