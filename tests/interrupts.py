@@ -75,8 +75,10 @@ def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
 def interrupted_everywhere(call: Callable[[], object]) -> Iterator[str]:
     """Makes the call again and again, each time interrupted at another place, and yields the place after each."""
     done: set[Place] = set()
-    waiting = list(_run(call, None).seen)
-    yield "nowhere"
+    waiting: list[Place] = []
+    for _ in range(2):  # since CPython 3.12 a function that is traced for the first time shows no instructions
+        waiting = list(_run(call, None).seen)
+        yield "nowhere"
     while waiting:
         place = waiting.pop()
         done.add(place)
