@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.forks import FRAMEWORKS, server
-from tests.live_objects import alive
+from tests.live_objects import more_than
 from tests.skips import refuse_skip
 from tests.system_packages import chromium, chromium_environment, chromium_options
 
@@ -68,11 +68,6 @@ def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[N
         gc.collect()
         gc.freeze()  # later collections leave out what survived this one, too
     assert more_than(before) == {}
-
-
-def more_than(before: dict[str, int]) -> dict[str, int]:
-    """The kinds of native objects whose number of live objects has grown."""
-    return {kind: count for kind, count in alive().items() if count > before[kind]}
 
 
 @pytest.fixture

@@ -39,6 +39,10 @@ class _Watch:
         self._handles_signals.clear()
 
     def _step(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "return":  # what is local to the function goes when it does
+            self._handles_signals.pop(frame, None)
+        if event == "exception":  # also one that is thrown into a generator, to close it: no look at signals
+            self._handles_signals[frame] = False
         if event != "opcode":
             return self._step
         place = frame.f_code, frame.f_lasti
@@ -56,11 +60,13 @@ def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
     watch = _Watch(call, stop)
     before = sys.gettrace()
     gc.disable()  # whose callbacks of other libraries are no places of the call
-    sys.settrace(watch)
     try:
-        call()
+        sys.settrace(watch)
+        try:
+            call()
+        finally:
+            sys.settrace(before)  # then comes Ctrl-C that met the last object that the call let go
     finally:
-        sys.settrace(before)
         gc.enable()
         watch.forget_frames()
     return watch
@@ -69,8 +75,10 @@ def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
 def interrupted_everywhere(call: Callable[[], object]) -> Iterator[str]:
     """Makes the call again and again, each time interrupted at another place, and yields the place after each."""
     done: set[Place] = set()
-    waiting = list(_run(call, None).seen)
-    yield "nowhere"
+    waiting: list[Place] = []
+    for _ in range(2):  # since CPython 3.12 a function that is traced for the first time shows no instructions
+        waiting = list(_run(call, None).seen)
+        yield "nowhere"
     while waiting:
         place = waiting.pop()
         done.add(place)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gc
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.interrupts import interrupted_everywhere
+from tests.live_objects import soon_more_than
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutEngine, Simulator, live_counts, rollouts
 from doorstep._native.finalizer import Finalizer
-
-PATIENCE = 20  # seconds, after which something hangs
 
 
 def engine_that_plays() -> RolloutEngine:
@@ -58,14 +56,6 @@ def without_other_garbage(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.unfreeze()
 
 
-def is_soon(happens: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE
-    while not happens() and time.monotonic() < end:
-        gc.collect()  # what watches for places has references to frames
-        time.sleep(0.001)
-    return happens()
-
-
 @pytest.mark.parametrize("make", OWNERS.values(), ids=OWNERS)
 def test_what_goes_is_released_whenever_ctrl_c_comes(make: Callable[[], Any]) -> None:
     before = live_counts()
@@ -77,14 +67,39 @@ def test_what_goes_is_released_whenever_ctrl_c_comes(make: Callable[[], Any]) ->
             pass  # a jump back: here Python looks for signals
 
     for place in interrupted_everywhere(lambda: let_go()):
-        assert is_soon(lambda: live_counts() == before), place
+        assert soon_more_than(before) == {}, place
         owners.append(make())
+    owners.clear()
+    assert soon_more_than(before) == {}
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.finalizer = Finalizer(self, sorted, ())
+
+
+def test_ctrl_c_comes_at_the_end_of_the_call_if_its_last_object_puts_it_off() -> None:
+    owners = [Owner()]
+
+    def let_go() -> None:
+        _last = owners.pop()
+
+    for place in interrupted_everywhere(lambda: let_go()):
+        assert gc.isenabled(), place
+        owners[:] = [Owner()]
+
+
+def test_ctrl_c_does_not_come_where_python_does_not_look_for_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finalizer that is not needed goes: Python closes a generator, in which an exception is not Ctrl-C."""
+    dropped: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+    owners = [Owner()]
+    for place in interrupted_everywhere(lambda: owners[0].finalizer.detach()):
+        assert dropped == [], place
+        owners[:] = [Owner()]
 
 
 def test_ctrl_c_reaches_the_code_that_let_the_object_go() -> None:
-    class Owner:
-        pass
-
     owners, calls = [Owner()], []
 
     def press(again: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.interrupts import interrupted_everywhere
+from tests.live_objects import PATIENCE, soon_more_than
 from tests.pkg.rollouts.playing import results_of, some_requests
 
 from doorstep import (
@@ -27,8 +28,6 @@ from doorstep import (
     rollouts,
 )
 from doorstep._native import rollouts as native
-
-PATIENCE = 20  # seconds, after which something hangs
 
 
 def some(**fields: Any) -> list[EpisodeRequest]:
@@ -193,7 +192,7 @@ def test_loops_share_the_results() -> None:
 
 def test_signals_at_any_moment_lose_nothing(engine: RolloutEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real ones, also while the library waits."""
-    # One that meets a finalizer is ignored, as Python says. The hook of pytest would be interrupted too.
+    # One that meets a finalizer of Python's is dropped. The hook of pytest would be interrupted too.
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     taken: list[Any] = []
     pressed = 0
@@ -203,7 +202,8 @@ def test_signals_at_any_moment_lose_nothing(engine: RolloutEngine, monkeypatch: 
         if is_armed:
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, press)
+    # One that meets a finalizer of the library's comes again, as Ctrl-C, maybe after the call.
+    before = {number: signal.signal(number, press) for number in (signal.SIGALRM, signal.SIGINT)}
     ids: list[int] = []
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)
@@ -219,7 +219,8 @@ def test_signals_at_any_moment_lose_nothing(engine: RolloutEngine, monkeypatch: 
                     is_armed = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert ids_of(taken) == sorted(ids)
     assert pressed > 0
 
@@ -283,10 +284,6 @@ def test_an_engine_that_was_being_made_ends() -> None:
     config = RolloutConfig(SimulatorConfig(1, num_threads=1), devices=("cpu",) * 2)
     gc.collect()
     gc.freeze()  # what other tests left is not looked through at each place
-    before = live_counts()["rollout"]
+    before = live_counts()
     for place in interrupted_everywhere(lambda: native.EngineHandle(config.native_handle, None, 0)):
-        end = time.monotonic() + PATIENCE
-        while live_counts()["rollout"] > before and time.monotonic() < end:
-            time.sleep(0.001)
-            gc.collect()
-        assert live_counts()["rollout"] <= before, place
+        assert soon_more_than(before) == {}, place
