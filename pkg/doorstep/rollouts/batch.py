@@ -142,7 +142,7 @@ def make_batch(template: EpisodeRequest, seeds: Any, max_steps: Any) -> RequestB
 
 
 def _integers(name: str, values: Any, low: int, high: int) -> NDArray[np.int64]:
-    if isinstance(values, Sized) and getattr(values, "ndim", 1) and len(values) > MOST_AT_ONCE:
+    if isinstance(values, Sized) and getattr(values, "shape", None) != () and len(values) > MOST_AT_ONCE:
         refuse(name, f"at most {MOST_AT_ONCE} of them", f"{len(values)} of them")
     array = np.asarray(values)
     requirement = f"a sequence of integers, {low} to {high}"
