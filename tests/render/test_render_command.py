@@ -179,7 +179,7 @@ def test_one_is_no_plural(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_where_nothing_can_be_written_no_work_is_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(name: str, *_: object) -> None:
+    def full(name: str, *_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", name)
 
     monkeypatch.setattr("doorstep._files.open", full, raising=False)
@@ -229,7 +229,7 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
         (["--output", f"{'long' * 80}.png"], ".png cannot be written: File name too long"),
         (["--actions", os.devnull], f"path is '{os.devnull}'; it must be a regular file"),
         (["--actions", "."], "path is '.'; it must be a regular file"),
-        (["--actions", "missing.bin"], "No such file or directory: 'missing.bin'"),
+        (["--actions", "missing.bin"], "missing.bin: No such file or directory"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_no_file(
