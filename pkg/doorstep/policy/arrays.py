@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from doorstep._optional import missing
+from doorstep._optional import import_optional
 from doorstep._streams import CurrentStream
 from doorstep._tensors.checks import ReadRules, refuse_tensor
 from doorstep._tensors.reader import read_memory
@@ -129,12 +129,8 @@ class TorchArrays:
     """Tensors of PyTorch on a GPU, on PyTorch's current stream."""
 
     def __init__(self, device_index: int) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise missing("policies on a GPU need PyTorch", "torch", error) from error
+        self._torch = import_optional("torch", "policies on a GPU need PyTorch", "torch")
         self.device = f"cuda:{device_index}"
-        self._torch = torch
         self._stream = CurrentStream(device_index)
 
     def stream(self) -> int:
