@@ -34,7 +34,7 @@ from doorstep.levels import curated  # noqa: E402
 from doorstep.training import Ranks, Trainer, TrainingError, load_checkpoint, read_log, train  # noqa: E402
 from doorstep.training.distributed import ConnectedRanks, described, device_of_rank, error_of  # noqa: E402
 from doorstep.training.ppo import own_sequences  # noqa: E402
-from doorstep.training.run import CHECKPOINT, NONFINITE_BATCH, NONFINITE_BATCH_OF_RANK  # noqa: E402
+from doorstep.training.run import CHECKPOINT, LOCK, NONFINITE_BATCH, NONFINITE_BATCH_OF_RANK  # noqa: E402
 from doorstep.training.worlds import Worlds  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -251,7 +251,7 @@ def test_what_fails_on_one_process_fails_on_all(tmp_path: Path) -> None:
     assert second["callback"].startswith("TrainingError: rank 0 of the run failed: LookupError: no such thing")
 
     assert load_checkpoint(tmp_path / "full" / CHECKPOINT).update == 2
-    assert sorted(os.listdir(tmp_path / "full")) == [CHECKPOINT, CONFIG, LOG]
+    assert sorted(os.listdir(tmp_path / "full")) == [LOCK, CHECKPOINT, CONFIG, LOG]
 
     for found, name in ((first, NONFINITE_BATCH), (second, NONFINITE_BATCH_OF_RANK.format(1))):
         assert found["nan"].startswith("NonFiniteLossError: the loss is nan")
