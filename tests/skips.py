@@ -20,6 +20,7 @@ ALLOWED = (
     "could not import 'ray'",
     "no wheel of cibuildwheel: ",
     "this interpreter has a GIL",
+    "Python calls __buffer__ from 3.12 on",
 )
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.envs.every import ENVIRONMENTS, begin, make, same_everywhere, simulators, step
-from tests.envs.torch_checks import arrays_of_a_gpu
 
 import doorstep
 from doorstep._action_forms import ACTION_FORMS, ACTION_TABLE, NUM_ACTIONS
 
 gymnasium: Any = pytest.importorskip("gymnasium")
+pytest.importorskip("torch")
+
+from tests.envs.torch_checks import arrays_of_a_gpu  # noqa: E402
 
 OTHERS = ("discrete", "tuple")
 # What an environment cannot carry; rsl_rl has no spaces of actions
