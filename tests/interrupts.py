@@ -65,7 +65,7 @@ def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
         try:
             call()
         finally:
-            sys.settrace(before)  # then comes Ctrl-C that met the last object that the call let go
+            sys.settrace(before)  # a Ctrl-C that the last finalizer of the call has postponed is raised here
     finally:
         gc.enable()
         watch.forget_frames()

@@ -25,7 +25,7 @@ def lazy_names(
     """`__getattr__` and `__dir__` of a module that imports some of its names when they are first used.
 
     Those whose packages are not installed are removed from `public`, the module's `__all__`: `help()`, completion and
-    `import *` work without them. Who asks for one by name gets a LibraryError that says what to install.
+    `import *` work without them. Using such a name raises a LibraryError that names the extra to install.
     """
     for name, lazy in names.items():
         if name in public and not all(map(_is_installed, lazy.packages)):

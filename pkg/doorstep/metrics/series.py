@@ -15,6 +15,10 @@ from doorstep._native._generated import SKETCH_WINDOW_SECONDS, SeriesKind
 from doorstep._native.metrics import SeriesHandle
 from doorstep._native.rollouts import monotonic_ns
 
+_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_ESCAPES = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
+_CHARACTERS = {escape: character for character, escape in _ESCAPES.items()}
+
 
 class _Series(Owner, remedy="copy its numbers"):
     """Any thread may use it. It outlives its store.
@@ -172,10 +176,7 @@ def wrap(handle: SeriesHandle) -> AnySeries:
     return _CLASSES[handle.info().kind](handle)
 
 
-_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
-_ESCAPES = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
-_CHARACTERS = {escape: character for character, escape in _ESCAPES.items()}
-
+# ---- Labels, as Prometheus writes them ----
 
 def labels_text(labels: Mapping[str, object]) -> str:
     """In the order of their names.

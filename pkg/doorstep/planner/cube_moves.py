@@ -1,4 +1,5 @@
-"""Where cubes can be moved: in straight lines, by an agent that pushes from behind or pulls from ahead.
+"""How cubes can be moved: in straight lines, by an agent that pushes from behind or pulls from ahead, and along paths
+around corners and through open doors (`cube_path()`).
 
 A grab ray that goes through the middle of a cube makes a handle along which force does not turn the cube, from any
 side, also obliquely. So a move has any direction, and needs only that what agent and cube sweep is free.
@@ -35,6 +36,9 @@ _HAUL_PRICE = 2.0  # of hauling a metre, in metres walked
 _GRAB_PRICE = 4.0  # of turning, grabbing and releasing, in metres walked
 _ON_BUTTON = CUBE_HALF + BUTTON_HALF - 1.15  # metres that a cube's centre is to be off at most, along both axes
 _SHORTEST = 0.3  # metres
+_CLEARANCE = 1.75  # metres from a cube's centre to a thing: its half side, and slack for what it is turned
+_SPACING = 3  # cells between the points of a path
+_BUTTON_REACH = 1.2  # metres from a button within which a cube's centre is to end
 
 
 class CubeMove(NamedTuple):
@@ -202,15 +206,11 @@ def _swept_by(body: Body, move: CubeMove) -> tuple[Rectangle, Rectangle]:
     )
 
 
-_CLEARANCE = 1.75  # metres from a cube's centre to a thing: its half side, and slack for what it is turned
-_SPACING = 3  # cells between the points of a path
-_BUTTON_REACH = 1.2  # metres from a button within which a cube's centre is to end
-
-
 def cube_path(scene: Scene, cube: int, target: Point) -> list[Point]:
-    """Points on a shortest way of a cube, without its start, about a metre apart; empty if there is none.
+    """The points of a shortest path of a cube, about a metre apart, without the one where it starts; an empty list if
+    the cube cannot reach the target.
 
-    The last one is the target, or where the cube is on a button that the target is the middle of.
+    The last point is the target itself or, if the target is the middle of a button, a point where the cube presses it.
     """
     body, level = scene.cubes[cube], scene.level
     if body is None:

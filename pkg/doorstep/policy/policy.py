@@ -107,9 +107,9 @@ class Policy:
     """
 
     __slots__ = (
-        *("__weakref__", "_arrays", "_cached", "_count_step", "_handle", "_layers", "_prepared", "_sampling", "_seed"),
-        *("_upload", "_weights", "has_value", "num_inputs", "observations", "precision", "state_size"),
-    )
+        "__weakref__", "_arrays", "_cached", "_count_step", "_handle", "_layers", "_prepared", "_sampling", "_seed",
+        "_upload", "_weights", "has_value", "num_inputs", "observations", "precision", "state_size",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -73,7 +73,12 @@ def serve(
 
 
 async def run_server(
-    engine: RolloutEngine, host: str, port: int, guard: Guard, on_start: Callable[[str], object], *stop: asyncio.Event
+    engine: RolloutEngine,
+    host: str,
+    port: int,
+    guard: Guard,
+    on_start: Callable[[str], object],
+    stop: asyncio.Event | None = None,
 ) -> None:
     """As `serve()`; stop: ends it too."""
     if not isinstance(engine, RolloutEngine):
@@ -89,7 +94,7 @@ async def run_server(
     callers = web.Server(_answering(guard, offer), request_factory=_request_of, handler_cancellation=True)
     server = await loop.create_server(lambda: _Connection(callers, offer.room), host, port, backlog=offer.room.most)
     try:
-        async with _until_signal(*stop or (asyncio.Event(),)):
+        async with _until_signal(stop or asyncio.Event()):
             on_start(f"http://{f'[{host}]' if ':' in host else host}:{server.sockets[0].getsockname()[1]}")
     finally:
         server.close()

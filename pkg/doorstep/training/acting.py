@@ -1,9 +1,7 @@
-"""Actors evaluate the network while worlds are stepped: with PyTorch, or with the library's own code; CUDA graphs."""
+"""Actors evaluate the network while worlds are stepped: with PyTorch, or with the library's own code."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable
 from typing import final
 
 import torch
@@ -84,33 +82,3 @@ def make_actor(
     if config.infers_natively:
         return NativeActor(network, config, ranks)
     return TorchActor(evaluate, generator, config.num_rows, ranks)
-
-
-def recorded(
-    function: Callable[[], None], device: torch.device, generator: torch.Generator, enabled: bool
-) -> Callable[[], None]:
-    """`function` itself on the CPU, or if not enabled. On a GPU the first call runs it as it is, which makes everything
-    that it makes once; the second records it; that and all later calls replay the recording.
-
-    The function's work is the same in every call, and waits for nothing. generator: draws its random numbers.
-    """
-    if device.type != "cuda" or not enabled:
-        return function
-    graph: torch.cuda.CUDAGraph | None = None
-    is_warm = False
-
-    def run() -> None:
-        nonlocal graph, is_warm
-        if not is_warm:
-            is_warm = True
-            function()
-            return
-        if graph is None:
-            graph = torch.cuda.CUDAGraph()
-            graph.register_generator_state(generator)
-            gc.collect()  # an older graph that garbage holds would end this capture by ending within it
-            with torch.cuda.graph(graph):
-                function()
-        graph.replay()
-
-    return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import final
 
@@ -46,11 +47,13 @@ class Retries(nn.Module):  # type: ignore[misc]
         self._moments = torch.tensor([round(part * sim.episode_length) for part in MOMENTS], device="cpu")
         self._steps_remaining = sim.steps_remaining.to_torch()[:, 0, 0]
         count, size = sim.num_worlds, len(sim.save([0]))
-        saves = {"failed": (KEPT, size), "candidate": (size,), "postponed": (size,)}
-        kinds = {"is_retry": torch.bool, "num_failed": torch.int64, "num_candidates": torch.int64}
-        for name in ("is_retry", "failed", "num_failed", "candidate", "num_candidates", "postponed"):
-            zeros = torch.zeros(count, *saves.get(name, ()), dtype=kinds.get(name, torch.uint8), device="cpu")
-            self.register_buffer(name, zeros)
+        zeros = functools.partial(torch.zeros, device="cpu")
+        self.register_buffer("is_retry", zeros(count, dtype=torch.bool))
+        self.register_buffer("failed", zeros(count, KEPT, size, dtype=torch.uint8))
+        self.register_buffer("num_failed", zeros(count, dtype=torch.int64))
+        self.register_buffer("candidate", zeros(count, size, dtype=torch.uint8))
+        self.register_buffer("num_candidates", zeros(count, dtype=torch.int64))
+        self.register_buffer("postponed", zeros(count, size, dtype=torch.uint8))
 
     def step(
         self, ended: torch.Tensor, succeeded: torch.Tensor, in_last_room: torch.Tensor, generator: torch.Generator

@@ -16,11 +16,12 @@ from doorstep._level_table import is_reference
 from doorstep._reward import RewardFunction
 from doorstep.errors import StateError
 from doorstep.policy import Policy
-from doorstep.training.acting import make_actor, recorded
+from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, check_checkpoint, misfit, named
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.errors import TrainingError
+from doorstep.training.graphs import recorded
 from doorstep.training.level_sampler import LevelSampler
 from doorstep.training.levels import TrainingLevels, arenas_of, levels_of
 from doorstep.training.logs import Record, summarize_episodes

@@ -63,8 +63,22 @@ def view(
         StateError, OSError: the policy or the levels cannot be read.
         DeviceError: the device cannot be used.
     """
-    settings = {**locals(), "levels": tuple(table_levels(levels))}
-    show(agents=settings.pop("num_agents"), **settings)
+    show(
+        policy=policy,
+        sampling=sampling,
+        levels=tuple(table_levels(levels)),
+        reward=reward,
+        worlds=worlds,
+        agents=num_agents,
+        seed=seed,
+        device=device,
+        episode_length=episode_length,
+        rate=rate,
+        keep_running=keep_running,
+        host=host,
+        port=port,
+        allow_hosts=allow_hosts,
+    )
 
 
 def show(**settings: Any) -> None:

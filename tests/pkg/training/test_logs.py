@@ -14,7 +14,7 @@ from tests.pkg.training.runs import rolled_out, small  # noqa: E402
 
 from doorstep.levels import GeneratedLevel  # noqa: E402
 from doorstep.training import Ranks, Trainer, read_log  # noqa: E402
-from doorstep.training.acting import recorded  # noqa: E402
+from doorstep.training.graphs import recorded  # noqa: E402
 from doorstep.training.logs import (  # noqa: E402
     JsonLines,
     Record,
