@@ -1,10 +1,12 @@
-"""`Owner`: the base of what cannot be copied, because both copies would release the same thing."""
+"""Bases of what cannot be copied, because both copies would release the same thing."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from doorstep.errors import CopyError
+
+Self = TypeVar("Self", bound="ClosingOwner")
 
 
 class Owner:
@@ -24,3 +26,22 @@ class Owner:
     def __reduce__(self) -> NoReturn:
         name = type(self).__name__
         raise CopyError(f"a {name} belongs to this process and cannot be copied or pickled", hint=self._remedy)
+
+
+class ClosingOwner(Owner):
+    """An owner with `close()`, which the end of a `with` block calls."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def _check_open(self) -> None:
+        """Raises ClosedError where a closed one must not be entered."""
+
+    def __enter__(self: Self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

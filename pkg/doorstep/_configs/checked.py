@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar
 
 from doorstep._arguments import nearest, refuse, refuse_keywords, shown
 from doorstep._configs.annotations import field_rules
@@ -93,7 +93,6 @@ class Checked:
         return Part(cls)
 
 
-@final
 @dataclass(frozen=True)
 class Part(Rule):
     """Something `Checked` within another one."""

@@ -142,7 +142,7 @@ class PolymorphicConfig(Config):
 
 @final
 @dataclass(frozen=True)
-class PolymorphicPart(Rule):
+class PolymorphicPart(Part):
     """A polymorphic config within another one. In dictionaries its tag alone stands for it with its defaults."""
 
     cls: type[PolymorphicConfig]
@@ -152,11 +152,5 @@ class PolymorphicPart(Rule):
         classes = self.cls.registry.classes()
         return f"a {self.cls.registry.sort} of {self.cls.package()}: {', '.join(cls.__name__ for cls in classes)}"
 
-    def suits(self, value: Any) -> bool:
-        return isinstance(value, self.cls) and not value.is_abstract()
-
-    def to_plain(self, value: Any) -> Any:
-        return value.to_dict()
-
     def from_plain(self, name: str, value: Any) -> Any:
-        return Part(self.cls).from_plain(name, {"type": value} if isinstance(value, str) else value)
+        return super().from_plain(name, {"type": value} if isinstance(value, str) else value)

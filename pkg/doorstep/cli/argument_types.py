@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +105,11 @@ LEVELS = (
 SAMPLING_OPTIONS = ("greedy", "temperature", "top_p")
 
 
-def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    """What chooses the actions, and how; `policy_of()` loads it."""
+def add_play_arguments(parser: argparse.ArgumentParser) -> None:
+    """What chooses the actions, and how, and which levels are played; `policy_of()` and `levels_of()` load them."""
     parser.add_argument("--policy", default="random", metavar="POLICY", help=f"{POLICIES} (random)")
+    said = f"{LEVELS}. Every world draws one of them at each reset, all equally likely (reference)"
+    parser.add_argument("--levels", metavar="LEVELS", help=said)
     add_sampling_arguments(parser)
 
 
@@ -139,12 +141,6 @@ def policy_of(arguments: argparse.Namespace) -> Any:
     return load_policy(arguments.policy, sampling=sampling_of(arguments))
 
 
-def add_levels_argument(parser: argparse.ArgumentParser) -> None:
-    """Which levels the worlds play; `levels_of()` loads them."""
-    said = f"{LEVELS}. Every world draws one of them at each reset, all equally likely (reference)"
-    parser.add_argument("--levels", metavar="LEVELS", help=said)
-
-
 def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
     """The levels of --levels; none without it.
 
@@ -152,7 +148,7 @@ def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
         ArgumentError: the file is refused, or --start rooms is given too.
         OSError: the file cannot be read.
     """
-    if arguments.levels is None:
+    if getattr(arguments, "levels", None) is None:
         return []
     levels = table_levels(arguments.levels)
     if getattr(arguments, "start", "normal") != "normal":
@@ -290,24 +286,16 @@ def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024)
     )
 
 
-def simulator_of(
-    arguments: argparse.Namespace,
-    episode_length: int = 200,
-    levels: Sequence[AnyLevel] = (),
-    *,
-    observations: AnyObservations = OBSERVATIONS,
-) -> Simulator:
-    """The simulator that the options of add_simulator_arguments() describe.
-
-    If there are levels, worlds play them once they are reset.
-    """
+def simulator_of(arguments: argparse.Namespace, observations: AnyObservations = OBSERVATIONS) -> Simulator:
+    """The simulator that the options describe. If there are levels, worlds play them once they are reset."""
+    levels = levels_of(arguments)
     sim = Simulator(
         arguments.worlds,
         seed=arguments.seed,
         num_agents=arguments.agents,
         num_threads=arguments.threads,
         device=arguments.device,
-        episode_length=episode_length,
+        episode_length=getattr(arguments, "episode_length", 200),
         observations=observations,
         reward=reward_of(arguments),
         max_levels=len(levels),

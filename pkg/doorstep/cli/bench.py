@@ -78,7 +78,7 @@ def measure(arguments: argparse.Namespace) -> Result:
     """Makes a simulator and times its steps. The time of drawing actions and of moving agents is not counted."""
     table = ActionTable(arguments.seed)
     created = time.perf_counter_ns()
-    with simulator_of(arguments, observations=BY_NAME) as sim:
+    with simulator_of(arguments, BY_NAME) as sim:
         sim.step()
         sim.wait()
         startup_seconds = (time.perf_counter_ns() - created) / 1e9

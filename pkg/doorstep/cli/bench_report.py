@@ -53,7 +53,7 @@ def report(arguments: argparse.Namespace) -> str:
 def _bare(arguments: argparse.Namespace, start: str) -> Row:
     """Steps alone, under random actions, and the share of world-steps in which a cube moved."""
     table = ActionTable(arguments.seed)
-    with simulator_of(_with(arguments, start=start), observations=BY_NAME) as sim:
+    with simulator_of(_with(arguments, start=start), BY_NAME) as sim:
         rooms_start = RoomsStart(sim, start)
         rooms_start.before_steps()
         seconds, moving = 0.0, 0

@@ -20,11 +20,9 @@ from doorstep._arguments import count
 from doorstep.cli.argument_types import (
     COUNT,
     FILE,
-    add_levels_argument,
-    add_policy_arguments,
+    add_play_arguments,
     add_simulator_arguments,
     check_output,
-    levels_of,
     policy_of,
     simulator_of,
 )
@@ -45,10 +43,9 @@ _PICTURED_STEP = 70  # trained agents are among the cubes then
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
-    add_policy_arguments(parser)
+    add_play_arguments(parser)
     parser.set_defaults(policy=None)
     parser.add_argument("--trained", action="store_true", help="short for --policy trained")
-    add_levels_argument(parser)
     parser.add_argument("--steps", **COUNT, default=200, help="number of steps (200)")
     parser.add_argument("--output", **FILE, help="the picture, a .png file (doorstep-demo-POLICY.png)")
     parser.add_argument("--pictured", **COUNT, default=6, help="worlds in the picture (6)")
@@ -136,9 +133,8 @@ class _Play:
 
 @contextlib.contextmanager
 def _playing(arguments: argparse.Namespace, policy: Any) -> Iterator[_Play]:
-    levels = levels_of(arguments)
-    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
-        if levels:
+    with simulator_of(arguments, observations_for(policy)) as sim:
+        if sim.config.max_levels:
             sim.reset()
         yield _Play(sim, policy, arguments)
 

@@ -10,11 +10,9 @@ from doorstep._arguments import count
 from doorstep.cli.argument_types import (
     COUNT,
     FILE,
-    add_levels_argument,
-    add_policy_arguments,
+    add_play_arguments,
     add_simulator_arguments,
     check_output,
-    levels_of,
     policy_of,
     simulator_of,
 )
@@ -34,10 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add_simulator_arguments(parser)
-    add_policy_arguments(parser)
+    add_play_arguments(parser)
     add("--steps", **COUNT, default=1000, help="number of steps (1000)")
     add("--episode-length", **COUNT, default=200, help="steps of an episode (200)")
-    add_levels_argument(parser)
     add("--output", **FILE, default=Path("doorstep.rec"), help="the recording (doorstep.rec)")
     said = "steps from one record of all worlds' hashes, which a replay compares, to the next (64)"
     add("--hash-interval", **COUNT, default=64, help=said)
@@ -47,8 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Steps and records. After Ctrl-C the file has all steps that were taken."""
     check_output(arguments.output)
     policy = policy_of(arguments)
-    levels = levels_of(arguments)
-    with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
+    with simulator_of(arguments, observations_for(policy)) as sim:
         player = Player(policy, sim, arguments.policy)
         rooms_start = RoomsStart(sim, arguments.start)
         rooms_start.before_steps()

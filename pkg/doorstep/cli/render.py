@@ -15,12 +15,10 @@ from doorstep._arguments import count
 from doorstep.cli.argument_types import (
     COUNT,
     FILE,
-    add_levels_argument,
-    add_policy_arguments,
+    add_play_arguments,
     add_recording_arguments,
     add_simulator_arguments,
     check_output,
-    levels_of,
     non_negative_integer,
     open_recording,
     policy_of,
@@ -54,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_simulator_arguments(parser, worlds=1)
     said = "the file: .png shows the last moment, .mp4, .gif and .webp all moments, .html is a replay (doorstep.png)"
     add("--output", **FILE, default=Path("doorstep.png"), help=said)
-    add_policy_arguments(parser)
-    add_levels_argument(parser)
+    add_play_arguments(parser)
     add_recording_arguments(parser)
     said = "steps to take; without it all steps of --actions, or one episode"
     add("--steps", type=non_negative_integer, metavar="N", help=said)
@@ -153,9 +150,9 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
         with doorstep.Simulator.from_config(config, reward=recording.reward) as sim:
             yield sim, Replay(recording, sim).step
         return
-    policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
-        if levels:
+    policy = policy_of(arguments)
+    with simulator_of(arguments, observations_for(policy)) as sim:
+        if sim.config.max_levels:
             sim.reset()
         player = Player(policy, sim, arguments.policy)
         rooms_start = RoomsStart(sim, arguments.start)

@@ -9,8 +9,7 @@ from functools import partial
 from doorstep.cli.argument_types import (
     SAMPLING_OPTIONS,
     add_allow_host_argument,
-    add_levels_argument,
-    add_policy_arguments,
+    add_play_arguments,
     add_recording_arguments,
     add_world_arguments,
     levels_of,
@@ -32,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add_world_arguments(parser, worlds=1, what="number of worlds; at most 64 are shown at once")
-    add_policy_arguments(parser)
-    add_levels_argument(parser)
+    add_play_arguments(parser)
     add_recording_arguments(parser)
     rate, port = partial(_number, kind=float, most=1000), partial(_number, kind=int, most=65535)
     add("--rate", type=rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")

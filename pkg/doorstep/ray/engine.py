@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Literal, final, overload
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
-from doorstep._copies import Owner
+from doorstep._copies import ClosingOwner
 from doorstep._native.finalizer import Finalizer
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
@@ -31,7 +31,7 @@ _MORE_ACTORS = "make a second engine with RayConfig(num_actors=...) for more, an
 
 
 @final
-class RayRolloutEngine(Owner, remedy="make another one of its config"):
+class RayRolloutEngine(ClosingOwner, remedy="make another one of its config"):
     """Plays requested episodes on actors of Ray, each a process with a `RolloutEngine`. Results have the bits that a
     `RolloutEngine` here would give them, whatever the number of actors, and however many of them are lost.
 
@@ -249,12 +249,6 @@ class RayRolloutEngine(Owner, remedy="make another one of its config"):
         if os.getpid() == self._process:
             self._pool.ending = True
             self._thread.join()
-
-    def __enter__(self) -> RayRolloutEngine:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 @final

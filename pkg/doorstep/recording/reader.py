@@ -5,13 +5,12 @@ from __future__ import annotations
 import bisect
 import os
 from collections.abc import Iterator
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_flag, check_integer, refuse
-from doorstep._copies import Owner
+from doorstep._copies import ClosingOwner
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError, StateError
@@ -22,10 +21,9 @@ from doorstep.recording.layout import Chunk, ChunkFile, PackedSteps
 from doorstep.recording.rules import config_of, parse_config_text, parse_levels_text
 
 _MOST_CONFIG_BYTES = 1 << 20
-Self = TypeVar("Self", bound="RecordingFile")
 
 
-class RecordingFile(Owner, remedy="open its `path` again"):
+class RecordingFile(ClosingOwner, remedy="open its `path` again"):
     """A recording, open for reading; `Recording` is the class for users, and says what its arguments are."""
 
     def __init__(self, path: str | os.PathLike[str], *, incomplete: bool = False) -> None:
@@ -118,13 +116,6 @@ class RecordingFile(Owner, remedy="open its `path` again"):
         """Closes the file."""
         self._file.close()
         self._unpacked = None
-
-    def __enter__(self: Self) -> Self:
-        self._check_open()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         config = self._config

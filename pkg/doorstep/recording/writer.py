@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse, showing
-from doorstep._copies import Owner
+from doorstep._copies import ClosingOwner
 from doorstep._files import replaced_file
 from doorstep.errors import ClosedError, SimulationError, StateError
 from doorstep.levels.files import AnyLevel
@@ -42,7 +42,7 @@ class _Table(NamedTuple):
 
 
 @final
-class RecordingWriter(Owner, remedy="send the path, and read the file when the writer is closed"):
+class RecordingWriter(ClosingOwner, remedy="send the path, and read the file when the writer is closed"):
     """Records the steps of a simulator into a new file.
 
     Until it is closed the file is `path` with ".0.part"; if the process dies, its complete steps can be read there. A
@@ -204,13 +204,6 @@ class RecordingWriter(Owner, remedy="send the path, and read the file when the w
                 self._finish()
         if reported is not None:
             raise reported
-
-    def __enter__(self) -> RecordingWriter:
-        self._check_open()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # ---- What has happened since the last call
 

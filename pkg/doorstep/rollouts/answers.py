@@ -10,14 +10,12 @@ from typing import Any, TypeVar, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native.rollouts import EngineHandle, TakeCall
+from doorstep._native.rollouts import TakeCall
 from doorstep.errors import ClosedError
-from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
-from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch, columns_of
-from doorstep.rollouts.readers import CALLS, OwnThreads, Readers
+from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch, Receiver
+from doorstep.rollouts.readers import CALLS
 from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.submissions import Submissions
 
 Returned = TypeVar("Returned")
 
@@ -25,37 +23,14 @@ _MOST_OUTPUTS = 4096  # that are taken from the library at a time, or more if a 
 
 
 @final
-class Answers:
+class Answers(Receiver):
     """Gives outputs to the calls of any thread.
 
     A call that waits takes outputs from the library, for itself and others. What was taken stays in the outbox until a
     call returns it. Ctrl-C may end calls anywhere; the next call does what is left to do.
-
-    Args:
-        threads: the engine's, in which nothing waits.
-        tend: called in waits, and when requests have been answered.
-        lock: guards policies and submissions.
-        readers: notes which threads read outputs.
-        num_agents: of an episode.
-        raises: whether reading the result of an episode that failed raises, and does not return it.
     """
 
-    def __init__(
-        self,
-        engine: EngineHandle,
-        failures: FailureTexts,
-        threads: OwnThreads,
-        tend: Callable[[], None],
-        lock: threading.RLock,
-        submissions: Submissions,
-        readers: Readers,
-        num_agents: int,
-        *,
-        raises: bool,
-    ) -> None:
-        self._columns = columns_of(num_agents)
-        self._threads, self._tend, self._readers, self._raises = threads, tend, readers, raises
-        self._engine, self._failures, self._lock, self._submissions = engine, failures, lock, submissions
+    def __post_init__(self) -> None:
         self._outbox: Outbox[OutputBatch] = Outbox(OutputBatch.join, lambda batch: batch.num_results)
         self._taking = threading.Lock()  # held by the only thread that takes, so that outputs stay in order
         self.changes = self._outbox.changes
@@ -80,10 +55,10 @@ class Answers:
         """At least one, unless none is to come, or the time is over."""
         return self._hand_out(lambda batch: batch.outputs(self._failures), most, timeout) or []
 
-    def records(self, most: int, timeout: float | None) -> NDArray[Any]:
-        """As outputs(), as records of results; what comes with them is dropped."""
-        records = self._hand_out(lambda batch: batch.results(self._columns), most, timeout)
-        return np.empty(0, self._columns) if records is None else records
+    def records(self, columns: np.dtype[Any], most: int, timeout: float | None) -> NDArray[Any]:
+        """As outputs(), as records of results; what comes with them is dropped. columns: see `columns_of()`."""
+        records = self._hand_out(lambda batch: batch.results(columns), most, timeout)
+        return np.empty(0, columns) if records is None else records
 
     def result(self) -> EpisodeResult | None:
         """The next one; None if none is to come."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_integer, check_timeout, refuse, showing
-from doorstep._copies import Owner
+from doorstep._copies import ClosingOwner
 from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS
 from doorstep._native.finalizer import Finalizer
 from doorstep._observations import flat_size, or_default
@@ -35,7 +35,7 @@ Batch: TypeAlias = tuple[
 
 
 @final
-class AsyncEpisodes(Owner):
+class AsyncEpisodes(ClosingOwner):
     """Environments that play one requested episode after the other, with actions that are sent.
 
     `recv()` returns some environments that need actions, and `send()` gives them; the others are simulated meanwhile.
@@ -261,12 +261,6 @@ class AsyncEpisodes(Owner):
         self._exchange.close()
         self._engine.close()
         self._finalizer.detach()  # it refers to results, whose policies may refer to this
-
-    def __enter__(self) -> AsyncEpisodes:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # ---- Episodes
 

@@ -83,11 +83,10 @@ class Core:
         tend = functools.partial(_tend, self._lock, submissions, self._native, self._policies, restarts)
         common = self.handle, self._failures, self.threads, tend
         self._readers = Readers(self.handle, self.threads)
-        num_agents = config.simulator.num_agents
-        self.answers = Answers(*common, self._lock, submissions, self._readers, num_agents, raises=raises)
-        self.promises = Promises(*common, self._lock, submissions, self._readers, raises=raises)
+        received = *common, self._lock, submissions, self._readers, raises
+        self.answers, self.promises = Answers(*received), Promises(*received)
         self._callers = Callers(*common, config.simulator, self._policies.__getitem__, states)
-        self._writer = RequestWriter(num_agents, self._policies, replica=replica, key=key)
+        self._writer = RequestWriter(config.simulator.num_agents, self._policies, replica=replica, key=key)
         self._removed: set[int] = set()  # replicas
         self._told_ends = 0  # of others, by warnings
         self.ending = False

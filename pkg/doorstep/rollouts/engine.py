@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
-from doorstep._copies import Owner
+from doorstep._copies import ClosingOwner
 from doorstep._level_table import REFERENCE
 from doorstep._native._generated import MAX_REPLICAS
 from doorstep._native.finalizer import Finalizer
@@ -29,6 +29,7 @@ from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
 from doorstep.rollouts.config import RolloutConfig, with_reward
 from doorstep.rollouts.core import Core, end, watch_process
 from doorstep.rollouts.named_policies import NamedPolicies
+from doorstep.rollouts.outputs import columns_of
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
 
@@ -38,7 +39,7 @@ _PAUSE_SECONDS = 0.002  # between two attempts of a coroutine to submit
 
 
 @final
-class RolloutEngine(Owner, remedy="make another one of its `config`"):
+class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
     """Plays requested episodes on one or more replicas, each a simulator with a thread of its own.
 
     >>> import doorstep
@@ -307,7 +308,8 @@ class RolloutEngine(Owner, remedy="make another one of its `config`"):
         >>> records["length"].mean(), records["returns_1"].shape
         (np.float64(20.0), (100,))
         """
-        return self._core.answers.records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
+        columns, most = columns_of(self._config.simulator.num_agents), check_integer("most", most, 1, 1 << 20)
+        return self._core.answers.records(columns, most, check_timeout(timeout))
 
     def __iter__(self) -> Iterator[EpisodeResult]:
         """Results until nothing is outstanding; steps are left out. Raises StateError for an episode that failed;
@@ -414,12 +416,6 @@ class RolloutEngine(Owner, remedy="make another one of its `config`"):
         self._parts.end()
         self._parts.join(limit)
         self._finalizer.detach()
-
-    def __enter__(self) -> RolloutEngine:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def _config_of(config: RolloutConfig | SimulatorConfig | None, rules: dict[str, Any]) -> RolloutConfig:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native._generated import EpisodeReason, OutputKind
-from doorstep._native.rollouts import OUTPUT_DTYPE, TakeCall
+from doorstep._native.rollouts import OUTPUT_DTYPE, EngineHandle, TakeCall
 from doorstep.errors import StateError
 from doorstep.rollouts.failures import CLOSED, FailureTexts
+from doorstep.rollouts.readers import OwnThreads, Readers
 from doorstep.rollouts.result import NO_ROWS, EpisodeResult, EpisodeStep, Rows, make_result, make_step, view_rows
 from doorstep.rollouts.submissions import Promise, Submission, Submissions, index_of, number_of
 
@@ -21,6 +25,7 @@ _TIMES = ("submitted_ns", "started_ns", "ended_ns")
 _COLUMNS = ("id", "tag", "continuation", "reason", "length", "replica", "state_hash", *_TIMES)
 
 
+@functools.lru_cache
 def columns_of(num_agents: int) -> np.dtype[Any]:
     """Of records of results, in place: a number in each, as tables have them."""
     fields: Any = OUTPUT_DTYPE.fields
@@ -178,3 +183,25 @@ class Incoming:
             tags[places] = submission.tags(indices)
         batch = OutputBatch(_Arrays.of(records, tags, self._rows, found), 0, len(records))
         self.batch, self.answers = batch, answers
+
+
+@dataclass(eq=False, repr=False)
+class Receiver:
+    """What takes outputs from the library: for calls, or for promises.
+
+    Attributes:
+        _threads: the engine's own, in which nothing waits.
+        _tend: called in waits, and when requests have been answered.
+        _lock: guards policies and submissions.
+        _readers: refuse waits that would not end.
+        _raises: whether a reader gets the error of an episode that failed, and not its result.
+    """
+
+    _engine: EngineHandle
+    _failures: FailureTexts
+    _threads: OwnThreads
+    _tend: Callable[[], None]
+    _lock: threading.RLock
+    _submissions: Submissions
+    _readers: Readers
+    _raises: bool

@@ -6,17 +6,16 @@ import contextlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 from doorstep._native.rollouts import EngineHandle, TakeCall
 from doorstep.errors import ClosedError, OutOfMemoryError
 from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
-from doorstep.rollouts.failures import FailureTexts
-from doorstep.rollouts.outputs import Incoming
-from doorstep.rollouts.readers import PROMISES, OwnThreads, Readers
+from doorstep.rollouts.outputs import Incoming, Receiver
+from doorstep.rollouts.readers import PROMISES, OwnThreads
 from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.submissions import AwaitedResult, Promise, Submissions
+from doorstep.rollouts.submissions import AwaitedResult, Promise
 
 _MOST_OUTPUTS = 4096  # that are taken from the library at a time
 
@@ -47,31 +46,10 @@ class Signals:
 
 
 @final
-class Promises:
-    """A thread that takes the results of all requests with promises, and keeps these. Ctrl-C may end calls anywhere.
+class Promises(Receiver):
+    """A thread that takes the results of all requests with promises, and keeps these. Ctrl-C may end calls anywhere."""
 
-    Args:
-        threads: the engine's, of which it is one.
-        tend: called in waits, and when requests have been answered.
-        lock: guards policies and submissions.
-        readers: refuse waits that would not end.
-        raises: whether a promise gets the error of an episode that failed, and not its result.
-    """
-
-    def __init__(
-        self,
-        engine: EngineHandle,
-        failures: FailureTexts,
-        threads: OwnThreads,
-        tend: Callable[[], None],
-        lock: threading.RLock,
-        submissions: Submissions,
-        readers: Readers,
-        *,
-        raises: bool,
-    ) -> None:
-        self._threads, self._tend, self._readers, self._raises = threads, tend, readers, raises
-        self._engine, self._failures, self._lock, self._submissions = engine, failures, lock, submissions
+    def __post_init__(self) -> None:
         self.signals = Signals()
         self._thread: threading.Thread | None = None
 

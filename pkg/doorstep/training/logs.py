@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 
 from doorstep._arguments import showing
-from doorstep._copies import Owner
+from doorstep._copies import ClosingOwner
 from doorstep._files import replaced_file
 from doorstep._optional import import_optional
 from doorstep._run_log import read_log
@@ -93,7 +93,7 @@ def summarize_episodes(rollout: Rollout, levels: TrainingLevels, num_agents: int
 
 
 @final
-class JsonLines(Owner):
+class JsonLines(ClosingOwner):
     """A file with a line for each record. A run that goes on after an update first drops the lines of later ones.
 
     resumed_at: the update; 0: a new run, whose file is empty.
@@ -124,7 +124,7 @@ class JsonLines(Owner):
 
 
 @final
-class TensorBoardLog(Owner):
+class TensorBoardLog(ClosingOwner):
     """The same records for TensorBoard, below `folder`. Of a run that goes on, or begins anew, TensorBoard drops the
     points of later updates, as `JsonLines` its lines."""
 

@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -248,10 +248,9 @@ def _run(
         with ranks.together():
             if ranks.is_first:
                 write_text(folder / CONFIG, config.to_json(indent=2) + "\n")
-                logs.append(stack.enter_context(closing(JsonLines(folder / LOG, trainer.updates))))
+                logs.append(stack.enter_context(JsonLines(folder / LOG, trainer.updates)))
                 if tensorboard:
-                    curves = TensorBoardLog(folder / TENSORBOARD, trainer.updates)
-                    logs.append(stack.enter_context(closing(curves)))
+                    logs.append(stack.enter_context(TensorBoardLog(folder / TENSORBOARD, trainer.updates)))
             if on_begin is not None:
                 on_begin(trainer)
         while trainer.updates < config.num_updates:
