@@ -205,3 +205,6 @@ class Receiver:
     _submissions: Submissions
     _readers: Readers
     _raises: bool
+
+    def __post_init__(self) -> None:
+        """Makes what a class has of its own."""
