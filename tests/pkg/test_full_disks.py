@@ -186,7 +186,7 @@ NEEDS = {"checkpoint": "torch", "video": "av", "figure": "matplotlib", "picture 
     ("name", "steps"),
     [
         *(pytest.param(name, 2, id=name) for name in WRITERS if name not in NEEDS),
-        *(pytest.param(name, 60, marks=pytest.mark.slow, id=f"{name}-everywhere") for name in WRITERS),
+        *(pytest.param(name, 20, marks=pytest.mark.slow, id=f"{name}-everywhere") for name in WRITERS),
     ],
 )
 def test_a_full_disk_leaves_the_older_file(
