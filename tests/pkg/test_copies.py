@@ -40,6 +40,7 @@ def future(kept: ExitStack) -> object:
 
 def log(name: str, path: Path) -> Any:
     pytest.importorskip("torch")
+    pytest.importorskip("tensorboard")
     return getattr(importlib.import_module("doorstep.training.logs"), name)(path)
 
 
