@@ -542,7 +542,9 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> Any:
         ArgumentError: it has another shape, or no integers.
     """
     array = value if getattr(value, "dtype", None) is not None else as_array(name, value)
-    if tuple(array.shape) != shape or "int" not in str(array.dtype):
+    dtype = array.dtype
+    are_integers = dtype.kind in "iu" if isinstance(dtype, np.dtype) else "int" in str(dtype)  # numpy's text is slow
+    if tuple(array.shape) != shape or not are_integers:
         refuse(name, f"integers of the shape {list(shape)}", f"{array.dtype} of the shape {list(array.shape)}")
     return array
 
