@@ -38,9 +38,9 @@ def future(kept: ExitStack) -> object:
     return engine.future(doorstep.EpisodeRequest(seed=1, max_steps=1))
 
 
-def log(name: str, path: Path) -> Any:
-    pytest.importorskip("torch")
-    pytest.importorskip("tensorboard")
+def log(name: str, path: Path, *needs: str) -> Any:
+    for need in ("torch", *needs):
+        pytest.importorskip(need)
     return getattr(importlib.import_module("doorstep.training.logs"), name)(path)
 
 
@@ -70,7 +70,7 @@ OWNERS: dict[str, Callable[[ExitStack, Path], object]] = {
     "MetricsHandle": lambda kept, folder: MetricsStore()._handle,
     "Trainer": lambda kept, folder: trainer(),
     "JsonLines": lambda kept, folder: kept.enter_context(log("JsonLines", folder / "log")),
-    "TensorBoardLog": lambda kept, folder: kept.enter_context(log("TensorBoardLog", folder)),
+    "TensorBoardLog": lambda kept, folder: kept.enter_context(log("TensorBoardLog", folder, "tensorboard")),
 }
 
 

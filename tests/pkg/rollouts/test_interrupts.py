@@ -190,8 +190,8 @@ def test_loops_share_the_results() -> None:
         assert sorted({pairs[0][0], *(inner for _, inner in pairs)}) == sorted(ids)
 
 
-# Between the __enter__ of a lock and its block, where nothing releases it: github.com/python/cpython/issues/148874.
-@pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="CPython 3.14 raises where Ctrl-C leaves a lock behind")
+# It raises between the __enter__ of a lock and its block, where nothing releases it: see CPython's issue 148874.
+@pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="in CPython 3.14 a signal can leave a lock locked")
 def test_signals_at_any_moment_lose_nothing(engine: RolloutEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real ones, also while the library waits."""
     # One that meets a finalizer of Python's is dropped. The hook of pytest would be interrupted too.
