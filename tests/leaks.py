@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 from tests.live_objects import alive
@@ -48,6 +49,13 @@ def threads_and_files() -> Counter[str]:
     # Threads of asyncio wait for more work.
     threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
     return Counter({"threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
+
+
+def open_files(folder: Path) -> set[Path]:
+    """This process's descriptors of files in the folder. Threads of other tests may close theirs at any time, and
+    TensorBoard's thread opens its file anew for each of its writes."""
+    files = {number: number.resolve() for number in Path("/proc/self/fd").iterdir()}
+    return {number for number, file in files.items() if folder in file.parents and "tfevents" not in file.name}
 
 
 def resident_bytes() -> int:

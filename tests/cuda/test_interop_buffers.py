@@ -666,17 +666,17 @@ def test_failing_call_is_typed_and_leaves_nothing_and_no_descriptor() -> None:
 
     share()
     calls = calls_of(share)
-    open_before = len(os.listdir("/proc/self/fd"))
+    open_before = set(os.listdir("/proc/self/fd"))
     assert len(calls) > 60
     for nth in range(len(calls)):
         before = driver.report().live
         failed = check_failing(nth, calls, share)
         if failed in GIVING_BACK | KEPT_AFTER_FAILURE:
             driver.objects_stay()
-            open_before = len(os.listdir("/proc/self/fd"))
+            open_before = set(os.listdir("/proc/self/fd"))
         else:
             assert driver.report().live == before, (nth, failed)
-        assert len(os.listdir("/proc/self/fd")) == open_before, (nth, failed)
+        assert set(os.listdir("/proc/self/fd")) <= open_before, (nth, failed)
     memory.close()
     semaphore.close()
 

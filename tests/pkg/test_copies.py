@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.leaks import open_files
 
 import doorstep
 from doorstep._copies import Owner
@@ -72,13 +73,6 @@ OWNERS: dict[str, Callable[[ExitStack, Path], object]] = {
     "JsonLines": lambda kept, folder: kept.enter_context(log("JsonLines", folder / "log")),
     "TensorBoardLog": lambda kept, folder: kept.enter_context(log("TensorBoardLog", folder, "tensorboard")),
 }
-
-
-def open_files(folder: Path) -> set[Path]:
-    """This process's descriptors of files in the folder. Threads of other tests may close theirs at any time, and
-    TensorBoard's thread opens its file anew for each of its writes."""
-    files = {number: number.resolve() for number in Path("/proc/self/fd").iterdir()}
-    return {number for number, file in files.items() if folder in file.parents and "tfevents" not in file.name}
 
 
 @pytest.mark.parametrize("name", OWNERS)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.leaks import open_files
 from tests.pkg import recording_files as files
 from tests.pkg.recording_files import Chunk, little_memory, random_actions, record
 
@@ -310,11 +311,11 @@ def test_a_file_that_shrinks_while_it_is_open_is_an_error(path: Path) -> None:
 
 def test_no_descriptor_stays_open(path: Path) -> None:
     record(path, random_actions(3))
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files(path.parent)
     Recording(path)
     Recording(path).close()
     path.write_bytes(path.read_bytes()[:-1])
     for _ in range(3):
         with pytest.raises(doorstep.StateError):
             Recording(path)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files(path.parent) == before
