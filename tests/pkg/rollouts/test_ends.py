@@ -170,7 +170,7 @@ def test_many_threads_submit_take_and_cancel() -> None:
 
 def test_closing_answers_everything() -> None:
     with RolloutEngine(SimulatorConfig(4)) as engine:
-        ids = engine.submit(some_requests(500, max_steps=None))
+        ids = engine.submit_batch(range(20_000)).tolist()  # which take seconds
         while not steps_of(engine):
             time.sleep(0.001)
     engine.close()  # twice

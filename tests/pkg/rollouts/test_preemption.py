@@ -151,22 +151,23 @@ def test_interrupted_episodes_keep_the_policy_with_which_they_began() -> None:
 
 
 def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was() -> None:
-    low = [EpisodeRequest(seed=seed, record=("stream", "actions") if seed < 8 else ()) for seed in range(2048)]
-    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 2048)) as engine:
+    low = [EpisodeRequest(seed=seed, record=("stream", "actions")) for seed in range(8)]
+    config = config_of(PriorityScheduler(preempts=True), 8, output_capacity=16)  # replicas wait for who reads
+    with RolloutEngine(config) as engine:
         ids = engine.submit(low)
-        make_steps(engine, 20)
-        others = engine.submit_batch(range(5000), priority=1)
-        make_steps(engine, 20)
-        for one in [*ids, *others.tolist()]:
+        outputs = [output for _ in range(20) for output in engine.get_outputs(most=8)]
+        others = {*engine.submit_batch(range(500), priority=1).tolist()}
+        while sum(output.id in others for output in outputs) < 8:
+            outputs += engine.get_outputs(most=8)
+        for one in [*ids, *others]:
             engine.cancel(one)
-        outputs = []
         while some := engine.get_outputs():
             outputs += some
-    results = [one for one in outputs if isinstance(one, EpisodeResult) and one.id in ids[:8]]
+    results = [one for one in outputs if isinstance(one, EpisodeResult) and one.id in ids]
     for result in results:
         steps = [one.step for one in outputs if not isinstance(one, EpisodeResult) and one.id == result.id]
         assert (result.reason, result.actions) == ("cancelled", None)
-        assert 20 <= result.length < 200
+        assert 0 < result.length < 200
         assert result.state_hash != 0
         assert steps == list(range(1, result.length + 1))
     assert len(results) == 8

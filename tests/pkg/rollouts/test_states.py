@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import walk
+from tests.pkg.rollouts.playing import Gate, walk
 
 import doorstep
 from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, Simulator, SimulatorConfig, levels
@@ -227,14 +227,16 @@ def test_edits_that_no_step_has_seen_are_a_part_of_the_state() -> None:
 def test_cancelled_and_expired_continuations_have_results() -> None:
     state = played().save([0])
     with RolloutEngine(num_worlds=1) as engine:
-        ids = engine.submit([EpisodeRequest(state=state, n=400)])
+        gate = Gate()
+        ids = engine.submit([EpisodeRequest(state=state, policy=gate, n=400)])
         for one in ids[100:]:
             engine.cancel(one)
+        gate.open.set()
         expired = engine.submit([EpisodeRequest(state=state, deadline=1e-6, n=5)])
         results = {result.id: result for result in engine}
     assert len(results) == 405
     assert all(results[one].finished for one in ids[:100])
-    assert any(results[one].reason == "cancelled" for one in ids[100:])
+    assert {results[one].reason for one in ids[100:]} == {"cancelled"}
     assert {results[one].reason for one in expired} == {"expired"}
     assert sorted(results[one].continuation for one in expired) == list(range(5))
 
