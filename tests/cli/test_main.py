@@ -166,10 +166,20 @@ def in_shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+WAITING = """
+import pathlib, time
+def act(observations):
+    while not pathlib.Path("gone").exists():
+        time.sleep(0.01)
+    return [[(0, 0, 2, 0)] * 2] * len(observations)
+"""
+WAITING_DEMO = "doorstep demo --worlds 1 --steps 9 --policy waiting.py:act 2>/dev/null"
+
+
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("doorstep demo --worlds 1 --steps 9 2>/dev/null | head -1; exit ${PIPESTATUS[0]}", 141, "doorstep "),
+        (f"{WAITING_DEMO} | {{ head -1; exec <&-; touch gone; }}; exit ${{PIPESTATUS[0]}}", 141, "doorstep "),
         ("doorstep demo --worlds 1 --steps 9 2>/dev/null >&-", 0, ""),
         ("doorstep demo --worlds 1 --steps 9 2>&- | tail -1; exit ${PIPESTATUS[0]}", 0, "picture  doorstep-demo-ra"),
         ("doorstep demo --worlds 1 --steps 9 <&- >&- 2>&-", 0, ""),
@@ -183,6 +193,7 @@ def in_shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     ],
 )
 def test_closed_streams_are_no_errors(line: str, code: int, says: str, tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
     finished = in_shell(line, tmp_path)
     assert (finished.returncode, finished.stderr) == (code, "")
     assert finished.stdout.startswith(says)

@@ -18,6 +18,7 @@ def test_on_a_terminal_the_bar_is_redrawn_in_one_line(monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", "80")
     terminal = Terminal()
     monkeypatch.setattr("doorstep.cli.terminal.REDRAW_SECONDS", 0)
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
     with Progress(4, terminal) as progress:
         progress.update(1, "first")
         progress.update(4, "last")

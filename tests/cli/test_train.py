@@ -162,6 +162,7 @@ def test_an_interrupted_run_saves_and_goes_on(command: Command, tmp_path: Path, 
             time.sleep(0.02)
         run.send_signal(number)
         assert run.wait(60) == 130
+        stderr.seek(0)  # the command has written through the same file
         assert stderr.read() == ""
     assert "go on with: doorstep train --resume --run-dir run" in said.read_text()
     update = training.load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").update

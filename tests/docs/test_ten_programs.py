@@ -40,7 +40,14 @@ level = doorstep.levels.curated()["one door"]
 net = torch.nn.Sequential(torch.nn.Linear(94, 32), torch.nn.Tanh(), torch.nn.Linear(32, sum(doorstep.ACTIONS)))
 model = stable_baselines3.PPO("MlpPolicy", EscapeRoomVecEnv(2), device="cpu")
 """
-INTERRUPT = "threading.Timer(4, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()\n"
+INTERRUPT = """
+from doorstep.viewer.viewer import Viewer
+run = Viewer.run
+def run_a_while(viewer):
+    threading.Timer(1, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+    run(viewer)
+Viewer.run = run_a_while
+"""
 
 
 def test_each_is_short_and_all_use_few_names() -> None:

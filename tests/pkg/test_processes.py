@@ -55,7 +55,7 @@ def test_interpreter_exits_cleanly_with(code: str, mode: str, run_python: RunPyt
 def test_other_errors_of_daemon_threads_are_reported_at_exit(run_python: RunPython) -> None:
     code = """
 import doorstep, os, sys, threading, time, weakref
-weakref.finalize(threading, time.sleep, 0.2)
+weakref.finalize(threading, lambda: thread.join(60))
 sys.stderr = sys.stdout
 sim = doorstep.Simulator(64)
 def loop():
@@ -64,7 +64,8 @@ def loop():
             sim.step()
     except doorstep.ClosedError:
         raise ValueError("of the user") from None
-threading.Thread(target=loop, daemon=True).start()
+thread = threading.Thread(target=loop, daemon=True)
+thread.start()
 time.sleep(0.05)
 """
     assert "ValueError: of the user" in run_python(code)

@@ -31,13 +31,12 @@ def test_other_python_threads_run_during_a_step() -> None:
 
         def step() -> None:
             began.set()
-            for _ in range(2000):
-                if turns:
-                    break
+            while not turns and time.monotonic() < end:
                 sim.step()
             ended.set()
 
         thread = threading.Thread(target=step)
+        end = time.monotonic() + 60
         try:
             sys.setswitchinterval(1000)  # seconds: now only a thread that gives up the interpreter lets another run
             thread.start()

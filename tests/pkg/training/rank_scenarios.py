@@ -5,12 +5,14 @@ Each process prints a line of JSON with what it found.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -54,8 +56,16 @@ def curves(folder: Path) -> Any:
         sim = trainer.worlds.sim
         found[kind] = {"records": records, "worlds": sim.num_worlds, "offset": sim.world_offset}
     distributed.disconnect()
-    threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return {**found, "threads": threads}
+    end = time.monotonic() + 20
+    while any("gloo" in name for name in thread_names()) and time.monotonic() < end:
+        time.sleep(0.01)  # threads that were joined are listed for a moment
+    return {**found, "threads": [*thread_names()]}
+
+
+def thread_names() -> Iterator[str]:
+    for path in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # it has ended
+            yield path.read_text().strip()
 
 
 def interruptions(folder: Path) -> Any:
