@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pkg.rollouts.playing import Gate, some_requests, steps_of, walk
+from tests.pkg.rollouts.playing import Gate, some_requests, steps_of
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
@@ -56,16 +56,16 @@ def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path: Path)
     )
     with RolloutEngine(config) as engine:
         engine.submit(some_requests(100, policy="idle"))
-        engine.submit(some_requests(20, policy=walk))
-        chosen = engine.submit(some_requests(10, record=("trace",)))
         gate = Gate()
+        engine.submit(some_requests(20, policy=gate))
+        chosen = engine.submit(some_requests(10, record=("trace",)))
         cancelled = engine.submit(EpisodeRequest(seed=3, policy=gate, record=("trace", "actions")))
         engine.cancel(cancelled)
         gate.open.set()
         assert engine.drain(10)
         deadline = time.monotonic() + 20
         events = trace_of(engine, tmp_path)
-        while not any(event["name"] == "wait" for event in events) and time.monotonic() < deadline:
+        while len({event["tid"] for event in events if event["name"] == "wait"}) < 2 and time.monotonic() < deadline:
             events = trace_of(engine, tmp_path)  # idle replicas note a wait when it ends
         steps = steps_of(engine)
     assert_well_formed(events)

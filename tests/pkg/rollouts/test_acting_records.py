@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -195,9 +196,10 @@ def test_streamed_steps_have_what_the_result_has() -> None:
 
 
 def test_a_cancelled_episode_ends_with_the_state_after_its_last_step() -> None:
-    net, seen = _network(8, nn.GRUCell(16, 5)), []
+    net, seen, submitted = _network(8, nn.GRUCell(16, 5)), [], threading.Event()
 
     def cancels(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        assert submitted.wait(30)
         seen.append(len(observations))
         if len(seen) == 6:
             engine.cancel(request_id)
@@ -205,6 +207,7 @@ def test_a_cancelled_episode_ends_with_the_state_after_its_last_step() -> None:
 
     with RolloutEngine(SimulatorConfig(1)) as engine:
         request_id = engine.submit(EpisodeRequest(policy=(cancels, net), record=ALL))
+        submitted.set()
         (result,) = engine
     assert result.reason == "cancelled"
     assert 5 <= result.length <= 6
@@ -238,16 +241,21 @@ def test_a_version_rises_in_the_step_that_has_the_new_weights(monkeypatch: pytes
     monkeypatch.setattr(native_policies, "RENEWAL_SECONDS", 0.0)
     net = _network(10)
     steps: list[int] = []
+    ended = threading.Event()
     before = copy.deepcopy(net)
 
     def learns(observations: NDArray[np.float32]) -> NDArray[np.int32]:
         if len(steps) == 5:
             _update(net)
         steps.append(len(observations))
+        if len(steps) == 12:
+            ended.set()
         return np.zeros((len(observations), 4), np.int32)
 
     with RolloutEngine(SimulatorConfig(1)) as engine:
-        (result,) = results_of(engine, [EpisodeRequest(policy=(learns, net), max_steps=12, record=ALL)])
+        engine.submit(EpisodeRequest(policy=(learns, net), max_steps=12, record=ALL))
+        assert ended.wait(30)  # who waits for results renews weights, too
+        (result,) = engine
     assert result.versions[:, 0].tolist() == [0] * 12
     assert result.versions[:, 1].tolist() == [0] * 6 + [1] * 6
     for steps_of_one, weights in ((slice(0, 6), before), (slice(6, 12), net)):

@@ -28,10 +28,16 @@ def small_engine(**fields: Any) -> RolloutEngine:
 
 def fill(engine: RolloutEngine, **fields: Any) -> list[int]:
     """Submits until no request finds room, because nothing is read; the ids."""
-    with pytest.raises(TimeoutError) as caught:
-        engine.submit_batch(range(500), timeout=0.1, **{"max_steps": 1, **fields})
-    ids: list[int] = caught.value.ids.tolist()  # type: ignore[attr-defined]
-    return ids
+
+    def submit() -> list[int]:
+        with pytest.raises(TimeoutError) as caught:
+            engine.submit_batch(range(500), timeout=0.1, **{"max_steps": 1, **fields})
+        ids: list[int] = caught.value.ids.tolist()  # type: ignore[attr-defined]
+        return ids
+
+    ids = submit()
+    assert is_soon(lambda: bool(engine._core.handle.info().full_readers))
+    return ids + submit()  # where the replica has made room before it waited
 
 
 def is_soon(happens: Callable[[], bool]) -> bool:

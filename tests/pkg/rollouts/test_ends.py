@@ -37,7 +37,10 @@ CONTROLLERS = pytest.mark.parametrize("controller", [rollouts.PullController(), 
 
 @CONTROLLERS
 def test_waiting_and_running_requests_are_cancelled(controller: Any, gate: Gate) -> None:
-    with RolloutEngine(RolloutConfig(SimulatorConfig(1), controller=controller)) as engine:
+    config = RolloutConfig(SimulatorConfig(1), controller=controller, output_capacity=1)
+    with RolloutEngine(config) as engine:
+        engine.submit(EpisodeRequest(max_steps=1))
+        assert is_soon(lambda: engine.num_outputs == 1)  # no other result finds room until this one is read
         running = engine.submit(EpisodeRequest(policy=gate))
         assert gate.entered.wait(30)
         waiting = engine.submit(some_requests(10, max_steps=None))
@@ -46,7 +49,7 @@ def test_waiting_and_running_requests_are_cancelled(controller: Any, gate: Gate)
         assert not engine.cancel(running + (9 << 25))  # which it has not given
         gate.open.set()
         results = {result.id: result for result in engine}
-        assert len(results) == 11
+        assert len(results) == 12
         assert results[running].reason == "cancelled"
         assert results[running].length <= 1
         assert not results[running].finished
@@ -84,12 +87,15 @@ def test_deadlines_of_waiting_and_running_requests(gate: Gate) -> None:
             time.sleep(0.01)
             return np.zeros((len(observations), 4), np.int32)
 
-        begin = time.monotonic()
-        (result,) = results_of(engine, [EpisodeRequest(policy=slowly, deadline=0.5, record="actions")])
-        assert time.monotonic() - begin >= 0.5
-        assert result.reason == "expired"
+        for _ in range(20):
+            begin = time.monotonic()
+            (result,) = results_of(engine, [EpisodeRequest(policy=slowly, deadline=0.5, record="actions")])
+            assert time.monotonic() - begin >= 0.5
+            assert result.reason == "expired"
+            if result.length:  # else the replica was stopped until the deadline
+                break
         assert 0 < result.length == len(result.actions) < 60
-        assert 0.3 < result.queued_seconds + result.played_seconds < 5  # it was submitted later than it was made
+        assert result.queued_seconds + result.played_seconds < 5
 
 
 def test_priorities_are_kept(gate: Gate) -> None:
@@ -459,7 +465,7 @@ def test_other_replicas_play_on(controller: Any) -> None:
             time.sleep(0.0005)
         engine._core.handle.end_replica(1)
         results = [*engine, *results_of(engine, some_requests(100))]
-        assert engine._core.num_playing == 2
+        assert is_soon(lambda: engine._core.num_playing == 2)
     assert {result.id for result in results} > set(ids)
     assert all(result.finished for result in results)
     assert 1 not in {result.replica for result in results[-50:]}
@@ -467,9 +473,9 @@ def test_other_replicas_play_on(controller: Any) -> None:
 
 @CONTROLLERS
 def test_the_engine_ends_with_its_last_replica(controller: Any) -> None:
-    config = RolloutConfig(SimulatorConfig(4), devices=("cpu", "cpu"), controller=controller)
+    config = RolloutConfig(SimulatorConfig(4), devices=("cpu", "cpu"), controller=controller, output_capacity=100)
     with RolloutEngine(config) as engine:
-        ids = engine.submit(some_requests(2000))
+        ids = engine.submit(some_requests(2000))  # which are not played before outputs are read
         for number in range(2):
             engine._core.handle.end_replica(number)
         results = list(engine)

@@ -8,18 +8,11 @@ import threading
 import time
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.pkg.rollouts.playing import Gate, assert_equal_results, results_of, some_requests, steps_of
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
-
-
-def slowly(observations: NDArray[np.float32]) -> NDArray[np.int32]:
-    time.sleep(0.002)
-    return np.zeros((len(observations), 4), np.int32)
 
 
 def test_futures_get_the_results_of_their_requests() -> None:
@@ -66,9 +59,12 @@ def test_a_cancelled_future_cancels_its_request() -> None:
 
 
 def test_futures_of_a_closed_engine_fail() -> None:
+    gate = Gate()
     with RolloutEngine(SimulatorConfig(1)) as engine:
-        futures = [engine.future(EpisodeRequest(policy=slowly)) for _ in range(5)]
-    results = [future.result(timeout=5) for future in futures]
+        futures = [engine.future(EpisodeRequest(policy=gate)) for _ in range(5)]
+        engine.close(timeout=0.05)  # it does not wait for the policy
+        gate.open.set()
+    results = [future.result(timeout=30) for future in futures]
     assert {result.reason for result in results} == {"failed"}
     assert {result.error for result in results} == {"the engine was closed"}
     with pytest.raises(doorstep.ClosedError):
@@ -112,6 +108,7 @@ def test_futures_of_many_requests_are_those_of_each() -> None:
         assert_equal_results(batch, each)
         assert [result.request for result in batch] == requests
         assert engine.future([]) == engine.future_batch([]) == []
+        assert engine.drain(30)  # a future has its result a moment before its request is counted
         assert engine.outstanding == 0
 
 
@@ -161,18 +158,21 @@ def test_coroutines_await_results() -> None:
 
 def test_cancelling_a_task_cancels_its_request() -> None:
     async def play(engine: RolloutEngine) -> None:
-        tasks = [asyncio.create_task(engine.play(EpisodeRequest(policy=slowly))) for _ in range(10)]
-        await asyncio.sleep(0.05)
+        tasks = [asyncio.create_task(engine.play(EpisodeRequest(policy=gate))) for _ in range(10)]
+        while not gate.entered.is_set():
+            await asyncio.sleep(0.01)
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(result, asyncio.CancelledError) for result in results)
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(engine.play(EpisodeRequest(policy=slowly)), 0.02)
+            await asyncio.wait_for(engine.play(EpisodeRequest(policy=gate)), 0.02)
 
+    gate = Gate()
     with RolloutEngine(SimulatorConfig(1)) as engine:
         asyncio.run(play(engine))
-        assert engine.drain(5)
+        gate.open.set()
+        assert engine.drain(30)
         assert engine.outstanding == 0
 
 
@@ -187,17 +187,21 @@ def test_a_callback_that_raises_keeps_no_other_from_being_called(
     monkeypatch.setattr(concurrent.futures._base.LOGGER, "disabled", True)
     done = threading.Event()
     with RolloutEngine(SimulatorConfig(1)) as engine:
-        future = engine.future(EpisodeRequest(policy=slowly, max_steps=20))
+        gate = Gate()
+        future = engine.future(EpisodeRequest(policy=gate, max_steps=20))
         future.add_done_callback(raises)
         future.add_done_callback(lambda _: done.set())
+        gate.open.set()
         assert done.wait(30)
         assert engine.future(EpisodeRequest(max_steps=2)).result(30).finished  # their thread goes on
 
 
 def test_a_future_whose_result_its_user_has_set_keeps_it(capfd: pytest.CaptureFixture[str]) -> None:
     with RolloutEngine(SimulatorConfig(1)) as engine:
-        future: Any = engine.future(EpisodeRequest(policy=slowly, max_steps=20))
+        gate = Gate()
+        future: Any = engine.future(EpisodeRequest(policy=gate, max_steps=20))
         future.set_result("mine")
+        gate.open.set()
         assert engine.future(EpisodeRequest(max_steps=2)).result(30).finished
         assert engine.drain(30)
         assert future.result() == "mine"

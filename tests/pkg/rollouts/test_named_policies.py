@@ -85,6 +85,7 @@ def test_policies_that_were_replaced_are_forgotten() -> None:
         for turn in range(20):
             engine.policies["it"] = acting(turn % 4, 0, 2, 0)
             engine.run([EpisodeRequest(policy="it", max_steps=1)])
+            assert engine.drain(20)  # a run has its results a moment before its requests are counted
         gate = Gate()
         engine.policies["it"] = gate
         engine.submit([EpisodeRequest(policy="it", max_steps=1)] * 9)

@@ -187,7 +187,7 @@ def test_weights_that_move_fail_the_episodes_and_are_not_read(is_large: bool) ->
 
 def test_weights_may_be_freed_at_any_time() -> None:
     """Each of many modules loses its memory while an engine plays it."""
-    with RolloutEngine(SimulatorConfig(8), on_error="return") as engine:
+    with RolloutEngine(RolloutConfig(SimulatorConfig(8), max_policies=200), on_error="return") as engine:
         for index in range(20):
             module = mlp(512)
             engine.submit([EpisodeRequest(policy=doorstep.load_policy(module)) for _ in range(8)])

@@ -65,13 +65,14 @@ time.sleep(0.05)
 )  # fmt: skip
 def test_ctrl_c_ends_a_wait_soon(wait: str, run_python: RunPython) -> None:
     code = f"""
-open_gate = threading.Event()
+entered, open_gate = threading.Event(), threading.Event()
 def blocks(rows):
+    entered.set()
     open_gate.wait(60)
     return walk(rows)
 engine = RolloutEngine(RolloutConfig(SimulatorConfig(1), queue_capacity=2))
 engine.submit([EpisodeRequest(policy=blocks, max_steps=1) for _ in range(2)])
-time.sleep(0.05)
+assert entered.wait(60)
 pressed = []
 def press():
     time.sleep(0.1)
@@ -81,7 +82,7 @@ try:
     threading.Thread(target=press).start()
     {wait}
 except KeyboardInterrupt:
-    print(time.monotonic() - pressed[0] < 1)
+    print(time.monotonic() - pressed[0] < 30)  # the policy would take 60
 open_gate.set()
 engine.close()  # also after one that was interrupted
 try:
@@ -96,10 +97,9 @@ def test_ctrl_c_loses_no_output(run_python: RunPython) -> None:
     code = """
 engine = RolloutEngine(SimulatorConfig(64))
 submitted, taken = set(), set()
-stop = time.monotonic() + 2
+stop, done = time.monotonic() + 60, threading.Event()
 def press():
-    while time.monotonic() < stop:
-        time.sleep(0.003)
+    while not done.wait(0.003):
         os.kill(os.getpid(), signal.SIGINT)
 presser = threading.Thread(target=press)
 armed = False
@@ -120,13 +120,14 @@ def wait(*arguments):  # Ctrl-C is raised in the call of the library only: elsew
         armed = False
 native.wait = wait
 interrupted = 0
-while time.monotonic() < stop:
+while interrupted < 100 and time.monotonic() < stop:
     submitted.update(engine.submit_batch(range(50), max_steps=20).tolist())
     while engine.outstanding:
         try:
             taken.update(output.id for output in engine.get_outputs())
         except KeyboardInterrupt:
             interrupted += 1
+done.set()
 presser.join()
 print(taken == submitted, interrupted > 10)
 engine.close()

@@ -431,6 +431,7 @@ def test_connections_that_send_nothing_keep_nobody_out(engine: RolloutEngine, mo
     with served(engine, {"waiting": waiting}) as at, contextlib.ExitStack() as stack:
         begun = [stack.enter_context(at.begin([{"max_steps": 1}])) for _ in range(2)]
         assert waiting.acts.wait(PATIENCE)
+        wait_until(lambda: engine.outstanding == 2)
         for part in (b"", b"GET /info HTT", head_of("Content-Length: 9") + b"[") * 10:
             idle = stack.enter_context(socket.create_connection(("127.0.0.1", at.port), PATIENCE))
             idle.sendall(part)
@@ -465,7 +466,7 @@ def test_a_client_that_disconnects_cancels_its_requests(engine: RolloutEngine) -
     with served(engine, {"waiting": waiting}) as at:
         with at.begin([{"max_steps": 50}] * 20):
             assert waiting.acts.wait(PATIENCE)
-        wait_until(lambda: in_flight(at) == 0)
+        wait_until(lambda: in_flight(at) == 0 == engine.outstanding)
         waiting.may_act.set()
         assert engine.drain(PATIENCE)
         assert engine.metrics is not None
