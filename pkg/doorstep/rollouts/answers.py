@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native.rollouts import TakeCall
-from doorstep.errors import ClosedError
 from doorstep.rollouts.outbox import Delivery, Outbox, Reading
 from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch, Receiver
 from doorstep.rollouts.readers import CALLS
@@ -90,7 +89,8 @@ class Answers(Receiver):
         return read(batch[:end]), None, batch[end:]
 
     def _fill(self, most: int, delivery: Delivery[OutputBatch]) -> bool:
-        """Raises ClosedError if none is to come ever."""
+        """Whether there is one, or none is to come. None may be counted yet of a submission that is not over: whether
+        an engine whose replicas have ended has others, and when it has not, the library knows."""
         with self._lock:
             self._submissions.settle()
             self._outbox.fill(delivery, most)
@@ -98,9 +98,7 @@ class Answers(Receiver):
                 return True
             if self._is_one_to_come():
                 return False
-        if not self._engine.info().num_playing:
-            raise ClosedError("this engine was closed, and all outputs have been taken", hint="make a new one")
-        return True
+        return self._engine.info().num_playing > 0
 
     def _is_one_to_come(self) -> bool:
         return self._submissions.tally.unanswered > 0 or self._outbox.is_coming
@@ -108,7 +106,7 @@ class Answers(Receiver):
     # ---- Taking
 
     def _receive(self, most: int, before: int, timeout: float) -> None:
-        """Waits for outputs, which another thread may take."""
+        """Waits for outputs, which another thread may take. ClosedError if there will be none."""
         self._tend()
         if self._taking.locked():
             self.changes.wait(before, timeout)

@@ -19,6 +19,7 @@ from tests.pkg.rollouts.playing import Gate, results_of, some_requests, steps_of
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
+from doorstep._native.rollouts import EngineHandle
 
 ROUND_ROBIN = rollouts.RoundRobinController(depth=2)
 
@@ -248,6 +249,26 @@ def test_engines_close_at_any_moment(seed: int) -> None:
     assert engine.outstanding == 0
     for future in futures:
         assert future.result(timeout=10).reason in ("time", "failed")
+
+
+def test_requests_that_come_while_a_reader_sees_that_there_are_none_have_their_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reader's thread is stopped where it has seen no request, and looks whether any may come."""
+    ids: list[int] = []
+    info = EngineHandle.info
+
+    def late_info(handle: EngineHandle) -> Any:
+        monkeypatch.setattr(EngineHandle, "info", info)
+        ids.extend(engine.submit(some_requests(20)))
+        engine.close()
+        return handle.info()
+
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        monkeypatch.setattr(EngineHandle, "info", late_info)
+        results = engine.get_outputs()
+        assert sorted(result.id for result in [*results, *engine]) == sorted(ids)
+    assert len(ids) == 20
 
 
 def test_engines_that_are_dropped_end() -> None:
