@@ -157,7 +157,8 @@ def test_what_is_restored_is_what_was_checked(tmp_path: Path) -> None:
     """Another process writes to the bytes meanwhile."""
     file = tmp_path / "save"
     with doorstep.Simulator(64) as sim:
-        before, outcomes, refused = sim.hash(), [], 0
+        before, refused = sim.hash(), 0
+        outcomes: list[bool] = []
         file.write_bytes(sim.save())
         position = file.stat().st_size // 2 + 300  # within what is hashed of a world
         command = [sys.executable, "-c", WRITE_FOR_EVER, str(file), str(position)]
