@@ -89,8 +89,8 @@ class Answers(Receiver):
         return read(batch[:end]), None, batch[end:]
 
     def _fill(self, most: int, delivery: Delivery[OutputBatch]) -> bool:
-        """Whether there is one, or none is to come. None may be counted yet of a submission that is not over: whether
-        an engine whose replicas have ended has others, and when it has not, the library knows."""
+        """Whether there is one, or none is to come. Requests may be submitted after they were counted here: only the
+        library knows whether an engine without replicas has more outputs, so that one is waited for."""
         with self._lock:
             self._submissions.settle()
             self._outbox.fill(delivery, most)

@@ -151,8 +151,9 @@ def _run(engine: EngineHandle, threads: OwnThreads, signals: Signals) -> None:
     with contextlib.suppress(ClosedError):
         while True:
             before, is_ending = signals.wake.count, signals.is_ending
+            has_ended = is_ending and engine.join(0.0)  # seen first: until then requests may be submitted
             _keep_all(signals)
-            if is_ending and not engine.info().num_playing:
+            if has_ended:
                 break
             signals.wake.wait(before, SLICE_SECONDS if is_ending else -1)
     signals.promises = None
