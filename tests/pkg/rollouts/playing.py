@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,15 @@ class Gate:
         self.entered.set()
         assert self.open.wait(60)
         return np.zeros((len(observations), 4), np.int32)
+
+
+def is_soon(happens: Callable[[], bool]) -> bool:
+    """Waits until it happens, also because garbage is collected."""
+    end = time.monotonic() + 20
+    while not happens() and time.monotonic() < end:
+        time.sleep(0.01)
+        gc.collect()
+    return happens()
 
 
 def some_requests(count: int, **fields: Any) -> list[EpisodeRequest]:

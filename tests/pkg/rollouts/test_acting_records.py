@@ -255,7 +255,7 @@ def test_a_version_rises_in_the_step_that_has_the_new_weights(monkeypatch: pytes
     with RolloutEngine(SimulatorConfig(1)) as engine:
         engine.submit(EpisodeRequest(policy=(learns, net), max_steps=12, record=ALL))
         assert ended.wait(30)  # who waits for results renews weights, too
-        result: Any = next(iter(engine))
+        (result,) = list[Any](engine)
     assert result.versions[:, 0].tolist() == [0] * 12
     assert result.versions[:, 1].tolist() == [0] * 6 + [1] * 6
     for steps_of_one, weights in ((slice(0, 6), before), (slice(6, 12), net)):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import assert_equal_results, results_of, some_requests
+from tests.pkg.rollouts.playing import assert_equal_results, is_soon, results_of, some_requests
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, Simulator, SimulatorConfig, StateError
@@ -38,13 +38,6 @@ def fill(engine: RolloutEngine, **fields: Any) -> list[int]:
     ids = submit()
     assert is_soon(lambda: bool(engine._core.handle.info().full_readers))
     return ids + submit()  # where the replica has made room before it waited
-
-
-def is_soon(happens: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE
-    while not happens() and time.monotonic() < end:
-        time.sleep(0.01)
-    return happens()
 
 
 # ---- Bounds

@@ -82,7 +82,7 @@ try:
     threading.Thread(target=press).start()
     {wait}
 except KeyboardInterrupt:
-    print(time.monotonic() - pressed[0] < 30)  # the policy would take 60
+    print(time.monotonic() - pressed[0] < 5)  # the policy would take 60
 open_gate.set()
 engine.close()  # also after one that was interrupted
 try:
