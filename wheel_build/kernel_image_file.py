@@ -42,13 +42,12 @@ TRAINING = 0  # the module of the training kernels
 VIEWS = 9  # the module of the kernel that draws views
 POLICIES = 19  # the module of the kernels of policies
 BF16_POLICIES = 20  # the module of the kernel that evaluates policies by tensor cores
-LEVELS = 10  # plus a number of agents: the module of worlds that play any levels
 
 
 class ImageName(NamedTuple):
     """The module and architecture of an image."""
 
-    module: int  # number of agents, TRAINING, VIEWS, POLICIES, BF16_POLICIES, or LEVELS + number of agents
+    module: int  # the number of a kind of worlds, TRAINING, VIEWS, POLICIES or BF16_POLICIES
     architecture: int  # 90 for sm_90, PTX for the PTX
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from build_steps import BuildError, exclusive, say
 from cuda_packages import CudaPackages
-from kernel_image_file import BF16_POLICIES, LEVELS, POLICIES, PTX, TRAINING, VIEWS, ImageName, pack
+from kernel_image_file import BF16_POLICIES, POLICIES, PTX, TRAINING, VIEWS, ImageName, pack
 from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
@@ -67,14 +67,16 @@ class KernelModule:
         return tuple(one for one in ARCHITECTURES if one >= self.architecture)
 
 
-NUM_AGENTS = range(1, 9)
 WORLDS_SOURCE = Path("native/src/exec/cuda/kernels.cu")
-
-
-def worlds_module(number: int, agents: int, name: str, capacity: str) -> KernelModule:
-    """The kernels that step worlds of a number of agents and a capacity (native/src/sim/world.h)."""
-    return KernelModule(number, name, WORLDS_SOURCE, (f"-DDS_AGENTS={agents}", f"-DDS_CAPACITY={capacity}"))
-
+# By their numbers in DS_WORLD_KIND_TABLE (native/src/sim/world_model.h).
+WORLD_KINDS = {
+    1: "1_agent",
+    2: "2_agents",
+    3: "3_agents",
+    4: "4_to_8_agents",
+    5: "levels_of_2_agents",
+    6: "levels",
+}
 
 # As in the file of images: those that are used most come first.
 MODULES = (
@@ -82,8 +84,7 @@ MODULES = (
     KernelModule(VIEWS, "views", Path("native/src/render/raycast/kernels.cu")),
     KernelModule(POLICIES, "policies", Path("native/src/policy/kernels.cu")),
     KernelModule(BF16_POLICIES, "bf16_policies", Path("native/src/policy/bf16_kernels.cu"), architecture=80),
-    *(worlds_module(agents, agents, f"{agents}_agents", "ReferenceCapacity") for agents in NUM_AGENTS),
-    *(worlds_module(LEVELS + agents, agents, f"{agents}_agents_levels", "LevelCapacity") for agents in NUM_AGENTS),
+    *(KernelModule(kind, name, WORLDS_SOURCE, (f"-DDS_KIND={kind}",)) for kind, name in WORLD_KINDS.items()),
 )
 MODULE_OF_NUMBER = {module.number: module for module in MODULES}
 

@@ -8,7 +8,7 @@ from tests.cuda.twins import Twins, play_levels
 import doorstep
 
 
-@pytest.mark.parametrize("num_agents", [1, 2, 3, 5, 8])  # as in stand_in/emulation.h
+@pytest.mark.parametrize("num_agents", [1, 2, 3, 4, 5, 8])
 @on_stand_in()
 def test_worlds_and_tensors_are_the_cpus(num_agents: int) -> None:
     with Twins(35, num_agents=num_agents, seed=5, episode_length=40) as twins:

@@ -12,7 +12,6 @@ Size = TypeVar("Size")
 REHEARSAL = "DOORSTEP_GPU_REHEARSAL"
 IS_REHEARSAL = REHEARSAL in os.environ
 PATIENCE = float(os.environ.get(REHEARSAL, 1))
-# The stand-in emulates the step of these.
 AGENTS = (1, 2, 3, 5, 8) if IS_REHEARSAL else tuple(range(1, 9))
 
 

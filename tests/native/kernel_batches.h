@@ -131,7 +131,8 @@ private:
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT
         batch.simulation = {aligned, pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0}, levels_.data(), max_levels,
-                            max_levels ? given(nullptr) : given(&levels_.back().rewards), layout};
+                            max_levels ? given(nullptr) : given(&levels_.back().rewards), layout,
+                            model_.num_agents};
         for (int64_t i = 0; i < num_worlds_ * max_levels; i++) pointers.level_weights[i] = weight(i / max_levels, i % 3);
     }
 

@@ -26,7 +26,7 @@ long long first_difference(const void* left, const void* right, size_t bytes) {
 
 void fail(const Batch& batch, int step, int stage, const char* where, long long item, long long offset) {
     fprintf(stderr, "%d agents, %s lanes in tiles of %d: first differs in step %d after %s: %s %lld, byte %lld\n",
-            W::kAgents, batch.lanes, batch.tile_worlds, step, kNames[stage], where, item, offset);
+            kAgents, batch.lanes, batch.tile_worlds, step, kNames[stage], where, item, offset);
     abort();
 }
 

@@ -16,7 +16,8 @@ namespace {
 
 using namespace doorstep;
 
-using W = World<DS_AGENTS>;
+constexpr int kAgents = DS_AGENTS;
+using W = CompiledWorld<number_of({kAgents, false})>::W;
 
 #define DS_NAME(name, items, parameters, sentence) #name,
 constexpr const char* kNames[kNumStages] = {DS_STAGE_TABLE(DS_NAME)};
@@ -57,7 +58,7 @@ const FlightTable& flights() {
 }
 
 TensorPointers allocate_tensors(std::vector<std::vector<uint8_t>>& tensors) {
-    const Dimensions dimensions{kWorlds, W::kAgents, flat_size(kDefaultObservations, W::kAgents), 0};
+    const Dimensions dimensions{kWorlds, kAgents, flat_size(kDefaultObservations, kAgents), 0};
     for (const TensorRow& row : kTensorRows) {
         ds_tensor_info info;
         describe_tensor(row, dimensions, &info);
@@ -103,7 +104,7 @@ void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits)
     const TensorPointers pointers = allocate_tensors(batch.tensors);
     const Rules rules{kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
     batch.simulation = {batch.blocks.data(), pointers, rules, nullptr, 0, given(nullptr),
-                        layout_of(kDefaultObservations, W::kAgents)};
+                        layout_of(kDefaultObservations, kAgents), kAgents};
     batch.cut_into_tiles();
 }
 
@@ -113,7 +114,7 @@ std::vector<Block> first_levels() {
     std::vector<Block> blocks(kWorlds);
     memset(static_cast<void*>(blocks.data()), 0, sizeof(Block) * blocks.size());
     for (uint32_t i = 0; i < kWorlds; i++) {
-        give_identity(blocks[i].world, kSeed, i);
+        give_identity(blocks[i].world, AgentSlots<W::AgentCount>(kAgents), kSeed, i);
         begin_episode(blocks[i].world, Rules{kEpisodeLength, 1, DS_ACTION_CHECK_OFF, 0}, LevelSource{});
     }
     return blocks;
@@ -126,14 +127,14 @@ std::vector<Block> among_cubes() {
     Draws draws{kSeed};
     for (Block& block : blocks) {
         W& world = block.world;
-        for (int a = 0; a < W::kAgents; a++) {
-            const int cube = W::kAgents + static_cast<int>(draws.below(W::kCubes));
+        for (int a = 0; a < kAgents; a++) {
+            const int cube = kAgents + static_cast<int>(draws.below(W::kCubes));
             const Vec3 near = world.bodies.position(cube);
             world.bodies.set_position(a, {near.x + draws.between(-3.5f, 3.5f), near.y + draws.between(-3.5f, 3.5f), 0.f});
             const Heading half_yaw = sine_cosine(draws.between(-0.75f, 0.75f));
             world.bodies.set_rotation(a, {half_yaw.cosine, 0.f, 0.f, half_yaw.sine});
         }
-        for (int cube = W::kAgents; cube < W::kBodies; cube++) {
+        for (int cube = kAgents; cube < kAgents + W::kCubes; cube++) {
             if (draws.below(4) != 0) continue;
             const Vec3 p = world.bodies.position(cube);
             world.bodies.set_position(cube, {p.x, p.y, p.z + draws.between(0.f, 2.f)});
@@ -151,7 +152,7 @@ std::vector<Block> among_cubes() {
 void write_actions(Batch& batch, int step) {
     Draws draws{kSeed + 1000003u * static_cast<uint64_t>(step)};
     int32_t* row = batch.simulation.tensors.actions;
-    for (int slot = 0; slot < kWorlds * W::kAgents; slot++, row += kActionComponents) {
+    for (int slot = 0; slot < kWorlds * kAgents; slot++, row += kActionComponents) {
         const bool legal = draws.below(40) != 0;
         row[0] = static_cast<int32_t>(draws.below(legal ? 4 : 12));
         row[1] = static_cast<int32_t>(draws.below(8));

@@ -130,11 +130,10 @@ def test_compilers_are_pinned_by_version_and_hash() -> None:
     assert all(re.fullmatch(r"[\w-]+==\d+\.\d+\.\d+\s+--hash=sha256:[0-9a-f]{64}", line) for line in pinned)
 
 
-def test_kernels_are_compiled_for_every_number_of_agents() -> None:
-    header = (PROJECT / "native/include/doorstep/rooms.h").read_text(encoding="utf-8")
-    match = re.search(r"DS_MAX_AGENTS = (\d+)", header)
-    assert match is not None
-    assert list(kernel_images.NUM_AGENTS) == list(range(1, int(match[1]) + 1))
+def test_kernels_are_compiled_for_every_kind_of_worlds() -> None:
+    header = (PROJECT / "native/src/sim/world_model.h").read_text(encoding="utf-8")
+    table = header.partition("#define DS_WORLD_KIND_TABLE(X)")[2].partition("\n\n")[0]
+    assert [int(number) for number in re.findall(r"X\((\d+),", table)] == list(kernel_images.WORLD_KINDS)
 
 
 def gpus(folder: Path, *lines: str) -> str:

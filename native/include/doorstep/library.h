@@ -6,7 +6,7 @@
 
 #define DS_ABI_VERSION 12
 #define DS_VERSION_STRING "0.1.0"
-#define DS_SAVE_FORMAT_VERSION 3
+#define DS_SAVE_FORMAT_VERSION 4
 
 #if defined(__cplusplus)
 #define DS_API extern "C" __attribute__((visibility("default")))

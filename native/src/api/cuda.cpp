@@ -159,7 +159,8 @@ ds_status ds_cuda_compile(const char* architecture, int64_t num_agents, ds_cuda_
                     "architecture is \"%.64s\"; it must be sm_ and a number", architecture);
     }
     OwnedImage image;
-    const ds_status status = compile_ptx(static_cast<int>(num_agents), number, &image, results.fields());
+    const int module = number_of({static_cast<int>(num_agents), false});
+    const ds_status status = compile_ptx(module, number, &image, results.fields());
     return status ? status : results.give();
 }
 

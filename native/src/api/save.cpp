@@ -88,7 +88,8 @@ ds_status check_fits(const SaveHeader& saved, const SaveHeader& own) {
 ds_status check_worlds(const Simulator& simulator, const SaveHeader& header, const char* worlds) {
     for (uint64_t i = 0; i < header.count; ++i) {
         const char* world = worlds + i * header.saved_world_bytes;
-        if (simulator.model().is_valid(world, simulator.simulation().rules.episode_length)) continue;
+        const int32_t episode_length = simulator.simulation().rules.episode_length;
+        if (simulator.model().is_valid(world, simulator.model().num_agents, episode_length)) continue;
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, unchanged",
                     "world %lu of the save has an index, a counter or a mass outside its range", i);
     }
@@ -184,7 +185,8 @@ ds_status find_model(const SaveHeader& header, const WorldModel** model) {
 }
 
 ds_status check_block(const WorldModel& model, const SaveHeader& header, const char* block) {
-    if (header.saved_world_bytes < header.world_bytes || !model.is_valid(block, header.episode_length)) {
+    if (header.saved_world_bytes < header.world_bytes ||
+        !model.is_valid(block, model.num_agents, header.episode_length)) {
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes of a save, unchanged",
                     "the world of the save has an index, a counter or a mass outside its range");
     }

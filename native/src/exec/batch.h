@@ -17,7 +17,7 @@ inline FlatLayout layout_of(const ds_batch& batch) {
 inline Simulation simulation_of(const ds_batch& batch) {
     const Rules rules{static_cast<int32_t>(batch.episode_length), batch.auto_reset, batch.action_check, 0};
     return {batch.worlds,     tensors_of(batch.tensors), rules,           batch.levels,
-            batch.max_levels, given(batch.reward),       layout_of(batch)};
+            batch.max_levels, given(batch.reward),       layout_of(batch), static_cast<int32_t>(batch.num_agents)};
 }
 
 inline WorldKind kind_of(const ds_batch& batch) { return {static_cast<int>(batch.num_agents), batch.max_levels > 0}; }

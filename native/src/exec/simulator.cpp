@@ -30,6 +30,7 @@ Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     simulation_.rules.auto_reset = config.auto_reset;
     simulation_.rules.action_check = config.action_check;
     simulation_.max_levels = config.max_levels;
+    simulation_.num_agents = model_->num_agents;
     simulation_.flat = layout_of(config.observations, model_->num_agents);
     set_rewards(nullptr);
 }

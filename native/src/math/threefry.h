@@ -15,7 +15,8 @@ struct RandomKey {
 DS_INLINE uint32_t rotate_left(uint32_t value, int bits) { return (value << bits) | (value >> (32 - bits)); }
 
 // The cipher block of counter (low, high) under key; also the key split from `key` with that counter.
-DS_INLINE RandomKey split(RandomKey key, uint32_t low, uint32_t high) {
+// Not inline: a level draws dozens of numbers.
+DS_NOINLINE RandomKey split(RandomKey key, uint32_t low, uint32_t high) {
     constexpr int kRotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
     const uint32_t schedule[3] = {key.a, key.b, 0x1BD11BDAu ^ key.a ^ key.b};
     uint32_t x = low + key.a, y = high + key.b;

@@ -34,7 +34,7 @@ struct HeldJoint {
     int agent, cube;
 };
 
-// One world's bodies to be solved. Capacities are per number of agents; `Agents` comes first among the bodies.
+// One world's bodies to be solved. `Agents`: the most that hold something.
 template <int Bodies, int Statics, int Agents, class MaterialT = ReferenceMaterial>
 struct SolverProblem {
     using Material = MaterialT;

@@ -54,14 +54,15 @@ DS_INLINE float torque_of(Action action, float per_turn = kTorquePerTurn) {
 }
 
 // True, and *bad filled, if a component of an action of the worlds [first, first + count) is out of range.
-template <class W>
-bool find_bad_action(const int32_t* actions, int64_t first, int64_t count, BadAction* bad) {
-    constexpr int64_t kRow = W::kAgents * kActionComponents;
-    for (int64_t i = first * kRow; i < (first + count) * kRow; i++) {
+inline bool find_bad_action(const Simulation& simulation, int64_t first, int64_t count, BadAction* bad) {
+    const int32_t* actions = simulation.tensors.actions;
+    const int num_agents = simulation.num_agents;
+    const int64_t row = num_agents * kActionComponents;
+    for (int64_t i = first * row; i < (first + count) * row; i++) {
         const int component = static_cast<int>(i % kActionComponents);
         if (static_cast<uint32_t>(actions[i]) < static_cast<uint32_t>(kActionSizes[component])) continue;
         const int64_t agent = i / kActionComponents;
-        *bad = {agent / W::kAgents, static_cast<int32_t>(agent % W::kAgents), component, actions[i],
+        *bad = {agent / num_agents, static_cast<int32_t>(agent % num_agents), component, actions[i],
                 kActionSizes[component] - 1};
         return true;
     }

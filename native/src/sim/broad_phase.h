@@ -32,7 +32,7 @@ constexpr float kShoveMargin = 1.5f;
 // An agent and the cube it holds do not collide: the joint keeps them at the distance they had.
 template <class W>
 DS_INLINE bool are_joined(const W& world, int a, int b) {
-    return a < W::kAgents && world.grabs.held[a] == b;
+    return world.is_agent(a) && world.grabs.held[a] == b;
 }
 
 // Bits of the statics that a body of the problem may touch within the step.

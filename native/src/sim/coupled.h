@@ -17,8 +17,8 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
     problem.body_count = 0;
     for (uint32_t bits = chosen.bodies; bits;) {
         const int i = take_lowest_bit(bits), slot = problem.body_count++;
-        DS_ASSERT(i < W::kBodies && slot <= i);
-        const bool is_agent = i < W::kAgents;
+        DS_ASSERT(i < world.num_bodies() && slot <= i);
+        const bool is_agent = world.is_agent(i);
         coupled.body_of[slot] = i;
         coupled.slot_of[i] = slot;
         auto& body = problem.bodies[slot];
@@ -27,7 +27,7 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
         body.velocity = world.bodies.velocity(i);
         body.spin = world.bodies.spin(i);
         body.yaws_only = is_agent;
-        body.stays_on_floor = is_agent && body.position.z == 0.f && world.grabs.held_by(i) < 0;
+        body.stays_on_floor = is_agent && body.position.z == 0.f && world.held_by(i) < 0;
         body.asleep = !(chosen.awake >> i & 1);
         body.force = is_agent ? force_of(actions[i], world.bodies.heading(i), world.terms().force_per_amount())
                               : Vec3{0.f, 0.f, 0.f};
@@ -42,8 +42,8 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
 template <class W>
 DS_INLINE void load_joints(const W& world, CoupledWorld<W>& coupled) {
     Problem<W>& problem = coupled.problem;
-    for (int a = 0; a < W::kAgents; a++)
-        if (const int cube = world.grabs.held_by(a); cube >= 0) {
+    for (int a = 0; a < world.num_agents(); a++)
+        if (const int cube = world.held_by(a); cube >= 0) {
             const int agent_slot = coupled.slot_of[a], cube_slot = coupled.slot_of[cube];
             DS_ASSERT(coupled.body_of[agent_slot] == a && coupled.body_of[cube_slot] == cube);  // both are solved
             problem.joints[problem.joint_count++] = {world.grabs.joint[a], agent_slot, cube_slot};
@@ -54,7 +54,7 @@ DS_INLINE void load_joints(const W& world, CoupledWorld<W>& coupled) {
 
 template <class W>
 DS_INLINE bool is_held(const W& world, int cube) {
-    for (int a = 0; a < W::kAgents; a++)
+    for (int a = 0; a < world.num_agents(); a++)
         if (world.grabs.held[a] == cube) return true;
     return false;
 }
@@ -94,7 +94,7 @@ constexpr float kFastestRise = 3.f;
 
 template <class W, class Body>
 DS_INLINE void store_body(const W& world, int i, Body& body, bool on_floor, typename W::Bodies& bodies, Sleep& sleep) {
-    if (i < W::kAgents) {
+    if (world.is_agent(i)) {
         body.velocity = {0.f, 0.f, minimum(body.velocity.z, 0.f)};
         body.spin = {0.f, 0.f, 0.f};
     } else if (!body.asleep) {
@@ -106,7 +106,7 @@ DS_INLINE void store_body(const W& world, int i, Body& body, bool on_floor, type
     bodies.set_rotation(i, body.rotation);
     bodies.set_velocity(i, body.velocity);
     bodies.set_spin(i, body.spin);
-    refresh_bounds(bodies, i);
+    refresh_bounds(bodies, i, world.is_agent(i));
 }
 
 // The bodies of a world, none if it has nothing for the solver, and their joints.

@@ -111,10 +111,11 @@ DS_INLINE float least_sum_of_two(int rows, int columns, const Distance& distance
 // Each button of a door that closes again has a cube of its own, as far as there are enough, among the buttons of its
 // door.
 template <class W>
-DS_NOINLINE float metres_to_buttons(const typename W::Terms& terms, const typename W::Bodies& bodies,
-                                  const typename W::Buttons& buttons, const typename W::Doors& doors) {
+DS_NOINLINE float metres_to_buttons(const typename W::Terms& terms, typename W::AgentCount agents,
+                                    const typename W::Bodies& bodies, const typename W::Buttons& buttons,
+                                    const typename W::Doors& doors) {
     IndexList<W::kCubes> cubes;
-    for (int body = W::kAgents; body < W::kBodies; body++)
+    for (int body = agents.num_agents(); body < agents.num_agents() + W::kCubes; body++)
         if (bodies.kind[body] == DS_ENTITY_CUBE) cubes.add(body);
     float sum = 0.f;
     for (int door = 0; door < terms.used_doors(W::kDoors) && cubes.count; door++) {
@@ -139,10 +140,11 @@ DS_NOINLINE float metres_to_buttons(const typename W::Terms& terms, const typena
 // ---- Stages
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::measure_cubes(const GivenRewards& given, const Terms& terms, const Bodies& bodies,
-                                            const Buttons& buttons, const Doors& doors, CubesAway& away) {
+DS_METHOD void Stages<TileT>::measure_cubes(const GivenRewards& given, const Terms& terms, AgentCount agents,
+                                            const Bodies& bodies, const Buttons& buttons, const Doors& doors,
+                                            CubesAway& away) {
     away.counts = terms.rewards_of(given).cube_approach != 0.f;
-    if (away.counts) away.metres = metres_to_buttons<World>(terms, bodies, buttons, doors);
+    if (away.counts) away.metres = metres_to_buttons<World>(terms, agents, bodies, buttons, doors);
 }
 
 }  // namespace doorstep

@@ -57,7 +57,7 @@ DS_METHOD void Stages<TileT>::press_buttons(ButtonIndex button, const Bodies& bo
     typename Float::Mask pressed = half < Float(0.f);
     // A thread has one button, and worlds that play any levels may have none here. Nothing touches one that is not used
     const bool may_lack = Float::kLanes == 1 || World::kPlaysLevels;
-    const int pressing = may_lack && !any(x < Float(kNowhere)) ? 0 : World::kBodies;
+    const int pressing = may_lack && !any(x < Float(kNowhere)) ? 0 : World::kMostBodies;
     DS_ROLLED
     for (int i = 0; i < pressing; i++) {
         if (!(bodies.min_z[i] < kButtonHeight)) continue;

@@ -25,7 +25,7 @@ DS_INLINE bool all_within(const int32_t* values, int count, int32_t high) {
 template <class W>
 DS_INLINE bool grabs_a_cube_or_nothing(const W& world, int agent) {
     const int32_t held = world.grabs.held[agent];
-    return held == -1 || (held >= W::kAgents && held < W::kBodies);
+    return held == -1 || (held >= world.num_agents() && held < world.num_bodies());
 }
 
 template <class W>
@@ -34,7 +34,7 @@ DS_INLINE bool has_valid_indices(const W& world) {
                  all_within(world.statics.kind + W::kStatics, W::kStaticLanes - W::kStatics, DS_ENTITY_NONE) &&
                  all_within(world.buttons.door, W::kButtonLanes, W::kDoors - 1) &&
                  all_within(world.doors.panel, W::kDoors, W::kStatics - 1);
-    for (int a = 0; a < W::kAgents; a++) valid &= grabs_a_cube_or_nothing(world, a);
+    for (int a = 0; a < world.num_agents(); a++) valid &= grabs_a_cube_or_nothing(world, a);
     return valid;
 }
 
@@ -52,7 +52,7 @@ DS_NOINLINE uint32_t repair_indices(W& world) {
         repaired += repair(world.statics.kind[i], 0, i < W::kStatics ? kEntityKinds - 1 : 0, 0);
     for (int b = 0; b < W::kButtonLanes; b++) repaired += repair(world.buttons.door[b], 0, W::kDoors - 1, 0);
     for (int d = 0; d < W::kDoors; d++) repaired += repair(world.doors.panel[d], 0, W::kStatics - 1, spare_panel<W>(d));
-    for (int a = 0; a < W::kAgents; a++) {
+    for (int a = 0; a < world.num_agents(); a++) {
         if (grabs_a_cube_or_nothing(world, a)) continue;
         world.grabs.held[a] = -1;
         repaired++;
@@ -63,7 +63,7 @@ DS_NOINLINE uint32_t repair_indices(W& world) {
 // A grab set by the caller holds the cube at its current pose; the anchor is as far forward as the cube's centre.
 template <class W>
 DS_INLINE void follow_grab_edits(W& world) {
-    for (int a = 0; a < W::kAgents; a++) {
+    for (int a = 0; a < world.num_agents(); a++) {
         if (world.grabs.held[a] == world.grabs.joined[a]) continue;
         const int cube = world.grabs.held[a];
         release(world.grabs, a);
@@ -84,10 +84,10 @@ DS_INLINE uint32_t moved_or_moving(const W& world) {
         const Float w = load(bodies.rotation_w), z = load(bodies.rotation_z), rx = load(bodies.rotation_x),
                     ry = load(bodies.rotation_y);
         const Float cosine = Float(1.f) - Float(2.f) * z * z, sine = Float(2.f) * w * z;
-        const Float half = for_bodies<Float, W>(lane, kAgentHalfExtent, kCubeHalfExtent);
+        const Float half = for_bodies<Float>(world, lane, kAgentHalfExtent, kCubeHalfExtent);
         const Float reach = half * (absolute(cosine) + absolute(sine));
         const Float px = load(bodies.x + W::kButtonLanes), py = load(bodies.y + W::kButtonLanes);
-        const Float bottom = load(bodies.z + W::kButtonLanes) - for_bodies<Float, W>(lane, 0.f, kCubeHalfExtent);
+        const Float bottom = load(bodies.z + W::kButtonLanes) - for_bodies<Float>(world, lane, 0.f, kCubeHalfExtent);
         const auto in_place = equal(px - reach, load(bodies.min_x)) & equal(px + reach, load(bodies.max_x)) &
                               equal(py - reach, load(bodies.min_y)) & equal(py + reach, load(bodies.max_y)) &
                               equal(bottom, load(bodies.min_z)) & (rx * rx + ry * ry <= Float(kExactlyUpright));
@@ -96,7 +96,7 @@ DS_INLINE uint32_t moved_or_moving(const W& world) {
                             bits_of(load(bodies.spin_y)) | bits_of(load(bodies.spin_z));
         bits |= lane_bits(~(in_place & (absolute(float_of(speeds)) <= Float(0.f)))) << lane;
     }
-    return bits & low_bits(W::kBodies);
+    return bits & low_bits(world.num_bodies());
 }
 
 // Bounds follow poses; a sleeping cube that was moved or given a velocity wakes.
@@ -107,7 +107,7 @@ DS_INLINE void follow_pose_edits(W& world) {
         const int i = take_lowest_bit(bits);
         const float min_x = bodies.min_x[i], max_x = bodies.max_x[i], min_y = bodies.min_y[i], max_y = bodies.max_y[i];
         const float min_z = bodies.min_z[i];
-        refresh_bounds(bodies, i);
+        refresh_bounds(bodies, i, world.is_agent(i));
         const bool moved = min_x != bodies.min_x[i] || max_x != bodies.max_x[i] || min_y != bodies.min_y[i] ||
                            max_y != bodies.max_y[i] || min_z != bodies.min_z[i];
         if (moved || !bodies.at_rest(i)) world.sleep.cubes &= ~(1u << i);
@@ -133,7 +133,8 @@ DS_INLINE bool has_finite_fixtures(const W& world) {
     bool finite = true;
     for (const float* row : statics) finite = finite && all_finite<Float>(row, W::kStaticLanes);
     for (const float* row : buttons) finite = finite && all_finite<Float>(row, W::kButtonLanes);
-    for (int a = 0; a < W::kAgents; a++) finite = finite && all_finite<NarrowFloat>(world.progress.max_y + a, 1);
+    for (int a = 0; a < world.num_agents(); a++)
+        finite = finite && all_finite<NarrowFloat>(world.progress.max_y + a, 1);
     return finite;
 }
 

@@ -65,12 +65,12 @@ DS_INLINE Path bound_any_path(Vec3 position, Vec3 force) {
 // An agent's new pose, on the floor and at rest.
 template <class Bodies>
 DS_INLINE void settle_agent(Bodies& bodies, int agent, float x, float y, float w, float z) {
-    DS_ASSERT(agent >= 0 && agent < Bodies::kAgents);
+    DS_ASSERT(agent >= 0 && agent < Bodies::kMostAgents);
     bodies.x[Bodies::kButtonLanes + agent] = x;
     bodies.y[Bodies::kButtonLanes + agent] = y;
     bodies.rotation_w[agent] = w;
     bodies.rotation_z[agent] = z;
-    refresh_bounds(bodies, agent);
+    refresh_bounds(bodies, agent, true);
 }
 
 // ---- Stages

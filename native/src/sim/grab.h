@@ -14,7 +14,7 @@ struct Reach {
 
 template <class W>
 DS_INLINE float ray_enters_body(const W& world, int body, Vec3 origin, Vec3 direction) {
-    const bool is_agent = body < W::kAgents;
+    const bool is_agent = world.is_agent(body);
     const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
     Vec3 center = world.bodies.position(body);
     if (is_agent) center.z += kAgentHalfExtent;
@@ -35,7 +35,7 @@ DS_INLINE uint32_t bodies_along(const W& world, Vec3 origin, Vec3 forward) {
         bits |= lane_bits((Float::load(bodies.min_x + lane) <= max_x) & (min_x <= Float::load(bodies.max_x + lane)) &
                           (Float::load(bodies.min_y + lane) <= max_y) & (min_y <= Float::load(bodies.max_y + lane)))
                 << lane;
-    return bits & low_bits(W::kBodies);
+    return bits & low_bits(world.num_bodies());
 }
 
 template <FloatLanes Float, class W>
@@ -44,7 +44,7 @@ DS_INLINE Reach reach_forward(const W& world, int agent) {
     const Vec3 origin = world.bodies.position(agent) + Vec3{0.f, 0.f, kHoldHeight};
     Reach reach{-1, kGrabRange};
     uint32_t candidates = bodies_along<Float>(world, origin, forward) & ~(1u << agent);
-    if ((candidates & W::kCubeBits) == 0) return reach;
+    if ((candidates & world.cube_bits()) == 0) return reach;
     while (candidates) {
         const int i = take_lowest_bit(candidates);
         const float distance = ray_enters_body(world, i, origin, forward);
@@ -63,7 +63,7 @@ DS_INLINE Reach reach_forward(const W& world, int agent) {
 // Joins agent and cube at their current poses, at the point `distance` in front of the agent's axis.
 template <class Bodies, class Grabs>
 DS_INLINE void hold(const Bodies& bodies, Grabs& grabs, int agent, int cube, float distance) {
-    DS_ASSERT(cube >= Bodies::kAgents);
+    DS_ASSERT(cube > 0);
     grabs.held[agent] = grabs.joined[agent] = cube;
     grabs.joint[agent] = make_joint(bodies.position(agent), bodies.rotation(agent), bodies.position(cube),
                                     bodies.rotation(cube), distance);
@@ -85,8 +85,8 @@ DS_METHOD void Stages<TileT>::toggle_grabs(AgentIndex agent, const Action& actio
         return;
     }
     const Reach reach = reach_forward<Float>(world, agent.agent);
-    DS_ASSERT(reach.body < World::kBodies && reach.distance > 0.f && reach.distance <= kGrabRange);
-    if (reach.body >= World::kAgents) hold(world.bodies, grabs, agent.agent, reach.body, reach.distance);
+    DS_ASSERT(reach.body < world.num_bodies() && reach.distance > 0.f && reach.distance <= kGrabRange);
+    if (reach.body >= world.num_agents()) hold(world.bodies, grabs, agent.agent, reach.body, reach.distance);
 }
 
 }  // namespace doorstep

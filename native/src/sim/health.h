@@ -31,7 +31,7 @@ DS_INLINE uint32_t nonfinite_bodies(const W& world) {
                             equal(speed - speed, zero) & equal(spin - spin, zero)))
                 << lane;
     }
-    return bits & low_bits(W::kBodies);
+    return bits & low_bits(world.num_bodies());
 }
 
 // Counts them. Returns Trouble bits.

@@ -82,7 +82,7 @@ struct WorldItem {
 
     DS_METHOD W& world() const { return tile.world(index); }
     DS_METHOD int64_t slot() const { return tile.first + index; }
-    DS_METHOD int64_t agent_row() const { return slot() * W::kAgents; }
+    DS_METHOD int64_t agent_row() const { return slot() * tile.agents.num_agents(); }
     DS_METHOD const TensorPointers& tensors() const { return tile.simulation.tensors; }
 
     DS_METHOD operator WorldIndex() const { return {index, slot()}; }
@@ -98,6 +98,8 @@ struct WorldItem {
     DS_METHOD operator Identity&() const { return world().identity; }
     DS_METHOD operator WorldHealth&() const { return world().health; }
     DS_METHOD operator const typename W::Terms&() const { return world().terms(); }
+    // The simulation's, which nothing that a caller does to blocks changes
+    DS_METHOD operator typename W::AgentCount() const { return tile.agents; }
 
     // A copy: a reference into the parameters of a CUDA kernel costs a conversion of its address
     DS_METHOD operator Rules() const { return tile.simulation.rules; }
@@ -128,8 +130,8 @@ struct WorldItem {
     DS_WORLD_RECORDS(DS_WORLD_RECORD)
 #undef DS_WORLD_RECORD
 #define DS_AGENT_RECORDS_OF_WORLD(Record, name)                                                        \
-    DS_METHOD operator Each<Record>() const { return {tile.records.name + index * W::kAgents}; }       \
-    DS_METHOD operator Each<const Record>() const { return {tile.records.name + index * W::kAgents}; }
+    DS_METHOD operator Each<Record>() const { return {tile.records.name + tile.agents.slot(index, 0)}; }       \
+    DS_METHOD operator Each<const Record>() const { return {tile.records.name + tile.agents.slot(index, 0)}; }
     DS_AGENT_RECORDS(DS_AGENT_RECORDS_OF_WORLD)
 #undef DS_AGENT_RECORDS_OF_WORLD
 };
@@ -140,11 +142,11 @@ struct AgentItem : WorldItem<TileT> {
     int agent;
 
     DS_METHOD AgentItem(TileT& in, int agent_slot)
-        : WorldItem<TileT>{in, agent_slot / W::kAgents}, agent(agent_slot % W::kAgents) {
+        : WorldItem<TileT>{in, in.agents.world_of(agent_slot)}, agent(in.agents.agent_of(agent_slot)) {
         DS_ASSERT(agent_slot >= 0 && this->index < in.count);
     }
 
-    DS_METHOD int agent_slot() const { return this->index * W::kAgents + agent; }
+    DS_METHOD int agent_slot() const { return this->tile.agents.slot(this->index, agent); }
     DS_METHOD int64_t row() const { return this->agent_row() + agent; }
 
     DS_METHOD operator AgentIndex() const { return {agent}; }
@@ -173,7 +175,7 @@ struct AgentItem : WorldItem<TileT> {
     DS_METHOD ObservationRow row_of(ObservationRow first) const {
         return {first.steps_remaining + row(),
                 first.self + row() * kSelfSize,
-                first.partners + row() * kPolarSize * (W::kAgents - 1),
+                first.partners + row() * kPolarSize * (this->tile.agents.num_agents() - 1),
                 first.room_entities + row() * kPolarSize * kEntitySlots,
                 first.doors + row() * kPolarSize,
                 first.lidar + row() * kLidarSize,
@@ -205,10 +207,10 @@ struct AgentVector {
     const TileT& tile;
     int first, count;  // agents of the tile
 
-    DS_METHOD const W& world(int lane) const { return tile.world((first + lane) / W::kAgents); }
+    DS_METHOD const W& world(int lane) const { return tile.world(tile.agents.world_of(first + lane)); }
     DS_METHOD int agent(int lane) const {
         DS_ASSERT(lane >= 0 && lane < count);
-        return (first + lane) % W::kAgents;
+        return tile.agents.agent_of(first + lane);
     }
 
     DS_METHOD operator Each<Yaw>() const { return {tile.records.yaws + first}; }
@@ -223,10 +225,10 @@ struct SlidingAgents {
     const int* slots;  // an agent of the tile per lane
     int count;         // of lanes with an agent of their own; the others repeat the first
 
-    DS_METHOD const W& world(int lane) const { return tile.world(slots[lane] / W::kAgents); }
+    DS_METHOD const W& world(int lane) const { return tile.world(tile.agents.world_of(slots[lane])); }
     DS_METHOD int agent(int lane) const {
         DS_ASSERT(lane >= 0 && lane < TileT::Wide::kLanes);
-        return slots[lane] % W::kAgents;
+        return tile.agents.agent_of(slots[lane]);
     }
     DS_METHOD const Action& action(int lane) const { return tile.records.actions[slots[lane]]; }
     DS_METHOD WallsInReach walls(int lane) const { return tile.records.walls[slots[lane]]; }
@@ -297,10 +299,9 @@ template <class Filter>
 struct AgentsThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kAgents = TileT::W::kAgents;
         if (Share::whole && !Filter::any(tile)) return;
-        for (int slot = share.first; slot < tile.count * kAgents; slot += share.stride)
-            if (Filter::includes(tile.records, slot / kAgents)) call(AgentItem<TileT>(tile, slot));
+        for (int slot = share.first; slot < tile.agents.slot(tile.count, 0); slot += share.stride)
+            if (Filter::includes(tile.records, tile.agents.world_of(slot))) call(AgentItem<TileT>(tile, slot));
     }
 };
 
@@ -318,12 +319,13 @@ template <class Filter>
 struct LinesThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarThreads : 1;  // per agent
+        constexpr int kItems = TileT::Float::kLanes == 1 ? kLidarThreads : 1;  // per agent
+        const auto& agents = tile.agents;
         if (Share::whole && !Filter::any(tile)) return;
-        for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride) {
-            if (Filter::includes(tile.records, item / (kItems * kAgents)))
-                call(LineItem<TileT>(tile, item / kItems, item % kItems));
-            if (item % kItems == 0) tile.prefetch_next(item / (kItems * kAgents), item / kItems % kAgents, kAgents);
+        for (int item = share.first; item < agents.slot(tile.count, 0) * kItems; item += share.stride) {
+            const int slot = item / kItems, world = agents.world_of(slot);
+            if (Filter::includes(tile.records, world)) call(LineItem<TileT>(tile, slot, item % kItems));
+            if (item % kItems == 0) tile.prefetch_next(world, agents.agent_of(slot), agents.num_agents());
         }
     }
 };
@@ -367,9 +369,19 @@ using ChosenAgents = AgentsThat<ChosenOnes>;
 using FlatAgents = FlatAgentsThat<All, &TensorPointers::observations>;
 using EndingFlatAgents = FlatAgentsThat<Ending, &TensorPointers::final_observations>;
 using ChosenFlatAgents = FlatAgentsThat<ChosenOnes, &TensorPointers::observations>;
-using Lines = LinesThat<All>;
 using EndingLines = LinesThat<Ending>;
 using ChosenLines = LinesThat<ChosenOnes>;
+
+// The items of the leaves: stages that may be called through a table, because they are compiled for several kinds of
+// lanes.
+struct AgentsAtWalls : AgentsThat<All> {
+    template <class Leaves>
+    static DS_METHOD auto leaf(const Leaves& leaves) { return leaves.classify_agents; }
+};
+struct Lines : LinesThat<All> {
+    template <class Leaves>
+    static DS_METHOD auto leaf(const Leaves& leaves) { return leaves.cast_lidar; }
+};
 
 struct ButtonVectors {
     template <class TileT, class Share, class Call>
@@ -384,7 +396,7 @@ struct AgentVectors {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         constexpr int kLanes = TileT::Float::kLanes;
-        const int agents = tile.count * TileT::W::kAgents;
+        const int agents = tile.agents.slot(tile.count, 0);
         for (int first = share.first * kLanes; first < agents; first += share.stride * kLanes)
             call(AgentVector<TileT>{tile, first, agents - first < kLanes ? agents - first : kLanes});
     }
@@ -392,22 +404,24 @@ struct AgentVectors {
 
 // Agents with one wall in reach are collected apart from those with more, so that they skip the empty slots.
 struct SlidingBatches {
+    template <class Leaves>
+    static DS_METHOD auto leaf(const Leaves& leaves) { return leaves.slide_agents; }
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        constexpr int kAgents = TileT::W::kAgents, kLanes = TileT::Wide::kLanes;
+        constexpr int kLanes = TileT::Wide::kLanes;
         int slots[2][kLanes], waiting[2] = {0, 0};
         const auto slide = [&](int queue) {
             DS_ASSERT(waiting[queue] > 0 && waiting[queue] <= kLanes);
             SlidingBodies<TileT> bodies;
             for (int lane = 0; lane < kLanes; lane++) {
                 if (lane >= waiting[queue]) slots[queue][lane] = slots[queue][0];
-                bodies.of[lane] = &tile.world(slots[queue][lane] / kAgents).bodies;
+                bodies.of[lane] = &tile.world(tile.agents.world_of(slots[queue][lane])).bodies;
             }
             const SlidingAgents<TileT> agents{tile, slots[queue], waiting[queue]};
             call(SlidingItem<TileT>{tile, agents, bodies, share.slider()});
             waiting[queue] = 0;
         };
-        for (int slot = share.first; slot < tile.count * kAgents; slot += share.stride) {
+        for (int slot = share.first; slot < tile.agents.slot(tile.count, 0); slot += share.stride) {
             if (tile.records.motions[slot] != kSliding) continue;
             const uint32_t walls = tile.records.walls[slot].bits;
             const int queue = (walls & (walls - 1)) != 0;

@@ -26,13 +26,13 @@ DS_INLINE void place_body(W& world, int body, int kind, Vec3 position, Quat rota
     world.bodies.set_rotation(body, rotation);
     world.bodies.set_velocity(body, {0.f, 0.f, 0.f});
     world.bodies.set_spin(body, {0.f, 0.f, 0.f});
-    refresh_bounds(world.bodies, body);
+    refresh_bounds(world.bodies, body, world.is_agent(body));
 }
 
 template <class W>
 DS_INLINE void place_cube(W& world, int cube, float x, float y) {
     DS_ASSERT(cube >= 0 && cube < W::kCubes);
-    place_body(world, W::kAgents + cube, DS_ENTITY_CUBE, {x, y, kCubeHalfExtent}, {1.f, 0.f, 0.f, 0.f});
+    place_body(world, world.num_agents() + cube, DS_ENTITY_CUBE, {x, y, kCubeHalfExtent}, {1.f, 0.f, 0.f, 0.f});
 }
 
 template <class W>
@@ -69,7 +69,7 @@ DS_INLINE bool overlaps_earlier_agent(const W& world, int agent) {
 
 template <class W>
 DS_INLINE void place_agents(W& world, RandomStream& random) {
-    for (int a = 0; a < W::kAgents; a++) {
+    for (int a = 0; a < world.num_agents(); a++) {
         const float side = a % 2 == 0 ? kSpawnSideX : -kSpawnSideX;
         const float x = random.centered(kSpawnRangeX) + side;
         float y = random.between(kSpawnMinY, kSpawnMaxY);
@@ -77,7 +77,7 @@ DS_INLINE void place_agents(W& world, RandomStream& random) {
         const Quat rotation{half_yaw.cosine, 0.f, 0.f, half_yaw.sine};
         place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, rotation);
         // With two agents the draws are the reference's
-        for (int row = 1; W::kAgents > 2 && overlaps_earlier_agent(world, a); row++) {
+        for (int row = 1; world.num_agents() > 2 && overlaps_earlier_agent(world, a); row++) {
             y = kSpawnMaxY + kSpawnRow * static_cast<float>(row);
             place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, rotation);
         }
@@ -148,7 +148,7 @@ DS_INLINE void show_in_room(W& world, const RoomPlan& plan) {
         const int cube = slot < cubes_end ? plan.cube + slot - plan.buttons : slot == cubes_end ? plan.lone_cube : -1;
         world.rooms.thing[plan.room][slot] =
             slot < plan.buttons ? static_cast<uint8_t>(plan.button + slot)
-            : cube >= 0         ? static_cast<uint8_t>(W::thing_of_body(W::kAgents + cube))
+            : cube >= 0         ? static_cast<uint8_t>(W::thing_of_body(world.num_agents() + cube))
                                 : kEmptySlot;
     }
 }
@@ -248,7 +248,7 @@ DS_INLINE UsedParts place_rooms(W& world, const RoomTypes& types, RandomStream& 
         plan.end = plan.start + kRoomLength;
         plan.button = button;
         plan.cube = cube;
-        plan.lone_cube = has_lone_agents_cube(W::kAgents, types.of[room]) ? cubes + lone_cubes++ : -1;
+        plan.lone_cube = has_lone_agents_cube(world.num_agents(), types.of[room]) ? cubes + lone_cubes++ : -1;
         const bool persistent = types.of[room] != DS_ROOM_CUBE_BUTTONS;
         plan.door = place_end_wall(world, room, plan.end - 0.5f * kWallThickness, persistent, random);
         place_room(world, plan, types.of[room], random);
@@ -262,7 +262,7 @@ DS_INLINE UsedParts place_rooms(W& world, const RoomTypes& types, RandomStream& 
 template <class W>
 DS_INLINE void clear_unused_parts(W& world, UsedParts used) {
     DS_ASSERT(used.statics <= W::kStatics && used.buttons <= W::kButtons && used.cubes <= W::kCubes);
-    for (int i = W::kAgents + used.cubes; i < W::kBodyLanes; i++)
+    for (int i = world.num_agents() + used.cubes; i < W::kBodyLanes; i++)
         place_body(world, i, DS_ENTITY_NONE, {kNowhere, kNowhere, kNowhere}, {1.f, 0.f, 0.f, 0.f});
     for (int b = used.buttons; b < W::kButtonLanes; b++) place_button(world, b, 0, kNowhere, kNowhere);
     for (int slot = used.statics; slot < W::kStaticLanes; slot++)
@@ -288,8 +288,8 @@ DS_INLINE UsedParts generate_contents(W& world, const RoomTypes& types) {
 template <class W>
 DS_INLINE void start_episode(W& world, UsedParts used, int32_t episode_length) {
     clear_unused_parts(world, used);
-    for (int a = 0; a < W::kAgents; a++) start_agent(world, a);
-    world.sleep.cubes = W::kCubeBits;
+    for (int a = 0; a < world.num_agents(); a++) start_agent(world, a);
+    world.sleep.cubes = world.cube_bits();
     world.episode.steps_remaining = episode_length;
     DS_ASSERT(episode_length > 0);
 }

@@ -166,7 +166,7 @@ DS_INLINE Quat rotation_of_yaw(float yaw) {
 
 template <class W>
 DS_INLINE void place_level_agents(W& world, const ds_level& level, RandomStream& random) {
-    for (int a = 0; a < W::kAgents; a++) {
+    for (int a = 0; a < world.num_agents(); a++) {
         const float x = draw(level.agents[a].x, random), y = draw(level.agents[a].y, random);
         const float yaw = draw(level.agents[a].yaw, random);
         place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, rotation_of_yaw(yaw));
@@ -201,7 +201,8 @@ DS_INLINE void place_level_objects(W& world, const ds_level& level, LevelCounts 
     }
     for (int c = 0; c < counts.cubes; c++) {
         const ds_level_cube& cube = level.cubes[c];
-        place_body(world, W::kAgents + c, DS_ENTITY_CUBE, {cube.x, cube.y, kCubeHalfExtent}, rotation_of_yaw(cube.yaw));
+        place_body(world, world.num_agents() + c, DS_ENTITY_CUBE, {cube.x, cube.y, kCubeHalfExtent},
+                   rotation_of_yaw(cube.yaw));
     }
 }
 
@@ -211,7 +212,7 @@ DS_INLINE void show_in_rooms(W& world, UsedParts used) {
     for (int room = 0; room < W::kRooms; room++) {
         int slot = 0;
         for (int i = 0; i < used.buttons + used.cubes && slot < kEntitySlots; i++) {
-            const int thing = i < used.buttons ? i : W::thing_of_body(W::kAgents + i - used.buttons);
+            const int thing = i < used.buttons ? i : W::thing_of_body(world.num_agents() + i - used.buttons);
             if (world.terms().room_of(world.bodies.y[thing]) == room)
                 world.rooms.thing[room][slot++] = static_cast<uint8_t>(thing);
         }
@@ -246,7 +247,7 @@ constexpr float kCubeMaxX = 0.5f * kWorldWidth - kCubeHalfExtent;
 // Moves a cube to anywhere on the way to a button, as near as the walls of the room allow.
 template <class W>
 DS_INLINE void move_cube_towards(W& world, int cube, int button, int room, RandomStream& random) {
-    const int thing = W::thing_of_body(W::kAgents + cube);
+    const int thing = W::thing_of_body(world.num_agents() + cube);
     const float start = kRoomLength * static_cast<float>(room), end = start + kRoomLength - kWallThickness;
     const float x = minimum(maximum(world.bodies.x[button], -kCubeMaxX), kCubeMaxX);
     const float y = minimum(maximum(world.bodies.y[button], start + kCubeHalfExtent), end - kCubeHalfExtent);
@@ -271,39 +272,41 @@ DS_INLINE void move_cubes_near_buttons(W& world, const RoomTypes& types, float s
 // The places of a grid that fills a room, and is shifted by what the room has to spare. Agents in different places do
 // not touch, whatever their yaws are. Cubes of a room reach into 18 places at most: into three along x and along y each,
 // if there are two, and five along x if there are three side by side. So there is one for every agent.
-template <int Agents>
 struct SpawnGrid {
-    static constexpr int kColumns = Agents > 6 ? 7 : 6, kRows = 4, kPlaces = kColumns * kRows;
+    static constexpr int kRows = 4;
     static constexpr float kPitch = 2.85f, kReach = 0.5f * kPitch;
-    static constexpr float kSpareX = kWorldWidth - kPitch * kColumns;
     static constexpr float kSpareY = kRoomLength - kWallThickness - kPitch * kRows;
-    static_assert(kReach > 1.4143f * kAgentHalfExtent && kReach + kCubeHalfExtent < 1.5f * kPitch);
-    static_assert(kSpareX >= 0.f && kSpareY >= 0.f && kPlaces >= 18 + Agents);
+    static DS_METHOD constexpr int columns_for(int agents) { return agents > 6 ? 7 : 6; }
+    static DS_METHOD constexpr float spare_x(int columns) { return kWorldWidth - kPitch * static_cast<float>(columns); }
+    static_assert(kReach > 1.4143f * kAgentHalfExtent && kReach + kCubeHalfExtent < 1.5f * kPitch && kSpareY >= 0.f);
 
+    int columns;
     float x, y;  // of the first place
 
+    DS_METHOD int places() const { return columns * kRows; }
     DS_METHOD Vec3 place(int index) const {
-        const int column = index % kColumns, row = index / kColumns;
+        const int column = index % columns, row = index / columns;
         return {x + kPitch * static_cast<float>(column), y + kPitch * static_cast<float>(row), 0.f};
     }
 };
 
-template <int Agents>
-DS_INLINE SpawnGrid<Agents> draw_spawn_grid(int room, RandomStream& random) {
-    using Grid = SpawnGrid<Agents>;
-    const float left = Grid::kReach - 0.5f * kWorldWidth;
-    const float start = Grid::kReach + kRoomLength * static_cast<float>(room);
-    const float x = left + random.between(0.f, Grid::kSpareX);
-    return {x, start + random.between(0.f, Grid::kSpareY)};
+static_assert(SpawnGrid::spare_x(7) >= 0.f && 6 * SpawnGrid::kRows >= 18 + 6 &&
+              7 * SpawnGrid::kRows >= 18 + DS_MAX_AGENTS);
+
+DS_INLINE SpawnGrid draw_spawn_grid(int agents, int room, RandomStream& random) {
+    const int columns = SpawnGrid::columns_for(agents);
+    const float left = SpawnGrid::kReach - 0.5f * kWorldWidth;
+    const float start = SpawnGrid::kReach + kRoomLength * static_cast<float>(room);
+    const float x = left + random.between(0.f, SpawnGrid::spare_x(columns));
+    return {columns, x, start + random.between(0.f, SpawnGrid::kSpareY)};
 }
 
 // Whether an agent there touches no cube, and none of the agents before it.
 template <class W>
 DS_INLINE bool is_free(const W& world, Vec3 place, int agent, UsedParts used) {
-    constexpr float kReach = SpawnGrid<W::kAgents>::kReach;
-    for (int other = 0; other < W::kAgents + used.cubes; other++) {
-        if (other >= agent && other < W::kAgents) continue;
-        const float reach = kReach + (other < W::kAgents ? 0.f : kCubeHalfExtent);
+    for (int other = 0; other < world.num_agents() + used.cubes; other++) {
+        if (other >= agent && world.is_agent(other)) continue;
+        const float reach = SpawnGrid::kReach + (world.is_agent(other) ? 0.f : kCubeHalfExtent);
         const int thing = W::thing_of_body(other);
         if (absolute(world.bodies.x[thing] - place.x) < reach && absolute(world.bodies.y[thing] - place.y) < reach)
             return false;
@@ -313,9 +316,9 @@ DS_INLINE bool is_free(const W& world, Vec3 place, int agent, UsedParts used) {
 
 // The first free place from a drawn one on.
 template <class W>
-DS_INLINE Vec3 free_place(const W& world, const SpawnGrid<W::kAgents>& grid, int drawn, int agent, UsedParts used) {
-    for (int i = 0; i < grid.kPlaces; i++) {
-        const Vec3 place = grid.place((drawn + i) % grid.kPlaces);
+DS_INLINE Vec3 free_place(const W& world, const SpawnGrid& grid, int drawn, int agent, UsedParts used) {
+    for (int i = 0; i < grid.places(); i++) {
+        const Vec3 place = grid.place((drawn + i) % grid.places());
         if (is_free(world, place, agent, used)) return place;
     }
     DS_ASSERT(false);
@@ -324,9 +327,9 @@ DS_INLINE Vec3 free_place(const W& world, const SpawnGrid<W::kAgents>& grid, int
 
 template <class W>
 DS_INLINE void place_agents_in(W& world, int room, UsedParts used, RandomStream& random) {
-    const SpawnGrid<W::kAgents> grid = draw_spawn_grid<W::kAgents>(room, random);
-    for (int a = 0; a < W::kAgents; a++) {
-        const int drawn = static_cast<int>(static_cast<float>(grid.kPlaces) * random.uniform());
+    const SpawnGrid grid = draw_spawn_grid(world.num_agents(), room, random);
+    for (int a = 0; a < world.num_agents(); a++) {
+        const int drawn = static_cast<int>(static_cast<float>(grid.places()) * random.uniform());
         const Quat rotation = rotation_of_yaw(random.between(-kPi, kPi));
         place_body(world, a, DS_ENTITY_AGENT, free_place(world, grid, drawn, a, used), rotation);
     }

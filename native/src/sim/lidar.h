@@ -260,7 +260,7 @@ DS_INLINE YawedSides<Float> yawed_sides(const W& world, int lane, Vec3 origin) {
     const Float x = Float::load(bodies.x + W::kButtonLanes + lane) - Float(origin.x);
     const Float y = Float::load(bodies.y + W::kButtonLanes + lane) - Float(origin.y);
     const Float ox = -(cosine * x + sine * y), oy = sine * x - cosine * y;  // origin of the rays
-    const Float half = for_bodies<Float, W>(lane, kAgentHalfExtent, kCubeHalfExtent);
+    const Float half = for_bodies<Float>(world, lane, kAgentHalfExtent, kCubeHalfExtent);
     return {cosine, sine, -half - ox, half - ox, -half - oy, half - oy};
 }
 
@@ -331,14 +331,14 @@ DS_INLINE void cast_at_tilted(Lines& lines, Vec3 center, Quat rotation, float ha
 template <FloatLanes Float, class W>
 DS_INLINE typename Float::Mask is_tilted(const W& world, int lane) {
     const Float x = Float::load(world.bodies.rotation_x + lane), y = Float::load(world.bodies.rotation_y + lane);
-    return for_bodies<Float, W>(lane, 1e30f, kExactlyUpright) < x * x + y * y;
+    return for_bodies<Float>(world, lane, 1e30f, kExactlyUpright) < x * x + y * y;
 }
 
 // Upright bodies that reach up to the rays.
 template <FloatLanes Float, class W>
 DS_INLINE typename Float::Mask is_tall(const W& world, int lane, Vec3 origin) {
     const Float z = Float::load(world.bodies.z + W::kButtonLanes + lane) - Float(origin.z);
-    return Float(0.f) < z + for_bodies<Float, W>(lane, 2.f * kAgentHalfExtent, kCubeHalfExtent);
+    return Float(0.f) < z + for_bodies<Float>(world, lane, 2.f * kAgentHalfExtent, kCubeHalfExtent);
 }
 
 template <class Lines, class W>
@@ -355,7 +355,7 @@ DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 orig
     YawedTable<Float, W> table(world, origin);
     uint32_t upright = 0, tilted = 0;
     DS_ROLLED
-    for (int lane = 0; lane < W::kBodies; lane += Float::kLanes) {
+    for (int lane = 0; lane < W::kMostBodies; lane += Float::kLanes) {
         const auto in_span = is_body_in_span<Float>(world, lane, origin, span);
         if (!any(in_span)) continue;
         const auto tilts = is_tilted<Float>(world, lane);
@@ -363,7 +363,7 @@ DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 orig
         tilted |= lane_bits(in_span & tilts) << lane;
         table.fill(lane);
     }
-    const uint32_t others = low_bits(W::kBodies) & ~(1u << agent);
+    const uint32_t others = low_bits(world.num_bodies()) & ~(1u << agent);
     DS_ROLLED
     for (uint32_t bits = upright & others; bits;) {
         const int i = take_lowest_bit(bits);

@@ -18,7 +18,7 @@ template <FloatLanes Float, class W>
 DS_INLINE uint32_t unsettled_bodies(const W& world) {
     const auto& bodies = world.bodies;
     uint32_t bits = 0;
-    for (int lane = 0; lane < W::kAgents; lane += Float::kLanes) {
+    for (int lane = 0; lane < W::kMostAgents; lane += Float::kLanes) {
         const auto load = [&](const float* row) { return bits_of(Float::load(row + lane)); };
         const auto joint = load(bodies.velocity_x) | load(bodies.velocity_y) | load(bodies.velocity_z) |
                            load(bodies.spin_x) | load(bodies.spin_y) | load(bodies.spin_z) | load(bodies.rotation_x) |
@@ -65,7 +65,7 @@ DS_INLINE StaticsAround statics_around(const W& world, Rectangle path, Rectangle
 template <FloatLanes Float, class W>
 DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
     const auto& bodies = world.bodies;
-    const bool all_asleep = world.sleep.cubes == W::kCubeBits;
+    const bool all_asleep = world.sleep.cubes == world.cube_bits();
     uint32_t bits = 0;
     DS_ROLLED
     for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
@@ -81,7 +81,7 @@ DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
                           (Float(area.min_x) < Float::load(bodies.max_x + lane) + margin_x) & beside)
                 << lane;
     }
-    return (bits & W::kCubeBits) != 0;
+    return (bits & world.cube_bits()) != 0;
 }
 
 // The agent's action has a row in the flight table.
@@ -126,9 +126,9 @@ DS_INLINE bool meet(const W& world, Each<const FlownPose> flown, Each<const Path
 }
 
 template <class W>
-DS_INLINE bool any_coupled(Each<const Motion> motions) {
+DS_INLINE bool any_coupled(const W& world, Each<const Motion> motions) {
     bool some = false;
-    for (int a = 0; a < W::kAgents; a++) some |= motions[a] == kCoupled;
+    for (int a = 0; a < world.num_agents(); a++) some |= motions[a] == kCoupled;
     return some;
 }
 
@@ -137,8 +137,8 @@ template <class W>
 DS_INLINE bool couple_agents_that_meet(const W& world, Each<const FlownPose> flown, Each<const Path> paths,
                                        Each<Motion> motions) {
     bool changed = false;
-    for (int a = 0; a < W::kAgents; a++)
-        for (int b = 0; b < W::kAgents; b++) {
+    for (int a = 0; a < world.num_agents(); a++)
+        for (int b = 0; b < world.num_agents(); b++) {
             if (a == b || motions[b] == kCoupled || !meet(world, flown, paths, {motions.first}, a, b)) continue;
             motions[a] = motions[b] = kCoupled;
             changed = true;
@@ -149,9 +149,9 @@ DS_INLINE bool couple_agents_that_meet(const W& world, Each<const FlownPose> flo
 // Agents whom a cube that a coupled agent pushes may hit. Returns whether an agent has become coupled.
 template <FloatLanes Float, class W>
 DS_INLINE bool couple_agents_near_cubes(const W& world, Each<const Path> paths, Each<Motion> motions) {
-    if (!any_coupled<W>({motions.first})) return false;
+    if (!any_coupled(world, {motions.first})) return false;
     bool changed = false;
-    for (int a = 0; a < W::kAgents; a++) {
+    for (int a = 0; a < world.num_agents(); a++) {
         if (motions[a] == kCoupled) continue;
         if (!meets_a_cube<Float>(world, grown(paths[a].area, 2.f * kContactMargin))) continue;
         motions[a] = kCoupled;
@@ -164,7 +164,7 @@ DS_INLINE bool couple_agents_near_cubes(const W& world, Each<const Path> paths, 
 
 template <class W>
 DS_INLINE bool needs_solver(const W& world, Each<const Motion> motions) {
-    if (world.sleep.cubes != W::kCubeBits || any_coupled<W>(motions)) return true;
+    if (world.sleep.cubes != world.cube_bits() || any_coupled(world, motions)) return true;
     for (int d = 0; d < world.terms().used_doors(W::kDoors); d++)
         if (is_closing(world, d)) return true;
     return false;
@@ -177,13 +177,13 @@ struct Participants {
 
 template <class W>
 DS_INLINE Participants choose_participants(const W& world, Each<const Motion> motions, Each<const Path> paths) {
-    Participants chosen{0, W::kCubeBits & ~world.sleep.cubes};
-    for (int a = 0; a < W::kAgents; a++) {
+    Participants chosen{0, world.cube_bits() & ~world.sleep.cubes};
+    for (int a = 0; a < world.num_agents(); a++) {
         if (motions[a] != kCoupled) continue;
         chosen.awake |= 1u << a;
-        if (const int cube = world.grabs.held_by(a); cube >= 0) chosen.awake |= 1u << cube;
+        if (const int cube = world.held_by(a); cube >= 0) chosen.awake |= 1u << cube;
         const Rectangle reach = grown(paths[a].area, kContactMargin);
-        for (int i = W::kAgents; i < W::kBodies; i++)
+        for (int i = world.num_agents(); i < world.num_bodies(); i++)
             if (overlap(reach, bounds_of(world, i))) chosen.bodies |= 1u << i;
     }
     for (int d = 0; d < world.terms().used_doors(W::kDoors); d++) {
@@ -191,14 +191,14 @@ DS_INLINE Participants choose_participants(const W& world, Each<const Motion> mo
         const StaticBox panel = static_box(world, world.doors.panel_of(d));
         const Rectangle area{panel.center.x - panel.half.x, panel.center.x + panel.half.x,
                              panel.center.y - panel.half.y, panel.center.y + panel.half.y};
-        for (int i = W::kAgents; i < W::kBodies; i++)
+        for (int i = world.num_agents(); i < world.num_bodies(); i++)
             if (overlap(area, bounds_of(world, i))) chosen.awake |= 1u << i;
     }
     chosen.bodies |= chosen.awake;
     // Transitively, the neighbours of those
-    for (uint32_t fresh = chosen.bodies & W::kCubeBits; fresh;) {
+    for (uint32_t fresh = chosen.bodies & world.cube_bits(); fresh;) {
         const Rectangle sweep = sweep_of(world, take_lowest_bit(fresh));
-        for (uint32_t others = W::kCubeBits & ~chosen.bodies; others;) {
+        for (uint32_t others = world.cube_bits() & ~chosen.bodies; others;) {
             const int j = take_lowest_bit(others);
             if (!overlap(sweep, bounds_of(world, j))) continue;
             chosen.bodies |= 1u << j;
@@ -220,7 +220,7 @@ DS_METHOD void Stages<TileT>::classify_agents(AgentIndex agent, const Action& ac
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::couple_agents(const World& world, Each<const FlownPose> flown, Each<const Path> paths,
                                             Each<Motion> motions, Coupled& coupled) {
-    for (uint32_t unsettled = unsettled_bodies<Float>(world) & low_bits(World::kAgents); unsettled;)
+    for (uint32_t unsettled = unsettled_bodies<Float>(world) & low_bits(world.num_agents()); unsettled;)
         motions[take_lowest_bit(unsettled)] = kCoupled;
     for (bool changed = true; changed;) {
         changed = couple_agents_that_meet(world, flown, paths, motions);

@@ -17,7 +17,7 @@ constexpr float kInversePi = 0.31830988618f;
 // door, the other agents. Each is a lane, with a byte in both rows of words.
 template <class W>
 struct Sights {
-    static constexpr int kDoor = kEntitySlots, kPartners = kDoor + 1, kCount = kPartners + W::kAgents - 1;
+    static constexpr int kDoor = kEntitySlots, kPartners = kDoor + 1, kCount = kPartners + W::kMostAgents - 1;
     static constexpr int kPadded = padded_to_lanes(kCount);
     static constexpr uint8_t kIdle = 0, kActive = 1;  // a door that is open, an agent that holds something
     static constexpr uint8_t kEntity = 2;
@@ -39,7 +39,7 @@ DS_INLINE Sights<W> find_sights(const W& world, int agent, int room, int door) {
     for (int k = 0; k < kEntitySlots; k++) sights.set(k, world.rooms.thing[room][k], S::kEntity);
     if (door < 0) sights.set(S::kDoor, kEmptySlot, S::kIdle);
     else sights.set(S::kDoor, 0, world.doors.open[door] ? S::kActive : S::kIdle);
-    for (int k = 0; k < W::kAgents - 1; k++) {
+    for (int k = 0; k < world.num_agents() - 1; k++) {
         const int other = k + (k >= agent);
         const bool holds = world.grabs.held[other] >= 0;
         sights.set(S::kPartners + k, static_cast<uint8_t>(W::thing_of_body(other)), holds ? S::kActive : S::kIdle);
@@ -82,13 +82,13 @@ DS_INLINE SeenLanes<Float> see(const W& world, const Sights<W>& sights, int lane
 }
 
 // A number at a time, which a compiler joins; on a GPU a copy of memory would move bytes.
-template <int kCount>
-DS_INLINE void copy_numbers(float* to, const float* from) {
-    for (int i = 0; i < kCount; i++) to[i] = from[i];
+DS_INLINE void copy_numbers(float* to, const float* from, int count) {
+    for (int i = 0; i < count; i++) to[i] = from[i];
 }
 
 template <FloatLanes Float, class W>
-DS_INLINE void write_sights(const W& world, int agent, int room, const ObservationRow& row) {
+DS_INLINE void write_sights(const W& world, typename W::AgentCount agents, int agent, int room,
+                            const ObservationRow& row) {
     using S = Sights<W>;
     const int door = world.terms().door_of(room);
     const S sights = find_sights(world, agent, room, door);
@@ -97,9 +97,9 @@ DS_INLINE void write_sights(const W& world, int agent, int room, const Observati
         const SeenLanes<Float> lanes = see<Float>(world, sights, lane, agent, door);
         store_triples(lanes.distance, lanes.bearing, lanes.code, seen + kPolarSize * lane, Float::kLanes);
     }
-    copy_numbers<kPolarSize * kEntitySlots>(row.room_entities, seen);
-    copy_numbers<kPolarSize>(row.doors, seen + kPolarSize * S::kDoor);
-    copy_numbers<kPolarSize*(W::kAgents - 1)>(row.partners, seen + kPolarSize * S::kPartners);
+    copy_numbers(row.room_entities, seen, kPolarSize * kEntitySlots);
+    copy_numbers(row.doors, seen + kPolarSize * S::kDoor, kPolarSize);
+    copy_numbers(row.partners, seen + kPolarSize * S::kPartners, kPolarSize * (agents.num_agents() - 1));
 }
 
 template <class W>
@@ -116,52 +116,50 @@ DS_INLINE void write_self(const W& world, int agent, int room, float yaw, float*
 }
 
 // Writes numbers multiplied by a scale; returns the place behind them. The last vector overlaps the one before.
-template <FloatLanes Float, int kCount>
-DS_INLINE float* append(float* to, const float* from, float scale) {
+template <FloatLanes Float>
+DS_INLINE float* append(float* to, const float* from, int count, float scale) {
     constexpr int kLanes = Float::kLanes;
-    if constexpr (kCount < kLanes && kLanes > 1) {
-        return append<NarrowFloat, kCount>(to, from, scale);
-    } else {
-        DS_ROLLED
-        for (int i = 0; i < kCount; i += kLanes) {
-            const int at = i < kCount - kLanes ? i : kCount - kLanes;
-            (Float(scale) * Float::load(from + at)).store(to + at);
-        }
-        return to + kCount;
+    if constexpr (kLanes > 1)
+        if (count < kLanes) return append<NarrowFloat>(to, from, count, scale);
+    DS_ROLLED
+    for (int i = 0; i < count; i += kLanes) {
+        const int at = i < count - kLanes ? i : count - kLanes;
+        (Float(scale) * Float::load(from + at)).store(to + at);
     }
+    return to + count;
 }
-DS_INLINE float* append(float* to, float number, float scale) { return append<NarrowFloat, 1>(to, &number, scale); }
+DS_INLINE float* append(float* to, float number, float scale) { return append<NarrowFloat>(to, &number, 1, scale); }
 
 // Puts the parts of an agent's observation side by side, most of them read from the tensors just written.
 template <FloatLanes Float, class W>
-DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms, int32_t steps_remaining,
-                       int32_t episode_length, int agent, const ObservationRow& row) {
+DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms, typename W::AgentCount agents,
+                       int32_t steps_remaining, int32_t episode_length, int agent, const ObservationRow& row) {
     DS_ASSERT(row.flat);
-    constexpr float kLastAgent = W::kAgents > 1 ? W::kAgents - 1 : 1;
+    const int partners = agents.num_agents() - 1;
     float* out = row.flat;
     DS_ROLLED
     for (int i = 0; i < layout.parts.num_parts; i++) {
         const float scale = layout.parts.scales[i];
         switch (layout.parts.parts[i]) {
-            case DS_OBSERVATION_PART_self_observations: out = append<Float, kSelfSize>(out, row.self, scale); break;
+            case DS_OBSERVATION_PART_self_observations: out = append<Float>(out, row.self, kSelfSize, scale); break;
             case DS_OBSERVATION_PART_partner_observations:
-                out = append<Float, kPolarSize * (W::kAgents - 1)>(out, row.partners, scale);
+                out = append<Float>(out, row.partners, kPolarSize * partners, scale);
                 break;
             case DS_OBSERVATION_PART_room_entity_observations:
-                out = append<Float, kPolarSize * kEntitySlots>(out, row.room_entities, scale);
+                out = append<Float>(out, row.room_entities, kPolarSize * kEntitySlots, scale);
                 break;
-            case DS_OBSERVATION_PART_door_observations: out = append<Float, kPolarSize>(out, row.doors, scale); break;
-            case DS_OBSERVATION_PART_lidar: out = append<Float, kLidarSize>(out, row.lidar, scale); break;
+            case DS_OBSERVATION_PART_door_observations: out = append<Float>(out, row.doors, kPolarSize, scale); break;
+            case DS_OBSERVATION_PART_lidar: out = append<Float>(out, row.lidar, kLidarSize, scale); break;
             case DS_OBSERVATION_PART_steps_remaining:
                 out = append(out, static_cast<float>(steps_remaining) / static_cast<float>(episode_length), scale);
                 break;
             case DS_OBSERVATION_PART_agent_index:
-                out = append(out, static_cast<float>(agent) / kLastAgent, scale);
+                out = append(out, static_cast<float>(agent) / static_cast<float>(partners > 1 ? partners : 1), scale);
                 break;
             case DS_OBSERVATION_PART_physics: {
                 float numbers[kPhysics];
                 terms.relative_physics(numbers);
-                out = append<Float, kPhysics>(out, numbers, scale);
+                out = append<Float>(out, numbers, kPhysics, scale);
                 break;
             }
         }
@@ -171,9 +169,10 @@ DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms,
 
 // All but lidar and the flat observation.
 template <FloatLanes Float, class W>
-DS_INLINE void observe_agent(const W& world, int agent, Yaw yaw, const ObservationRow& row) {
+DS_INLINE void observe_agent(const W& world, typename W::AgentCount agents, int agent, Yaw yaw,
+                             const ObservationRow& row) {
     const int room = world.terms().room_of(world.bodies.y[W::kButtonLanes + agent]);
-    write_sights<Float>(world, agent, room, row);
+    write_sights<Float>(world, agents, agent, room, row);
     write_self(world, agent, room, yaw.radians, row.self);
     *row.steps_remaining = world.episode.steps_remaining;
 }
@@ -201,14 +200,15 @@ DS_METHOD void Stages<TileT>::prepare_sights(const AgentVector& agents, Each<Yaw
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::observe(AgentIndex agent, const World& world, const Yaw& yaw, ObservationRow row) {
-    observe_agent<Float>(world, agent.agent, yaw, row);
+DS_METHOD void Stages<TileT>::observe(AgentIndex agent, const World& world, AgentCount agents, const Yaw& yaw,
+                                      ObservationRow row) {
+    observe_agent<Float>(world, agents, agent.agent, yaw, row);
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::observe_final(AgentIndex agent, const World& world, const Yaw& yaw,
+DS_METHOD void Stages<TileT>::observe_final(AgentIndex agent, const World& world, AgentCount agents, const Yaw& yaw,
                                             FinalObservationRow row) {
-    observe_agent<Float>(world, agent.agent, yaw, row.row);
+    observe_agent<Float>(world, agents, agent.agent, yaw, row.row);
 }
 
 template <WorldTile TileT>
@@ -225,16 +225,18 @@ DS_METHOD void Stages<TileT>::cast_final_lidar(LineIndex line, const World& worl
 
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
-                                      const Terms& terms, const Episode& episode, ObservationRow row) {
+                                      const Terms& terms, AgentCount agents, const Episode& episode,
+                                      ObservationRow row) {
     const int32_t length = terms.episode_length(rules.episode_length);
-    lay_out<Float, World>(layout, terms, episode.steps_remaining, length, agent.agent, row);
+    lay_out<Float, World>(layout, terms, agents, episode.steps_remaining, length, agent.agent, row);
 }
 
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
-                                            const Terms& terms, const Episode& episode, FinalObservationRow row) {
+                                            const Terms& terms, AgentCount agents, const Episode& episode,
+                                            FinalObservationRow row) {
     const int32_t length = terms.episode_length(rules.episode_length);
-    lay_out<Float, World>(layout, terms, episode.steps_remaining, length, agent.agent, row.row);
+    lay_out<Float, World>(layout, terms, agents, episode.steps_remaining, length, agent.agent, row.row);
 }
 
 }  // namespace doorstep

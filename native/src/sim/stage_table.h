@@ -15,8 +15,8 @@ namespace doorstep {
     X(absorb_edits, Worlds, (const Rules& rules, World& world, TroubleBits& trouble),                              \
       "Validates edits and applies them.")                                                                         \
     X(measure_cubes, Worlds,                                                                                       \
-      (const GivenRewards& given, const Terms& terms, const Bodies& bodies, const Buttons& buttons,                \
-       const Doors& doors, CubesAway& away),                                                                       \
+      (const GivenRewards& given, const Terms& terms, AgentCount agents, const Bodies& bodies,                     \
+       const Buttons& buttons, const Doors& doors, CubesAway& away),                                               \
       "Measures how far cubes are from the buttons of doors that close again.")                                    \
     X(load_actions, Agents,                                                                                        \
       (AgentIndex agent, const ActionRow& row, const Rules& rules, const Terms& terms,                             \
@@ -27,7 +27,7 @@ namespace doorstep {
       "Moves panels by the last step's flag.")                                                                     \
     X(toggle_grabs, Agents, (AgentIndex agent, const Action& action, const World& world, Grabs& grabs),            \
       "Grabs or releases a cube in front.")                                                                        \
-    X(classify_agents, Agents,                                                                                     \
+    X(classify_agents, AgentsAtWalls,                                                                              \
       (AgentIndex agent, const Action& action, const World& world, const Path& path, Motion& motion,               \
        WallsInReach& walls),                                                                                       \
       "Chooses which agents fly freely, slide along statics or need the general solver.")                          \
@@ -46,54 +46,57 @@ namespace doorstep {
     X(open_doors, Worlds, (const Terms& terms, const Buttons& buttons, Doors& doors),                              \
       "Opens doors whose buttons are all pressed.")                                                                \
     X(score_progress, Worlds,                                                                                      \
-      (const GivenRewards& given, const Terms& terms, const Bodies& bodies, const Buttons& buttons,                \
-       const Doors& doors, const CubesAway& away, const Episode& episode, Progress& progress,                      \
-       Each<Reward> rewards, GoalReached& reached),                                                                \
+      (const GivenRewards& given, const Terms& terms, AgentCount agents, const Bodies& bodies,                     \
+       const Buttons& buttons, const Doors& doors, const CubesAway& away, const Episode& episode,                  \
+       Progress& progress, Each<Reward> rewards, GoalReached& reached),                                            \
       "Rewards progress, with the bonus, rooms, the exit, cubes and the goal.")                                    \
     X(count_step, Worlds,                                                                                          \
-      (const Rules& rules, const Terms& terms, Each<const ClampedCount> clamped, Each<const Reward> rewards,       \
-       const GoalReached& reached, ResetRow reset, Progress& progress, Episode& episode, Identity& identity,       \
-       WorldHealth& health, EpisodeEnd& end, ScoreRows scores),                                                    \
+      (const Rules& rules, const Terms& terms, AgentCount agents, Each<const ClampedCount> clamped,                \
+       Each<const Reward> rewards, const GoalReached& reached, ResetRow reset, Progress& progress,                 \
+       Episode& episode, Identity& identity, WorldHealth& health, EpisodeEnd& end, ScoreRows scores),              \
       "Counts the step, finds ending episodes.")                                                                   \
     X(prepare_sights, AgentVectors, (const AgentVector& agents, Each<Yaw> yaws, Each<StaticsInSight> sights),      \
       "Computes what the rays and observations of an agent share.")                                                \
     X(record_episodes, EndingWorlds,                                                                               \
-      (const Rules& rules, const Terms& terms, const Progress& progress, const Episode& episode, EpisodeRows rows),\
+      (const Rules& rules, const Terms& terms, AgentCount agents, const Progress& progress,                        \
+       const Episode& episode, EpisodeRows rows),                                                                  \
       "Writes return and length of ended episodes.")                                                               \
     X(observe_final, EndingAgents,                                                                                 \
-      (AgentIndex agent, const World& world, const Yaw& yaw, FinalObservationRow row),                             \
+      (AgentIndex agent, const World& world, AgentCount agents, const Yaw& yaw, FinalObservationRow row),          \
       "Observes worlds before their reset.")                                                                       \
     X(cast_final_lidar, EndingLines,                                                                               \
       (LineIndex line, const World& world, const StaticsInSight& sight, FinalObservationRow row),                  \
       "Casts the lidar rays of worlds before their reset.")                                                        \
     X(flatten_final, EndingFlatAgents,                                                                             \
-      (AgentIndex agent, const FlatLayout& layout, const Rules& rules, const Terms& terms, const Episode& episode, \
-       FinalObservationRow row),                                                                                   \
+      (AgentIndex agent, const FlatLayout& layout, const Rules& rules, const Terms& terms, AgentCount agents,      \
+       const Episode& episode, FinalObservationRow row),                                                           \
       "Puts the parts of the final observations side by side.")                                                    \
     X(reset_levels, RegeneratingWorlds,                                                                            \
-      (const Rules& rules, LevelSource source, World& world, ActionRows actions, Each<Yaw> yaws,                   \
-       Each<StaticsInSight> sights, TroubleBits& trouble),                                                         \
+      (const Rules& rules, LevelSource source, World& world, AgentCount agents, ActionRows actions,                \
+       Each<Yaw> yaws, Each<StaticsInSight> sights, TroubleBits& trouble),                                         \
       "Generates the next level.")                                                                                 \
-    X(observe, Agents, (AgentIndex agent, const World& world, const Yaw& yaw, ObservationRow row),                 \
+    X(observe, Agents,                                                                                             \
+      (AgentIndex agent, const World& world, AgentCount agents, const Yaw& yaw, ObservationRow row),               \
       "Writes all observations but lidar.")                                                                        \
     X(cast_lidar, Lines,                                                                                           \
       (LineIndex line, const World& world, const StaticsInSight& sight, ObservationRow row),                       \
       "Casts the lidar rays.")                                                                                     \
     X(flatten, FlatAgents,                                                                                         \
-      (AgentIndex agent, const FlatLayout& layout, const Rules& rules, const Terms& terms, const Episode& episode, \
-       ObservationRow row),                                                                                        \
+      (AgentIndex agent, const FlatLayout& layout, const Rules& rules, const Terms& terms, AgentCount agents,      \
+       const Episode& episode, ObservationRow row),                                                                \
       "Puts the parts of the observations side by side.")
 
 // Stages of creation, reset and refresh, which also run some of those above; see sim/step.h.
 #define DS_EPISODE_STAGE_TABLE(X)                                                                                  \
     X(create_worlds, Worlds,                                                                                       \
-      (WorldIndex index, const WorldRequest& request, World& world, Chosen& chosen, TroubleBits& trouble),         \
+      (WorldIndex index, const WorldRequest& request, World& world, AgentCount agents, Chosen& chosen,             \
+       TroubleBits& trouble),                                                                                      \
       "Gives new worlds their identity.")                                                                          \
     X(choose_worlds, Worlds, (WorldIndex index, const WorldRequest& request, Chosen& chosen, TroubleBits& trouble),\
       "Reads the mask.")                                                                                           \
     X(begin_levels, ChosenWorlds,                                                                                  \
       (WorldIndex index, const WorldRequest& request, const Rules& rules, LevelSource source, World& world,        \
-       ResetRow reset, ActionRows actions, ScoreRows scores, TroubleBits& trouble),                                \
+       AgentCount agents, ResetRow reset, ActionRows actions, ScoreRows scores, TroubleBits& trouble),             \
       "Generates the next level, or the given one, before any step.")                                              \
     X(absorb_chosen, Worlds,                                                                                       \
       (const Chosen& chosen, LevelSource source, World& world, TroubleBits& trouble),                              \

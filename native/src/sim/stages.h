@@ -10,6 +10,7 @@ struct Stages {
     using Float = typename TileT::Float;
     using Wide = typename TileT::Wide;
     using World = typename TileT::W;
+    using AgentCount = typename World::AgentCount;
     using Bodies = typename World::Bodies;
     using Statics = typename World::Statics;
     using Buttons = typename World::Buttons;

@@ -16,19 +16,19 @@ constexpr StateField vectors_of(size_t offset, int64_t items, int64_t coordinate
     return {static_cast<ptrdiff_t>(offset), nullptr, 2, {items, coordinates}, {kFloatBytes, pitch * kFloatBytes}};
 }
 
-template <class W>
+template <int Agents, int Cubes>
 struct BodySizes {
-    float extent[W::kBodies][3];
+    float extent[Agents + Cubes][3];
 };
-template <class W>
-constexpr BodySizes<W> make_body_sizes() {
-    BodySizes<W> sizes{};
-    for (int i = 0; i < W::kBodies; i++)
-        for (int k = 0; k < 3; k++) sizes.extent[i][k] = 2.f * (i < W::kAgents ? kAgentHalfExtent : kCubeHalfExtent);
+template <int Agents, int Cubes>
+constexpr BodySizes<Agents, Cubes> make_body_sizes() {
+    BodySizes<Agents, Cubes> sizes{};
+    for (int i = 0; i < Agents + Cubes; i++)
+        for (int k = 0; k < 3; k++) sizes.extent[i][k] = 2.f * (i < Agents ? kAgentHalfExtent : kCubeHalfExtent);
     return sizes;
 }
-template <class W>
-constexpr BodySizes<W> kBodySizes = make_body_sizes<W>();
+template <int Agents, int Cubes>
+constexpr BodySizes<Agents, Cubes> kBodySizes = make_body_sizes<Agents, Cubes>();
 
 struct PhysicsRow {
     float number[kPhysics];
@@ -48,26 +48,27 @@ constexpr StateField place_of_physics() {
         return {-1, &kReferencePhysics, 1, {kPhysics, 1}, {kFloatBytes, 0}};
 }
 
-// A field per row, named after it: a missing or additional one does not compile.
-template <class W>
+// A field per row, named after it: a missing or additional one does not compile. For worlds of so many agents.
+template <class W, int Agents>
 struct StateFields {
     using Parts = typename W::Parts;
     using Bodies = typename W::Bodies;
     using Statics = typename W::Statics;
+    static constexpr int64_t kCount = Agents + W::kCubes;  // of bodies
     static constexpr size_t kBodies = offsetof(Parts, bodies), kStatics = offsetof(Parts, statics);
     static constexpr size_t kFirstBody = sizeof(float) * W::kButtonLanes;  // in a row of positions
 
     static constexpr StateField body_positions =
-        vectors_of(kBodies + offsetof(Bodies, x) + kFirstBody, W::kBodies, 3, W::kThings);
+        vectors_of(kBodies + offsetof(Bodies, x) + kFirstBody, kCount, 3, W::kThings);
     static constexpr StateField body_rotations =
-        vectors_of(kBodies + offsetof(Bodies, rotation_w), W::kBodies, 4, W::kBodyLanes);
+        vectors_of(kBodies + offsetof(Bodies, rotation_w), kCount, 4, W::kBodyLanes);
     static constexpr StateField body_linear_velocities =
-        vectors_of(kBodies + offsetof(Bodies, velocity_x), W::kBodies, 3, W::kBodyLanes);
+        vectors_of(kBodies + offsetof(Bodies, velocity_x), kCount, 3, W::kBodyLanes);
     static constexpr StateField body_angular_velocities =
-        vectors_of(kBodies + offsetof(Bodies, spin_x), W::kBodies, 3, W::kBodyLanes);
+        vectors_of(kBodies + offsetof(Bodies, spin_x), kCount, 3, W::kBodyLanes);
     static constexpr StateField body_sizes = {
-        -1, &kBodySizes<W>, 2, {W::kBodies, 3}, {3 * kFloatBytes, kFloatBytes}};
-    static constexpr StateField body_kinds = rows_of(kBodies + offsetof(Bodies, kind), W::kBodies);
+        -1, &kBodySizes<Agents, W::kCubes>, 2, {kCount, 3}, {3 * kFloatBytes, kFloatBytes}};
+    static constexpr StateField body_kinds = rows_of(kBodies + offsetof(Bodies, kind), kCount);
     static constexpr StateField static_positions =
         vectors_of(kStatics + offsetof(Statics, x), W::kStatics, 3, W::kStaticLanes);
     static constexpr StateField static_sizes =
@@ -80,9 +81,9 @@ struct StateFields {
     static constexpr StateField door_open = rows_of(offsetof(Parts, doors.open), W::kDoors);
     static constexpr StateField door_static = rows_of(offsetof(Parts, doors.panel), W::kDoors);
     static constexpr StateField door_persistent = rows_of(offsetof(Parts, doors.persistent), W::kDoors);
-    static constexpr StateField agent_grabs = rows_of(offsetof(Parts, grabs.held), W::kAgents);
+    static constexpr StateField agent_grabs = rows_of(offsetof(Parts, grabs.held), Agents);
     static constexpr StateField physics = place_of_physics<W>();
-    static constexpr StateField agent_max_y = rows_of(offsetof(Parts, progress.max_y), W::kAgents);
+    static constexpr StateField agent_max_y = rows_of(offsetof(Parts, progress.max_y), Agents);
     static constexpr StateField episode_index = {
         static_cast<ptrdiff_t>(offsetof(Parts, identity.episode_index)), nullptr, 0, {1, 1}, {0, 0}};
 };

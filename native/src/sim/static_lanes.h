@@ -24,9 +24,9 @@ DS_INLINE StaticLanes<Float> load_statics(const W& world, int lane) {
 
 // One number for agents, another for cubes. Lanes run over bodies.
 template <class Float, class W>
-DS_INLINE Float for_bodies(int lane, float of_agents, float of_cubes) {
+DS_INLINE Float for_bodies(const W& world, int lane, float of_agents, float of_cubes) {
     float numbers[Float::kLanes];
-    for (int k = 0; k < Float::kLanes; k++) numbers[k] = lane + k < W::kAgents ? of_agents : of_cubes;
+    for (int k = 0; k < Float::kLanes; k++) numbers[k] = world.is_agent(lane + k) ? of_agents : of_cubes;
     return Float::load(numbers);
 }
 

@@ -30,7 +30,8 @@ struct NoWatch {
 
 template <class Items, auto stage, WorkerBlock Block, WorldTile TileT>
 DS_INLINE void run_on_block(Block& block, TileT& tile) {
-    if constexpr (requires { Items::kMeeting; }) run_stage<Items, stage>(tile, WholeShare{});
+    if constexpr (requires { Items::leaf(block.leaves); }) Items::leaf(block.leaves)(tile);
+    else if constexpr (requires { Items::kMeeting; }) run_stage<Items, stage>(tile, WholeShare{});
     else block.each([&](auto share) { run_stage<Items, stage>(tile, share); });
 }
 
@@ -44,8 +45,9 @@ DS_INLINE void step_tile(Block& block, TileT& tile, Watch watch) {
 #undef DS_RUN_STAGE
 }
 
+// Not inline: creation, reset and refresh share it.
 template <WorkerBlock Block, WorldTile TileT>
-DS_INLINE void observe_chosen(Block& block, TileT& tile) {
+DS_NOINLINE void observe_chosen(Block& block, TileT& tile) {
     using S = Stages<TileT>;
     run_on_block<over::AgentVectors, S::prepare_sights>(block, tile);
     run_on_block<over::ChosenAgents, S::observe>(block, tile);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "sim/step.h"
+#include "sim/leaves.h"
 #include "sim/validity.h"
 #include "sim/world_models.h"
 
@@ -33,27 +33,28 @@ struct CpuWatch {
     }
 };
 
-// Calls body(block, tile) for every tile of a run of worlds.
-template <class W, FloatLanes Wide, class Body>
+// Calls body(tile) for every tile of a run of worlds.
+template <class W, class Body>
 DS_INLINE void for_each_tile(const Simulation& simulation, int64_t first, int64_t count, const Body& body) {
-    using TileT = TileInPlace<W, WideFloat, Wide>;
-    LoneThread block;
-    Workspace<W, Wide> workspace;
+    using TileT = TileInPlace<W, WideFloat>;
+    Workspace<W, WideFloat> workspace;
     typename TileT::Records records;
     for (int64_t slot = first; slot < first + count; slot += TileT::kWorlds) {
         const int64_t left = first + count - slot;
         TileT tile{simulation, flight_table, static_cast<char*>(simulation.worlds) + slot * kBlockBytes<W>, records,
                    workspace, slot, static_cast<int>(left < TileT::kWorlds ? left : TileT::kWorlds)};
-        body(block, tile);
+        body(tile);
     }
 }
 
-template <class W, FloatLanes Wide>
-DS_INLINE uint32_t step_worlds(const Simulation& simulation, int64_t first, int64_t count, uint64_t* ticks) {
+template <class W>
+DS_NOINLINE uint32_t step_worlds(const Simulation& simulation, const Leaves<W>& leaves, int64_t first, int64_t count,
+                                 uint64_t* ticks) {
+    StepThread<W> thread(leaves);
     uint32_t trouble = kTroubleNone;
-    for_each_tile<W, Wide>(simulation, first, count, [&](auto& block, auto& tile) {
+    for_each_tile<W>(simulation, first, count, [&](auto& tile) {
         if (tile.first + tile.count < first + count) tile.next = tile.blocks + tile.count * kBlockBytes<W>;
-        step_tile(block, tile, CpuWatch{ticks});
+        step_tile(thread, tile, CpuWatch{ticks});
         trouble |= trouble_of(tile);
     });
     return trouble;

@@ -87,10 +87,30 @@ struct alignas(16) Path {
     X(Yaw, yaws)                \
     X(StaticsInSight, sights)
 
-// Records keep their values until the stage that writes them runs. An agent's are at world * kAgents + agent.
+// Numbers the agents of a tile, world by world.
+template <class Agents>
+struct AgentSlots : Agents {
+    static constexpr int kShift = 16, kMostSlots = 1 << (kShift - 3);
+    static_assert(Agents::kMost <= 8, "the quotients of all slots are exact");
+    int32_t reciprocal;  // 2^kShift / num_agents(), rounded up
+
+    explicit DS_METHOD AgentSlots(int num_agents) : reciprocal((1 << kShift) / num_agents + 1) {
+        this->set_agents(num_agents);
+    }
+    DS_METHOD int slot(int world, int agent) const { return world * this->num_agents() + agent; }
+    DS_METHOD int world_of(int slot) const {
+        DS_ASSERT(slot >= 0 && slot < kMostSlots);
+        if constexpr (Agents::kIsConstant) return slot / Agents::kMost;
+        return slot * reciprocal >> kShift;
+    }
+    DS_METHOD int agent_of(int slot) const { return slot - world_of(slot) * this->num_agents(); }
+};
+
+// Records keep their values until the stage that writes them runs. An agent's are where
+// AgentSlots numbers it.
 template <class W, int Worlds>
 struct TileRecords {
-    static constexpr int kAgentSlots = Worlds * W::kAgents;
+    static constexpr int kAgentSlots = Worlds * W::kMostAgents;
 #define DS_WORLD_RECORD_FIELD(Record, name) Record name[Worlds];
     DS_WORLD_RECORDS(DS_WORLD_RECORD_FIELD)
 #undef DS_WORLD_RECORD_FIELD
@@ -153,16 +173,16 @@ struct LoneThread {
 };
 
 template <class W>
-using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents, typename W::Terms::Material>;
+using Problem = SolverProblem<W::kMostBodies, W::kStatics, W::kMostAgents, typename W::Terms::Material>;
 
 // One world in the general solver.
 template <class W>
 struct CoupledWorld {
     int world;  // of the tile
     Problem<W> problem;
-    int body_of[W::kBodies], slot_of[W::kBodies];  // between slots of the problem and bodies of the world
-    Rectangle areas[W::kBodies];                   // per slot: the area it may reach in this step
-    uint32_t statics_of[W::kBodies];               // and bits of the statics there
+    int body_of[W::kMostBodies], slot_of[W::kMostBodies];  // between slots of the problem and bodies of the world
+    Rectangle areas[W::kMostBodies];                   // per slot: the area it may reach in this step
+    uint32_t statics_of[W::kMostBodies];               // and bits of the statics there
 };
 
 // Worlds that go through the general solver together. More worlds fill lanes better, and take more of the second-level
@@ -173,6 +193,7 @@ struct CoupledGroup {
     static constexpr int kTogether = Together;
     CoupledWorld<W> worlds[Together];
 };
+
 
 // Scratch memory of a thread that has a tile to itself: of one solver, and of one vector of sliding agents.
 template <class W, FloatLanes Wide>
@@ -218,6 +239,7 @@ struct Tile {
     int64_t first;  // slot of world 0 of the tile
     int count;      // worlds in this tile
     WorldRequest request{};
+    AgentSlots<typename W::AgentCount> agents{simulation.num_agents};
     const char* next = nullptr;  // blocks of the tile that the worker takes next, where it prefetches them
 
     DS_METHOD W& world(int i) const {

@@ -16,21 +16,23 @@ DS_INLINE bool has_valid_counters(const W& world, int32_t episode_length) {
 
 template <class W>
 DS_INLINE bool has_valid_bodies(const W& world) {
-    for (int i = W::kBodies; i < W::kBodyLanes; i++)
+    for (int i = world.num_bodies(); i < W::kBodyLanes; i++)
         if (world.bodies.min_x[i] != kNowhere || world.bodies.x[W::kButtonLanes + i] != kNowhere) return false;
     for (int i = 0; i < W::kBodyLanes; i++) {
-        const int32_t kind = i < W::kAgents ? DS_ENTITY_AGENT : i < W::kBodies ? DS_ENTITY_CUBE : DS_ENTITY_NONE;
-        const bool unused = !W::Terms::kAllCubesUsed && i >= W::kAgents && world.bodies.kind[i] == DS_ENTITY_NONE;
+        const int32_t kind = world.is_agent(i)          ? DS_ENTITY_AGENT
+                             : i < world.num_bodies() ? DS_ENTITY_CUBE
+                                                      : DS_ENTITY_NONE;
+        const bool unused = !W::Terms::kAllCubesUsed && !world.is_agent(i) && world.bodies.kind[i] == DS_ENTITY_NONE;
         if (world.bodies.kind[i] != kind && !unused) return false;
     }
-    return (world.sleep.cubes & ~W::kCubeBits) == 0;
+    return (world.sleep.cubes & ~world.cube_bits()) == 0;
 }
 
 template <class W>
 DS_INLINE bool has_valid_joints(const W& world) {
-    for (int a = 0; a < W::kAgents; a++) {
+    for (int a = 0; a < world.num_agents(); a++) {
         const int32_t cube = world.grabs.joined[a];
-        if (cube != -1 && (cube < W::kAgents || cube >= W::kBodies)) return false;
+        if (cube != -1 && (cube < world.num_agents() || cube >= world.num_bodies())) return false;
     }
     return true;
 }

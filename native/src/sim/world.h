@@ -18,13 +18,37 @@ constexpr int kLanes = 8;
 // The thing shown in one observation slot of a room: an index into the position arrays, or none.
 constexpr uint8_t kEmptySlot = 255;
 
-// ---- The parts of a world. A stage of a step takes the parts that it writes.
+// ---- How many agents a world has
+
+// From Least to Most: a constant, which takes no memory, if these are the same.
+template <int Least, int Most = Least>
+struct AgentCount {
+    static constexpr int kLeast = Least, kMost = Most;
+    static constexpr bool kIsConstant = false;
+    int32_t count;
+
+    // Clamped when it is used, as DoorRows::panel_of()
+    DS_METHOD int num_agents() const { return clamp(count, Least, Most); }
+    DS_METHOD bool has_agents(int number) const { return count == number; }
+    DS_METHOD void set_agents(int number) { count = number; }
+};
+template <int Count>
+struct AgentCount<Count, Count> {
+    static constexpr int kLeast = Count, kMost = Count;
+    static constexpr bool kIsConstant = true;
+
+    static DS_METHOD constexpr int num_agents() { return Count; }
+    static DS_METHOD constexpr bool has_agents(int number) { return number == Count; }
+    DS_METHOD void set_agents(int number) { DS_ASSERT(number == Count); }
+};
+
+// ---- The parts of a world. A stage of a step takes the parts that it writes. Agents: the most of the kind of worlds.
 
 // Buttons and bodies. Positions in metres: bottom centre of agents and buttons, centre of cubes. Bodies: agents, then
 // cubes. Rows of positions contain the buttons first, the other rows only bodies.
 template <int Agents, int BodyLanes, int ButtonLanes>
 struct BodyRows {
-    static constexpr int kAgents = Agents, kButtonLanes = ButtonLanes;
+    static constexpr int kMostAgents = Agents, kButtonLanes = ButtonLanes;
     static constexpr int kThings = ButtonLanes + BodyLanes;
 
     float x[kThings], y[kThings], z[kThings];
@@ -110,18 +134,11 @@ struct RoomSlots {
 };
 
 // What each agent holds.
-template <int Agents, int Cubes>
+template <int Agents>
 struct GrabRows {
     int32_t held[Agents];    // body, or -1
     int32_t joined[Agents];  // body that the joint was made for, or -1; differs from `held` after an edit
     GrabJoint joint[Agents];
-
-    // Clamped as DoorRows::panel_of()
-    DS_METHOD int held_by(int agent) const {
-        DS_ASSERT(agent >= 0 && agent < Agents);
-        const uint32_t cube = static_cast<uint32_t>(held[agent]) - static_cast<uint32_t>(Agents);
-        return cube < static_cast<uint32_t>(Cubes) ? Agents + static_cast<int>(cube) : -1;
-    }
 };
 
 template <int Agents>
@@ -159,30 +176,30 @@ struct LevelCapacity {
 
 constexpr int padded_to_lanes(int count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
+// Of up to `Agents` agents.
 template <int Agents, class Capacity>
 struct WorldParts {
-    static constexpr int kAgents = Agents;
+    static constexpr int kMostAgents = Agents;
     static constexpr bool kPlaysLevels = Capacity::kPlaysLevels;
     static constexpr int kRooms = Capacity::kRooms;
     static constexpr int kCubes = Capacity::cubes(Agents);
-    static constexpr int kBodies = kAgents + kCubes;
-    static constexpr int kBodyLanes = padded_to_lanes(kBodies);
+    static constexpr int kMostBodies = kMostAgents + kCubes;
+    static constexpr int kBodyLanes = padded_to_lanes(kMostBodies);
     static constexpr int kStatics = Capacity::kStatics;
     static constexpr int kStaticLanes = padded_to_lanes(kStatics);
     static constexpr int kButtons = Capacity::kButtons;
     static constexpr int kButtonLanes = padded_to_lanes(kButtons);
     static constexpr int kDoors = Capacity::kDoors;
     static constexpr int kThings = kButtonLanes + kBodyLanes;
-    static constexpr uint32_t kCubeBits = low_bits(kCubes) << kAgents;
-    static_assert(kBodies <= 32 && kStatics <= 32 && kButtons <= 32 && kDoors <= 32, "sets of them are 32 bits");
+    static_assert(kMostBodies <= 32 && kStatics <= 32 && kButtons <= 32 && kDoors <= 32, "sets of them are 32 bits");
     static_assert(kThings < kEmptySlot);
 
-    using Bodies = BodyRows<kAgents, kBodyLanes, kButtonLanes>;
+    using Bodies = BodyRows<kMostAgents, kBodyLanes, kButtonLanes>;
     using Statics = StaticRows<kStaticLanes>;
     using Buttons = ButtonRows<kButtonLanes>;
     using Doors = DoorRows<kDoors, kStaticLanes>;
-    using Grabs = GrabRows<kAgents, kCubes>;
-    using Progress = ProgressRows<kAgents>;
+    using Grabs = GrabRows<kMostAgents>;
+    using Progress = ProgressRows<kMostAgents>;
     using Rooms = RoomSlots<kRooms>;
 
     Bodies bodies;
@@ -200,15 +217,40 @@ struct WorldParts {
     static DS_METHOD int thing_of_body(int body) { return kButtonLanes + body; }
 };
 
-// The terms are a base, which takes no memory if it is empty, in every compiler.
-template <int Agents, class Capacity = ReferenceCapacity>
-struct World : WorldParts<Agents, Capacity>, Capacity::Terms {
-    using Parts = WorldParts<Agents, Capacity>;
+// The terms and the number of agents are bases, which take no memory if they are empty, in every compiler. Bodies are
+// the agents, then the cubes; what a world of fewer agents than the most does not use comes last.
+template <class Agents, class Capacity = ReferenceCapacity>
+struct World : WorldParts<Agents::kMost, Capacity>, Capacity::Terms, Agents {
+    using Parts = WorldParts<Agents::kMost, Capacity>;
     using Terms = typename Capacity::Terms;
+    using AgentCount = Agents;
 
     DS_METHOD Terms& terms() { return *this; }
     DS_METHOD const Terms& terms() const { return *this; }
+
+    DS_METHOD bool is_agent(int body) const { return body < this->num_agents(); }
+    DS_METHOD int num_bodies() const { return this->num_agents() + Parts::kCubes; }
+    DS_METHOD uint32_t cube_bits() const { return low_bits(Parts::kCubes) << this->num_agents(); }
+
+    // The cube that an agent holds, or -1. Clamped as DoorRows::panel_of()
+    DS_METHOD int held_by(int agent) const {
+        DS_ASSERT(agent >= 0 && agent < this->num_agents());
+        const int first = this->num_agents();
+        const uint32_t cube = static_cast<uint32_t>(this->grabs.held[agent]) - static_cast<uint32_t>(first);
+        return cube < static_cast<uint32_t>(Parts::kCubes) ? first + static_cast<int>(cube) : -1;
+    }
 };
+
+// The compiled kinds of worlds, by their numbers.
+template <int number>
+struct CompiledWorld;
+#define DS_COMPILED_WORLD(number, least, most, Capacity) \
+    template <>                                          \
+    struct CompiledWorld<number> {                       \
+        using W = World<AgentCount<least, most>, Capacity>; \
+    };
+DS_WORLD_KIND_TABLE(DS_COMPILED_WORLD)
+#undef DS_COMPILED_WORLD
 
 // Distance in memory from one world's block to the next; each begins a cache line.
 template <class W>
@@ -227,8 +269,8 @@ DS_INLINE Bounds body_bounds(bool is_agent, Vec3 p, Quat q) {
 }
 
 template <class Bodies>
-DS_INLINE void refresh_bounds(Bodies& bodies, int body) {
-    const Bounds bounds = body_bounds(body < Bodies::kAgents, bodies.position(body), bodies.rotation(body));
+DS_INLINE void refresh_bounds(Bodies& bodies, int body, bool is_agent) {
+    const Bounds bounds = body_bounds(is_agent, bodies.position(body), bodies.rotation(body));
     bodies.min_x[body] = bounds.min_x;
     bodies.max_x[body] = bounds.max_x;
     bodies.min_y[body] = bounds.min_y;
@@ -236,33 +278,16 @@ DS_INLINE void refresh_bounds(Bodies& bodies, int body) {
     bodies.min_z[body] = bounds.min_z;
 }
 
-// The layout is what saves contain and what hashes cover: a change needs a new version of the save format.
-constexpr size_t kWorldBytes[DS_MAX_AGENTS] = {1372, 1420, 1468, 2124, 2172, 2220, 2268, 2316};
-template <int Agents, class W = World<Agents>, class L = World<Agents, LevelCapacity>>
-constexpr bool kHaveSavedSizes = sizeof(W) == kWorldBytes[Agents - 1] &&
-                                 sizeof(L) == sizeof(typename L::Parts) + LevelTerms::kSavedBytes;
-static_assert(kHaveSavedSizes<1> && kHaveSavedSizes<2> && kHaveSavedSizes<3> && kHaveSavedSizes<4> &&
-              kHaveSavedSizes<5> && kHaveSavedSizes<6> && kHaveSavedSizes<7> && kHaveSavedSizes<8>);
-#if !defined(__CUDACC__)  // which has no offsetof
-template <class P>
-constexpr size_t kRoomsBytes = (kEntitySlots * P::kRooms / 4 + 1) * 4;
-template <class P>
-constexpr bool kHaveSavedPlaces =
-    alignof(P) == 4 && offsetof(P, bodies) == 0 &&
-    offsetof(P, statics) == 4 * (3 * P::kThings + 16 * P::kBodyLanes) &&
-    offsetof(P, buttons) == offsetof(P, statics) + 4 * 7 * P::kStaticLanes &&
-    offsetof(P, doors) == offsetof(P, buttons) + 4 * 2 * P::kButtonLanes &&
-    offsetof(P, rooms) == offsetof(P, doors) + 4 * 3 * P::kDoors &&
-    offsetof(P, grabs) == offsetof(P, rooms) + kRoomsBytes<P> &&
-    offsetof(P, progress) == offsetof(P, grabs) + (8 + sizeof(GrabJoint)) * P::kAgents &&
-    offsetof(P, sleep) == offsetof(P, progress) + 8 * P::kAgents && offsetof(P, episode) == offsetof(P, sleep) + 4 &&
-    offsetof(P, identity) == offsetof(P, episode) + 8 && offsetof(P, health) == offsetof(P, identity) + 16 &&
-    sizeof(P) == offsetof(P, health) + 24;
-template <int Agents>
-constexpr bool kHaveSavedLayouts =
-    kHaveSavedPlaces<WorldParts<Agents, ReferenceCapacity>> && kHaveSavedPlaces<WorldParts<Agents, LevelCapacity>>;
-static_assert(kHaveSavedLayouts<1> && kHaveSavedLayouts<2> && kHaveSavedLayouts<3> && kHaveSavedLayouts<4> &&
-              kHaveSavedLayouts<5> && kHaveSavedLayouts<6> && kHaveSavedLayouts<7> && kHaveSavedLayouts<8>);
-#endif
+// The layout is what saves contain and what hashes cover, as the golden hashes show: a change needs a new version of the
+// save format.
+constexpr size_t kReferenceWorldBytes[] = {1372, 1420, 1468, 2320};
+template <class W>
+constexpr size_t kSavedBytes =
+    W::kPlaysLevels ? sizeof(typename W::Parts) + LevelTerms::kSavedBytes + (W::AgentCount::kIsConstant ? 0 : 4)
+                    : kReferenceWorldBytes[W::AgentCount::kLeast - 1];
+#define DS_HAS_SAVED_SIZE(number, ...) \
+    static_assert(sizeof(CompiledWorld<number>::W) == kSavedBytes<CompiledWorld<number>::W>);
+DS_WORLD_KIND_TABLE(DS_HAS_SAVED_SIZE)
+#undef DS_HAS_SAVED_SIZE
 
 }  // namespace doorstep

@@ -1,9 +1,9 @@
 // The interface of sim/ for the layers above: sizes and fields of a world, and functions on runs of worlds.
 //
-// Worlds are compiled once per number of agents and capacity (sizes are compile-time constants in every loop of a
-// step). A WorldModel is the table of one such instance; find_world_model() returns it. All functions process the
-// worlds [first, first + count) of a Simulation, allocate nothing, cannot fail, and may run on any number of threads
-// as long as no two of them share a world.
+// Worlds are compiled once per row of DS_WORLD_KIND_TABLE (sizes are compile-time constants in every loop of a step). A
+// WorldModel is the table of such an instance for a number of agents; find_world_model() returns it. All functions
+// process the worlds [first, first + count) of a Simulation, allocate nothing, cannot fail, and may run on any number
+// of threads as long as no two of them share a world.
 #pragma once
 
 #include <stddef.h>
@@ -64,6 +64,7 @@ struct Simulation {
     int64_t max_levels;        // 0 in worlds that play the reference's levels only
     GivenRewards given_rewards;
     FlatLayout flat;
+    int32_t num_agents;        // of each world
 };
 
 // How a world begins an episode that does not follow its last one: as the first episode of a simulator of one world
@@ -107,16 +108,30 @@ struct BadAction {
     int32_t agent, component, value, maximum;
 };
 
-// What worlds are compiled for.
 struct WorldKind {
     int num_agents;
     bool plays_levels;  // any levels; otherwise the reference's
 };
 
-// The number of a kind, of which 0 and 9 are none: 1 to 8, and 11 to 18 with levels.
-constexpr int kLevelKinds = 10;
-constexpr int number_of(WorldKind kind) { return kind.num_agents + (kind.plays_levels ? kLevelKinds : 0); }
-constexpr WorldKind kind_of_number(int number) { return {number % kLevelKinds, number > kLevelKinds}; }
+// X(number, least, most, Capacity): the kinds that are compiled, for numbers of agents and a capacity of sim/world.h.
+// The number of agents is a constant of the code if it is the only one.
+#define DS_WORLD_KIND_TABLE(X)    \
+    X(1, 1, 1, ReferenceCapacity) \
+    X(2, 2, 2, ReferenceCapacity) \
+    X(3, 3, 3, ReferenceCapacity) \
+    X(4, 4, 8, ReferenceCapacity) \
+    X(5, 2, 2, LevelCapacity)     \
+    X(6, 1, 8, LevelCapacity)
+
+// The number of the first row for a kind of worlds.
+constexpr int number_of(WorldKind kind) {
+    enum : bool { ReferenceCapacity = false, LevelCapacity = true };
+#define DS_IS_OF_KIND(number, least, most, Capacity) \
+    if (kind.num_agents >= least && kind.num_agents <= most && kind.plays_levels == Capacity) return number;
+    DS_WORLD_KIND_TABLE(DS_IS_OF_KIND)
+#undef DS_IS_OF_KIND
+    return 0;
+}
 
 struct WorldModel {
     WorldKind kind;
@@ -139,11 +154,11 @@ struct WorldModel {
     // On single blocks:
     void (*read_health)(const void* block, WorldHealth* health);
     void (*read_progress)(const void* block, EpisodeProgress* progress);
-    bool (*is_valid)(const void* block, int32_t episode_length);  // whether a restore may accept it
-    void (*absorb_edits)(void* block);                            // as refresh, of a valid one
+    bool (*is_valid)(const void* block, int num_agents, int32_t episode_length);  // whether a restore may accept it
+    void (*absorb_edits)(void* block);                                            // as refresh, of a valid one
 
     // Number of leading blocks that are valid. Aligned as a simulation's.
-    int64_t (*count_valid)(const void* blocks, int64_t count, int32_t episode_length);
+    int64_t (*count_valid)(const void* blocks, int64_t count, int num_agents, int32_t episode_length);
 };
 
 #if !defined(__CUDACC__)

@@ -1,4 +1,4 @@
-// Returns the instance for a number of agents and a capacity. Baseline code: it runs before the processor has been
+// Returns the instance for a kind of worlds. Baseline code: it runs before the processor has been
 // checked.
 #include "sim/world_models.h"
 
@@ -16,12 +16,6 @@ void fill_flight_table() {
     DS_ASSERT(filled);
 }
 
-using Picker = const WorldModel& (*)(bool avx512);
-template <class Capacity>
-constexpr Picker kPickers[DS_MAX_AGENTS] = {
-    world_model<1, Capacity>, world_model<2, Capacity>, world_model<3, Capacity>, world_model<4, Capacity>,
-    world_model<5, Capacity>, world_model<6, Capacity>, world_model<7, Capacity>, world_model<8, Capacity>};
-
 }  // namespace
 
 FlightTable flight_table;
@@ -29,7 +23,13 @@ FlightTable flight_table;
 const WorldModel& find_world_model(WorldKind kind, bool avx512) {
     DS_ASSERT(kind.num_agents >= 1 && kind.num_agents <= DS_MAX_AGENTS);
     fill_flight_table();
-    return (kind.plays_levels ? kPickers<LevelCapacity> : kPickers<ReferenceCapacity>)[kind.num_agents - 1](avx512);
+    switch (number_of(kind)) {
+#define DS_FIND_WORLD_MODEL(number, ...) \
+    case number: return world_model<number>(kind.num_agents, avx512);
+        DS_WORLD_KIND_TABLE(DS_FIND_WORLD_MODEL)
+#undef DS_FIND_WORLD_MODEL
+    }
+    __builtin_unreachable();
 }
 
 const char* const kStageNames[kNumStages] = {

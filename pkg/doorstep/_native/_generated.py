@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 ABI_VERSION = 12
-SAVE_FORMAT_VERSION = 3
+SAVE_FORMAT_VERSION = 4
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
 STREAM_OWN = 18446744073709551615

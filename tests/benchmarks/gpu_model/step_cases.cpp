@@ -72,6 +72,7 @@ private:
         simulation_.levels = &level_;
         simulation_.max_levels = num_levels;
         simulation_.given_rewards = given(nullptr);
+        simulation_.num_agents = model_.num_agents;
         simulation_.flat = layout_of(kDefaultObservations, model_.num_agents);
         const Dimensions dimensions{num_worlds_, model_.num_agents, simulation_.flat.size, num_levels};
         for (const TensorRow& row : kTensorRows) {

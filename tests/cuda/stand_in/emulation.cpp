@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include <array>
-#include <iterator>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "exec/cuda/block.h"
@@ -48,31 +46,24 @@ void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, Thre
     }
 }
 
-struct EmulatedKernels {
-    WorldKind kind;
-    EmulatedKernel kernels[kKernelCount];
-};
 template <class W>
-constexpr EmulatedKernels kernels_of(WorldKind kind) {
+constexpr std::array<EmulatedKernel, kKernelCount> kernels_of() {
 #define DS_ENTRY(name, sentence) run<W, kKernel_##name>,
-    return {kind, {DS_KERNEL_TABLE(DS_ENTRY)}};
+    return {DS_KERNEL_TABLE(DS_ENTRY)};
 #undef DS_ENTRY
 }
-template <size_t... Index>
-constexpr auto emulated(std::index_sequence<Index...>) {
-    return std::array{kernels_of<World<kEmulatedAgents[Index], ReferenceCapacity>>({kEmulatedAgents[Index], false})...,
-                      kernels_of<World<kEmulatedAgents[Index], LevelCapacity>>({kEmulatedAgents[Index], true})...};
-}
-constexpr auto kEmulated = emulated(std::make_index_sequence<std::size(kEmulatedAgents)>());
+constexpr std::array kEmulated = {
+#define DS_EMULATED(number, ...) kernels_of<CompiledWorld<number>::W>(),
+    DS_WORLD_KIND_TABLE(DS_EMULATED)
+#undef DS_EMULATED
+};
 
 }  // namespace
 
-EmulatedKernel find_emulated_kernel(WorldKind kind, const char* name) {
-    for (const EmulatedKernels& emulated : kEmulated)
-        for (int kernel = 0; kernel < kKernelCount; kernel++)
-            if (emulated.kind.num_agents == kind.num_agents && emulated.kind.plays_levels == kind.plays_levels &&
-                strcmp(name, kKernelNames[kernel]) == 0)
-                return emulated.kernels[kernel];
+EmulatedKernel find_emulated_kernel(int kind_of_worlds, const char* name) {
+    const size_t index = static_cast<size_t>(kind_of_worlds) - 1;
+    for (size_t kernel = 0; kernel < kKernelCount && index < kEmulated.size(); kernel++)
+        if (strcmp(name, kKernelNames[kernel]) == 0) return kEmulated[index][kernel];
     return nullptr;
 }
 

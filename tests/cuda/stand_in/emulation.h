@@ -9,13 +9,9 @@
 
 namespace doorstep {
 
-// The numbers of agents for which the executor's kernels are emulated: each takes ten seconds to compile. ptx_test.cpp
-// runs the shipped code of all numbers.
-constexpr int kEmulatedAgents[] = {1, 2, 3, 5, 8};
-
-// The kernels of the executor, by their names in kKernelNames. Null for other names and numbers of agents.
+// The kernels of the executor, by their names in kKernelNames. Null for other names and kinds.
 using EmulatedKernel = void (*)(const KernelArguments& arguments, uint32_t grid, uint32_t threads, ThreadOrder order);
-EmulatedKernel find_emulated_kernel(WorldKind kind, const char* name);
+EmulatedKernel find_emulated_kernel(int kind_of_worlds, const char* name);
 
 // The training kernels, one item per thread, by their names in the module. Null for other names.
 using EmulatedTrainingKernel = void (*)(const void* call, uint32_t grid, uint32_t threads, ThreadOrder order);

@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <array>
 #include <map>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "emulation.h"
@@ -20,17 +18,13 @@ namespace {
 
 // ---- Worlds
 
-template <class Capacity, int... Index>
-constexpr std::array<int64_t, DS_MAX_AGENTS> world_bytes(std::integer_sequence<int, Index...>) {
-    return {int64_t{doorstep::kBlockBytes<doorstep::World<Index + 1, Capacity>>}...};
-}
-template <class Capacity>
-constexpr auto kWorldBytes = world_bytes<Capacity>(std::make_integer_sequence<int, DS_MAX_AGENTS>());
+constexpr int64_t kBytesOfWorlds[] = {
+#define STAND_IN_WORLD(number, ...) doorstep::kBlockBytes<doorstep::CompiledWorld<number>::W>,
+    DS_WORLD_KIND_TABLE(STAND_IN_WORLD)
+#undef STAND_IN_WORLD
+};
 
-int64_t bytes_of_world(doorstep::WorldKind kind) {
-    using namespace doorstep;
-    return (kind.plays_levels ? kWorldBytes<LevelCapacity> : kWorldBytes<ReferenceCapacity>)[kind.num_agents - 1];
-}
+int64_t bytes_of_world(int kind_of_worlds) { return kBytesOfWorlds[kind_of_worlds - 1]; }
 
 // The bytes of a tensor, from the shape in its row of the table.
 int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int agents, int64_t max_levels,
@@ -61,7 +55,7 @@ void add_tensors(const doorstep::Simulation& simulation, int64_t num_worlds, int
 
 // The levels and saved worlds of given episodes, whose addresses are on the device: they are known when the kernel runs.
 std::vector<Access> given_beginnings(const Launch& launch, const doorstep::KernelArguments& arguments) {
-    const int64_t bytes_of_saved = bytes_of_world(doorstep::kind_of_number(launch.kind_of_worlds));
+    const int64_t bytes_of_saved = bytes_of_world(launch.kind_of_worlds);
     std::vector<Access> accesses;
     const auto add = [&](const char* what, const void* given, int64_t bytes) {
         if (!given) return;
@@ -97,19 +91,21 @@ void fail_as_planted(const doorstep::KernelArguments& arguments, int64_t bytes_o
     while (planted == "hang") pause();
     if (planted == "crash") driver().lost = kIllegalAddress;
     if (planted == "wrong_bit") {
-        constexpr int64_t kFirstCoordinate = sizeof(float) * doorstep::World<2>::kButtonLanes;
+        constexpr int64_t kFirstCoordinate = sizeof(float) * doorstep::CompiledWorld<2>::W::kButtonLanes;
         const int64_t world = arguments.num_worlds / 2 * bytes_of_world;
         static_cast<char*>(arguments.simulation.worlds)[world + kFirstCoordinate] ^= 1;
     }
 }
 
 int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arguments, Task* task) {
-    const doorstep::WorldKind kind = doorstep::kind_of_number(launch.kind_of_worlds);
-    const doorstep::KernelShape& shape = doorstep::find_kernel_shape(kind);
+    const int kind = launch.kind_of_worlds, num_agents = arguments.simulation.num_agents;
+    const doorstep::KernelShape& shape = doorstep::find_kernel_shape({num_agents, arguments.simulation.max_levels > 0});
     if (const int code = check_shape(launch, static_cast<uint32_t>(shape.threads), shape.shared_bytes,
                                  sizeof arguments)) {
         return code;
     }
+    if (kind != doorstep::number_of({num_agents, arguments.simulation.max_levels > 0}))
+        return refuse(kInvalidValue, text("%s of kind %d for %d agents", launch.kernel.c_str(), kind, num_agents));
     if (arguments.tile_worlds < 1 || arguments.tile_worlds > shape.tile_worlds)
         return refuse(kInvalidValue, text("%s: tiles of %d worlds", launch.kernel.c_str(), arguments.tile_worlds));
     const doorstep::EmulatedKernel kernel = doorstep::find_emulated_kernel(kind, launch.kernel.c_str());
@@ -120,7 +116,7 @@ int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arg
     const int64_t num_worlds = arguments.num_worlds;
     accesses.add_aligned("worlds", arguments.simulation.worlds, num_worlds * bytes_of_world(kind), 64);
     const int64_t max_levels = arguments.simulation.max_levels;
-    add_tensors(arguments.simulation, num_worlds, kind.num_agents, accesses);
+    add_tensors(arguments.simulation, num_worlds, num_agents, accesses);
     accesses.add_given("levels", arguments.simulation.levels, max_levels * static_cast<int64_t>(sizeof(ds_level)), false);
     accesses.add("flights", arguments.flights, sizeof(doorstep::FlightTable), false);
     accesses.add("trouble", arguments.trouble, sizeof(uint32_t) * doorstep::kTroubleKinds, true);

@@ -65,7 +65,7 @@ ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
     const int32_t episode_length = static_cast<int32_t>(batch.episode_length);
     const ds_status status = run(batch.num_worlds, [&](int64_t first, int64_t count) {
         const int64_t bad = first + model.count_valid(blocks + first * static_cast<int64_t>(model.world_bytes), count,
-                                                      episode_length);
+                                                      model.num_agents, episode_length);
         int64_t known = smallest.load(std::memory_order_relaxed);
         while (bad < first + count && bad < known && !smallest.compare_exchange_weak(known, bad)) {
         }

@@ -27,11 +27,11 @@ constexpr int kSharedPitch = kChunks<W> * static_cast<int>(sizeof(Chunk)) + 4;
 // Small tiles: a block takes as long as the slowest of its worlds, and eight blocks fit the shared memory of a
 // multiprocessor of compute capability 9.0 (227 KiB), three that of 8.6 (100 KiB).
 template <class W>
-constexpr int kSharedWorlds = W::kAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
+constexpr int kSharedWorlds = W::kMostAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 
 // The most worlds that a block solves at a time: fewer where a world takes much scratch memory.
 template <class W>
-constexpr int kSolvers = W::kPlaysLevels && W::kAgents > 4 ? 4 : 8;
+constexpr int kSolvers = W::kPlaysLevels && W::kMostAgents > 4 ? 4 : 8;
 
 // Scratch memory of a block: of its solvers, or of each thread that moves sliding agents, which is done before.
 template <class W, class Block>
@@ -61,14 +61,14 @@ struct BlockMemory {
 template <class W>
 constexpr KernelShape make_kernel_shape() {
     constexpr int kWorlds = kSharedWorlds<W>;
-    static_assert(kWorlds * W::kAgents <= kBlockThreads, "a thread moves one sliding agent");
-    static_assert(kWorlds / kSolvers<W> * W::kAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
+    static_assert(kWorlds * W::kMostAgents <= kBlockThreads, "a thread moves one sliding agent");
+    static_assert(kWorlds / kSolvers<W> * W::kMostAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
     return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers<W>, sizeof(CoupledWorld<W>)};
 }
 
 // ---- Copies between device and shared memory
 
-static_assert(kBlockBytes<World<1>> % sizeof(Chunk) == 0, "a block begins with a chunk");
+static_assert(kBlockBytes<World<AgentCount<1>>> % sizeof(Chunk) == 0, "a block begins with a chunk");
 static_assert(kTroubleRepairedIndex == 1u << (kTroubleKinds - 1), "every bit of Trouble has a word");
 
 // Where a thread's next chunk is, in device and in shared memory.

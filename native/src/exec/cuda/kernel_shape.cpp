@@ -5,19 +5,17 @@
 namespace doorstep {
 namespace {
 
-template <class Capacity>
-constexpr KernelShape kShapes[DS_MAX_AGENTS] = {
-    make_kernel_shape<World<1, Capacity>>(), make_kernel_shape<World<2, Capacity>>(),
-    make_kernel_shape<World<3, Capacity>>(), make_kernel_shape<World<4, Capacity>>(),
-    make_kernel_shape<World<5, Capacity>>(), make_kernel_shape<World<6, Capacity>>(),
-    make_kernel_shape<World<7, Capacity>>(), make_kernel_shape<World<8, Capacity>>(),
+constexpr KernelShape kShapes[] = {
+#define DS_KERNEL_SHAPE(number, ...) make_kernel_shape<CompiledWorld<number>::W>(),
+    DS_WORLD_KIND_TABLE(DS_KERNEL_SHAPE)
+#undef DS_KERNEL_SHAPE
 };
 
 }  // namespace
 
 const KernelShape& find_kernel_shape(WorldKind kind) {
-    DS_ASSERT(kind.num_agents >= 1 && kind.num_agents <= DS_MAX_AGENTS);
-    return (kind.plays_levels ? kShapes<LevelCapacity> : kShapes<ReferenceCapacity>)[kind.num_agents - 1];
+    DS_ASSERT(number_of(kind) >= 1);
+    return kShapes[number_of(kind) - 1];
 }
 
 TileDivision divide_into_tiles(const KernelShape& shape, int64_t num_worlds, int64_t resident_blocks,

@@ -1,4 +1,4 @@
-// The kernels of a module, for one number of agents (DS_AGENTS) and capacity (DS_CAPACITY).
+// The kernels of a module, for one kind of worlds (DS_KIND, its number).
 #include "exec/cuda/block.h"
 
 namespace doorstep {
@@ -13,7 +13,7 @@ struct CudaBlock {
     }
 };
 
-using DeviceWorld = World<DS_AGENTS, DS_CAPACITY>;
+using DeviceWorld = CompiledWorld<DS_KIND>::W;
 
 alignas(16) extern __shared__ char shared_memory[];
 
@@ -29,5 +29,4 @@ alignas(16) extern __shared__ char shared_memory[];
 DS_KERNEL_TABLE(DS_KERNEL)
 
 // The number of the kind of worlds that the module is compiled for; the loader reads it.
-extern "C" __constant__ int doorstep_kind_of_worlds =
-    doorstep::number_of({doorstep::DeviceWorld::kAgents, doorstep::DeviceWorld::kPlaysLevels});
+extern "C" __constant__ int doorstep_kind_of_worlds = DS_KIND;
