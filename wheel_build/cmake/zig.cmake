@@ -10,7 +10,10 @@ set(CMAKE_AR ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ar)
 set(CMAKE_RANLIB ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ranlib)
 set(DOORSTEP_PINNED_COMPILER ON)
 
-# Checks of the compiler do not link: the first link compiles the C++ runtime, which takes minutes.
+# Checks of the compiler do not link: the first link compiles the C++ runtime, which takes minutes. Nor does the
+# identification, by options that CMake takes from the environment, unless CMAKE_CXX_FLAGS has any: nothing else does.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(ENV{CXXFLAGS} -c)
+set(CMAKE_CXX_FLAGS "" CACHE STRING "Options of every compilation")
 # The library needs only glibc besides its own code.
 set(CMAKE_HAVE_LIBC_PTHREAD ON)
