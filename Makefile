@@ -229,7 +229,7 @@ bench-view: wheel test-environment ## Measure the cost of doorstep view with a c
 
 bench-kernels: ## Predict the speed of kernels on a GPU by a model that executes their PTX; needs no GPU
 	@$(call environment,build,build repair)
-	@$(native_tests) --target gpu_model
+	@DOORSTEP_CUDA_ARCHITECTURES=90 $(native_tests) --target gpu_model
 	@build/library/tests/native/gpu_model $(BENCH_ARGUMENTS)
 
 bench-gpu: ## Measure the wheel in dist/ on an NVIDIA GPU, with the torch that PYTHON has
