@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import kernel_image_file
 from build_steps import BuildError, exclusive, say
 from cuda_packages import CudaPackages
 from kernel_image_file import BF16_POLICIES, LEVELS, POLICIES, PTX, TRAINING, VIEWS, ImageName, pack
@@ -149,7 +150,7 @@ def machine_architectures() -> set[int]:
 
 
 def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
-    """Compile the images that the folder does not contain, and pack all; returns the file, named after its content."""
+    """Compile the images that the folder does not contain, and pack all; returns the file, named after what is in it."""
     architectures = chosen_architectures()
     with exclusive(folder):
         ptx = ptx_compilations(root, packages, folder)
@@ -246,11 +247,12 @@ def _write_images(folder: Path, compilations: Sequence[Compilation]) -> Path:
     contents = {
         one.name: one.output.read_bytes() + (b"\0" if one.name.architecture == PTX else b"") for one in compilations
     }
-    content = pack(contents)
-    path = folder / f"kernels.{_digest([content])}.images"
+    parts = [part for name, content in contents.items() for part in (repr(name), content)]
+    # After what is packed, and how, because packing takes seconds.
+    path = folder / f"kernels.{_digest([Path(kernel_image_file.__file__).read_bytes(), *parts])}.images"
     if not path.exists():
         pending = path.with_name(f"{path.name}.pending")
-        pending.write_bytes(content)
+        pending.write_bytes(pack(contents))
         pending.rename(path)
     return path
 
