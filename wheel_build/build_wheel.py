@@ -16,7 +16,7 @@ from pathlib import Path
 from build_steps import BuildError, run
 from check_wheel import check_wheel
 from native_build import third_party_folder
-from repair_wheel import GRAFTED_LATER_VARIABLE, grade
+from repair_wheel import GRAFTED_LATER_VARIABLE, graft_and_grade
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -41,7 +41,7 @@ def main() -> None:
     work = PROJECT / "build" / "wheel"
     print("doorstep: building the wheel", flush=True)
     try:
-        graded = grade(build(work / "built"), _empty(work / "graded"), third_party_folder(PROJECT))
+        graded = graft_and_grade(build(work / "built"), _empty(work / "graded"), third_party_folder(PROJECT))
     except BuildError as error:
         sys.exit(f"doorstep: {error}")
     print("doorstep: checking the wheel", flush=True)
