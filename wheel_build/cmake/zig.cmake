@@ -11,9 +11,11 @@ set(CMAKE_RANLIB ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ranlib)
 set(DOORSTEP_PINNED_COMPILER ON)
 
 # Checks of the compiler do not link: the first link compiles the C++ runtime, which takes minutes. Nor does the
-# identification, by options that CMake takes from the environment, unless CMAKE_CXX_FLAGS has any: nothing else does.
+# identification, by options of the environment, which nothing else takes where CMAKE_<language>_FLAGS is set.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-set(ENV{CXXFLAGS} -c)
-set(CMAKE_CXX_FLAGS "" CACHE STRING "Options of every compilation")
+foreach(language C CXX)
+  set(ENV{${language}FLAGS} -c)
+  set(CMAKE_${language}_FLAGS "" CACHE STRING "Options of every compilation")
+endforeach()
 # The library needs only glibc besides its own code.
 set(CMAKE_HAVE_LIBC_PTHREAD ON)
