@@ -150,7 +150,7 @@ def machine_architectures() -> set[int]:
 
 
 def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
-    """Compile the images that the folder does not contain, and pack all; returns the file, named after what is in it."""
+    """Compile the images that the folder does not contain, and pack all; returns the file, named after its parts."""
     architectures = chosen_architectures()
     with exclusive(folder):
         ptx = ptx_compilations(root, packages, folder)
