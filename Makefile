@@ -36,8 +36,9 @@ ACTIONLINT_VERSION := 1.6.0
 environment = $(PYTHON) wheel_build/environment.py build/environments/$(1) $(2)
 bin = build/environments/$(1)/bin
 pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
-# Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
-install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
+# Installs the finished wheel and its dependencies, and nothing else of this project, into an environment. As in
+# environment.py, bytecode is written when something is imported: most of numpy never is.
+install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install --no-compile dist/doorstep-*.whl
 
 # The native tests and what is built with them: $(native_tests) --target NAME. They share the wheel's objects.
 native_tests = $(call bin,build)/python wheel_build/native_build.py --build-folder build/library
@@ -229,7 +230,7 @@ bench-view: wheel test-environment ## Measure the cost of doorstep view with a c
 
 bench-kernels: ## Predict the speed of kernels on a GPU by a model that executes their PTX; needs no GPU
 	@$(call environment,build,build repair)
-	@$(native_tests) --target gpu_model
+	@DOORSTEP_CUDA_ARCHITECTURES=90 $(native_tests) --target gpu_model
 	@build/library/tests/native/gpu_model $(BENCH_ARGUMENTS)
 
 bench-gpu: ## Measure the wheel in dist/ on an NVIDIA GPU, with the torch that PYTHON has

@@ -8,21 +8,23 @@ groups `build` and `repair` of pyproject.toml.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
 
 from build_steps import BuildError, run
 from check_wheel import check_wheel
-from repair_wheel import grade
+from native_build import third_party_folder
+from repair_wheel import GRAFTED_LATER_VARIABLE, graft_and_grade
 
 PROJECT = Path(__file__).resolve().parent.parent
 
 
 def build(folder: Path) -> Path:
-    """Have hatchling build a wheel into an emptied folder."""
-    _empty(folder)
-    run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)], folder=PROJECT)
+    """Have hatchling build a wheel without third-party libraries into an emptied folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(_empty(folder))]
+    run(command, {**os.environ, GRAFTED_LATER_VARIABLE: "1"}, PROJECT)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -39,7 +41,7 @@ def main() -> None:
     work = PROJECT / "build" / "wheel"
     print("doorstep: building the wheel", flush=True)
     try:
-        graded = grade(build(work / "built"), _empty(work / "graded"))
+        graded = graft_and_grade(build(work / "built"), _empty(work / "graded"), third_party_folder(PROJECT))
     except BuildError as error:
         sys.exit(f"doorstep: {error}")
     print("doorstep: checking the wheel", flush=True)

@@ -27,9 +27,10 @@ from library_checks import (
     check_runpath,
     check_symbol_versions,
     check_versions,
+    embedded_kernels,
 )
 from repair_wheel import PLATFORM
-from wheel_file import GRAFTS, OWN_LIBRARIES, Wheel
+from wheel_file import GRAFTS, LIBRARY, OWN_LIBRARIES, Wheel
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -155,9 +156,12 @@ CHECKS: tuple[Callable[[Wheel], Iterator[str]], ...] = (
 )
 
 
-def find_faults(path: Path, project: Path = PROJECT) -> dict[str, list[str]]:
+def find_faults(path: Path) -> dict[str, list[str]]:
     """Faults by name of the check, in the order of CHECKS; without its libraries a wheel is not checked further."""
-    wheel = Wheel(path, project)
+    return _faults_of(Wheel(path, PROJECT))
+
+
+def _faults_of(wheel: Wheel) -> dict[str, list[str]]:
     missing = [name for name in (*OWN_LIBRARIES, *GRAFTS) if name not in wheel.files]
     if missing:
         return {"check_files": [f"{name} is missing" for name in missing]}
@@ -165,12 +169,15 @@ def find_faults(path: Path, project: Path = PROJECT) -> dict[str, list[str]]:
 
 
 def check_wheel(path: Path) -> bool:
-    """Print the verdict of every check; true if there is no fault."""
-    faults = find_faults(path)
+    """Print the verdict of every check, and which kernels there are; true if there is no fault."""
+    wheel = Wheel(path, PROJECT)
+    faults = _faults_of(wheel)
     for name, sentences in faults.items():
         print(f"  {'fault' if sentences else 'ok':6}{name.removeprefix('check_').replace('_', ' ')}")
         for sentence in sentences:
             print(f"          {sentence}")
+    if LIBRARY in wheel.files:
+        print(f"doorstep: kernels: {embedded_kernels(wheel)}")
     return not any(faults.values())
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import lzma
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -31,7 +31,8 @@ LZMA: list[dict[str, Any]] = [
         "pb": 4,
         "mode": lzma.MODE_NORMAL,
         "mf": lzma.MF_BT4,
-        "nice_len": 64,
+        "nice_len": 128,
+        "depth": 16,  # a quarter faster than the default, and a hundredth larger
     }
 ]
 CUDA_MACHINE = 190  # e_machine of ELF files with CUDA machine code
@@ -74,22 +75,31 @@ def pack(images: Mapping[ImageName, bytes]) -> bytes:
     return b"".join([HEADER.pack(MAGIC, len(images), 0), *entries, *streams.values()])
 
 
+def image_names(content: bytes) -> list[ImageName]:
+    """The images of such a file, or of a library that embeds one, without decoding them; empty if there are none."""
+    return [ImageName(module, architecture) for module, architecture, *_ in _entries(content)]
+
+
 def unpack(content: bytes) -> dict[ImageName, bytes]:
     """The images of such a file, or of a library that embeds one; empty if there are none."""
     start = content.find(MAGIC)
-    if start < 0:
-        return {}
-    _, count, _ = HEADER.unpack_from(content, start)
     streams: dict[int, bytes] = {}
     images = {}
-    for index in range(count):
-        entry = ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
-        module, architecture, stream, stream_bytes, offset, size = entry
+    for module, architecture, stream, stream_bytes, offset, size in _entries(content):
         if stream not in streams:
             encoded = content[start + stream : start + stream + stream_bytes]
             streams[stream] = lzma.decompress(encoded, lzma.FORMAT_RAW, filters=LZMA)
         images[ImageName(module, architecture)] = streams[stream][offset : offset + size]
     return images
+
+
+def _entries(content: bytes) -> Iterator[tuple[int, ...]]:
+    start = content.find(MAGIC)
+    if start < 0:
+        return
+    _, count, _ = HEADER.unpack_from(content, start)
+    for index in range(count):
+        yield ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
 
 
 def _encode(content: bytes) -> bytes:

@@ -2,8 +2,8 @@
 
 Machine code runs without compilation, on GPUs of its architecture. PTX runs on every GPU after the driver has compiled
 it, which needs a driver that supports this version of PTX. DOORSTEP_CUDA_ARCHITECTURES chooses the architectures that
-get machine code: "all", as in releases, or numbers such as "80,90". Each takes a minute of CPU time, so the default is
-short: LOCAL_ARCHITECTURES and those of the GPUs in this machine.
+get machine code, each of which takes minutes of CPU time: "native", the default, those of the GPUs in this machine;
+"all", as in releases; or numbers such as "80,90".
 
 Outputs are named after a hash of all their inputs, so that only what changed is compiled again.
 """
@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import kernel_image_file
 from build_steps import BuildError, exclusive, say
 from cuda_packages import CudaPackages
 from kernel_image_file import BF16_POLICIES, POLICIES, PTX, TRAINING, VIEWS, ImageName, pack
@@ -32,8 +33,8 @@ INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
 SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # searched for #include <...>
 # Machine code runs on devices of the same major number and a larger minor one: that for 8.0 on 8.6, 8.7 and 8.9, too.
 ARCHITECTURES = (75, 80, 90, 100, 120)
-LOCAL_ARCHITECTURES = (90,)
 ARCHITECTURES_VARIABLE = "DOORSTEP_CUDA_ARCHITECTURES"
+ALL, NATIVE = "all", "native"  # its values that are not lists
 REPORT = "report.json"
 
 # The same bits as on the CPU: no contraction, no approximate division or square root, denormals kept.
@@ -121,16 +122,19 @@ class Compilation:
 
 def chosen_architectures() -> tuple[int, ...]:
     """The architectures that get machine code."""
-    text = os.environ.get(ARCHITECTURES_VARIABLE, "")
-    if text == "all":
+    text = os.environ.get(ARCHITECTURES_VARIABLE) or NATIVE
+    if text == ALL:
         return ARCHITECTURES
+    if text == NATIVE:
+        return tuple(sorted(machine_architectures()))
     names = set(text.split(",")) - {""}
     if unknown := names - set(map(str, ARCHITECTURES)):
         raise BuildError(
             f"{ARCHITECTURES_VARIABLE} is {text!r}; {', '.join(sorted(unknown))} is not among "
-            f"{', '.join(map(str, ARCHITECTURES))}; name some of these, separated by commas, or \"all\""
+            f"{', '.join(map(str, ARCHITECTURES))}; name some of these, separated by commas, "
+            f'or "{NATIVE}" or "{ALL}"'
         )
-    return tuple(sorted(set(map(int, names)) or {*LOCAL_ARCHITECTURES, *machine_architectures()}))
+    return tuple(sorted(map(int, names)))
 
 
 def machine_architectures() -> set[int]:
@@ -147,7 +151,7 @@ def machine_architectures() -> set[int]:
 
 
 def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
-    """Compile the images that the folder does not contain, and pack all; returns the file, named after its content."""
+    """Compile the images that the folder does not contain, and pack all; returns the file, named after its parts."""
     architectures = chosen_architectures()
     with exclusive(folder):
         ptx = ptx_compilations(root, packages, folder)
@@ -244,11 +248,12 @@ def _write_images(folder: Path, compilations: Sequence[Compilation]) -> Path:
     contents = {
         one.name: one.output.read_bytes() + (b"\0" if one.name.architecture == PTX else b"") for one in compilations
     }
-    content = pack(contents)
-    path = folder / f"kernels.{_digest([content])}.images"
+    parts = [part for name, content in contents.items() for part in (repr(name), content)]
+    # After what is packed, and how, because packing takes seconds.
+    path = folder / f"kernels.{_digest([Path(kernel_image_file.__file__).read_bytes(), *parts])}.images"
     if not path.exists():
         pending = path.with_name(f"{path.name}.pending")
-        pending.write_bytes(content)
+        pending.write_bytes(pack(contents))
         pending.rename(path)
     return path
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import kernel_images
 import sbom
 import third_party
-from kernel_image_file import PTX, ImageName, cubin_architecture, unpack
+from kernel_image_file import PTX, ImageName, cubin_architecture, image_names, unpack
 from wheel_file import (
     GRAFTS,
     LIBRARY,
@@ -126,6 +126,12 @@ def check_kernels(wheel: Wheel) -> Iterator[str]:
         found = PTX if content.startswith(b"//") and content.endswith(b"\0") else cubin_architecture(content)
         if found != name.architecture:
             yield f"the kernels for {_describe(name)} are something else"
+
+
+def embedded_kernels(wheel: Wheel) -> str:
+    """The forms that the library has kernels in, such as `PTX, machine code for sm_80 sm_90`."""
+    architectures = sorted({name.architecture for name in image_names(wheel.files[LIBRARY])} - {PTX})
+    return f"PTX, machine code for {' '.join(f'sm_{one}' for one in architectures) or 'none'}"
 
 
 def check_paths(wheel: Wheel) -> Iterator[str]:

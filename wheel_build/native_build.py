@@ -12,12 +12,14 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cuda_packages
 import kernel_images
 import third_party
 from build_steps import BuildError, exclusive, run
+from cuda_packages import CudaPackages
 
 LIBRARY_NAMES = ("libdoorstep.so", "libdoorstep_render.so")
 PROJECT = Path(__file__).resolve().parent.parent
@@ -34,10 +36,26 @@ def build_libraries(root: Path, build_folder: Path, third_party_rpath: str) -> l
 
 
 def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, str], targets: Sequence[str]) -> None:
-    """Run CMake and ninja; `settings` are CMake cache entries, no `targets` means all."""
+    """Run CMake and ninja; `settings` are CMake cache entries, no `targets` means all.
+
+    What takes long comes in an order in which the cores always have work: objects are compiled beside the downloads,
+    then kernels. The first link, for which zig compiles its parts of glibc on one core, runs beside the kernels.
+    """
     _require_linux_x86_64()
+    with exclusive(build_folder), ThreadPoolExecutor() as beside:
+        third_party = beside.submit(third_party_settings, root)
+        compilers = beside.submit(cuda_compilers, root)
+        _make(root, build_folder, settings, ["doorstep_all_objects"])
+        compilers.result()
+        kernels = beside.submit(cuda_settings, root)
+        settings = {**third_party.result(), **settings}
+        _make(root, build_folder, settings, ["doorstep_render"])
+        _make(root, build_folder, {**kernels.result(), **settings}, targets)
+
+
+def _make(root: Path, build_folder: Path, settings: Mapping[str, str], targets: Sequence[str]) -> None:
+    """Run CMake, which keeps earlier settings, and ninja."""
     environment = pinned_environment(root)
-    settings = {**cuda_settings(root), **third_party_settings(root), **settings}
     configure = [
         str(tool("cmake")),
         *("-S", str(root), "-B", str(build_folder), "-G", "Ninja"),
@@ -48,21 +66,22 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
     build = [str(tool("cmake")), "--build", str(build_folder)]
     if targets:
         build += ["--target", *targets]
-    with exclusive(build_folder):
-        run(configure, environment)
-        run(build, environment)
+    run(configure, environment)
+    run(build, environment)
+
+
+def cuda_compilers(root: Path) -> CudaPackages:
+    """The compilers of the kernels; fetches them if necessary."""
+    return cuda_packages.install(root / CUDA_FOLDER / "packages")
 
 
 def cuda_settings(root: Path) -> dict[str, str]:
     """CMake cache entries that embed the kernels and their compiler; creates both if necessary."""
-    packages = cuda_packages.install(root / CUDA_FOLDER / "packages")
-    return {**image_settings(root), "DOORSTEP_PTX_COMPILER": str(packages.ptx_compiler)}
-
-
-def image_settings(root: Path) -> dict[str, str]:
-    """The kernels without their compiler."""
-    packages = cuda_packages.install(root / CUDA_FOLDER / "packages")
-    return {"DOORSTEP_CUDA_IMAGES": str(kernel_images.build_images(root, packages, root / CUDA_FOLDER / "images"))}
+    packages = cuda_compilers(root)
+    return {
+        "DOORSTEP_CUDA_IMAGES": str(kernel_images.build_images(root, packages, root / CUDA_FOLDER / "images")),
+        "DOORSTEP_PTX_COMPILER": str(packages.ptx_compiler),
+    }
 
 
 def third_party_folder(root: Path) -> Path:
@@ -133,7 +152,6 @@ def main() -> None:
     build_folder = arguments.build_folder.resolve()
     try:
         if arguments.test or arguments.target:
-            settings |= image_settings(PROJECT)  # whose PTX the tests interpret
             settings["DOORSTEP_CUDA_HEADERS"] = str(cuda_packages.install_headers(PROJECT / CUDA_FOLDER / "headers"))
         configure_and_build(PROJECT, build_folder, settings, arguments.target)
         if arguments.test and not arguments.target:

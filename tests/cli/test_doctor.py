@@ -77,9 +77,9 @@ def test_without_a_driver_it_says_why_and_what_the_automatic_device_is(capsys: p
 
 def test_it_names_the_architectures_that_the_library_has_machine_code_for(capsys: pytest.CaptureFixture[str]) -> None:
     finding = examine(capsys)["CUDA kernels"]
-    architectures = cuda_architectures()
-    assert finding["ok"] is bool(architectures)
-    assert finding["found"].startswith(f"machine code for {' '.join(architectures)}; " if architectures else "none")
+    architectures = " ".join(cuda_architectures()) or "no architecture"
+    assert finding["ok"]
+    assert finding["found"].startswith(f"machine code for {architectures}; ")
 
 
 def test_it_reports_a_driver_and_devices(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +111,6 @@ def test_it_reports_a_driver_and_devices(capsys: pytest.CaptureFixture[str], mon
 def test_kernels_can_be_compiled_without_a_gpu(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if not cuda_architectures():
-        pytest.skip("this library was built without kernels")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for attempt in ("first", "second"):
         assert main(["doctor", "--compile", "sm_103", "--agents", "3", "--json"]) == 0

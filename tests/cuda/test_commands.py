@@ -99,10 +99,15 @@ def test_kernels_say_what_they_reserve_of_the_device() -> None:
         assert 0 < info.registers <= 255
         assert info.threads == THREADS
         assert info.local_memory == info.local_bytes * THREADS
-    with_stacks = {kernel for kernel, info in taken.items() if info.local_bytes > 0}
-    assert {Kernel.STEP, Kernel.LEVEL_STEP, Kernel.VIEWS, Kernel.LEVEL_VIEWS} <= with_stacks
-    assert taken[Kernel.LEVEL_VIEWS].local_bytes > taken[Kernel.VIEWS].local_bytes
     assert {kernel for kernel, info in taken.items() if info.scratch_memory} == {Kernel.STEP, Kernel.LEVEL_STEP}
+
+
+@pytest.mark.slow  # for this driver the library compiles kernels of which it has no machine code: PTX has no stacks
+@on_stand_in(driver_version=13000)
+def test_kernels_say_how_large_their_stacks_are() -> None:
+    stacks = {kernel: cuda_kernel(0, 2, kernel).local_bytes for kernel in Kernel}
+    assert all(stacks[kernel] for kernel in (Kernel.STEP, Kernel.LEVEL_STEP, Kernel.VIEWS, Kernel.LEVEL_VIEWS))
+    assert stacks[Kernel.LEVEL_VIEWS] > stacks[Kernel.VIEWS]
 
 
 @pytest.mark.parametrize(("kernel", "max_levels"), [(Kernel.STEP, 0), (Kernel.LEVEL_STEP, 1)])

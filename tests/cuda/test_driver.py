@@ -136,6 +136,7 @@ def has_machine_code(compute_capability: int) -> bool:
     return any(compute_capability // 10 * 10 <= one <= compute_capability for one in EMBEDDED)
 
 
+@pytest.mark.skipif(not EMBEDDED, reason="no machine code: the library has PTX alone")
 @pytest.mark.parametrize("compute_capability", [one for one in COMPUTE_CAPABILITIES if has_machine_code(one)])
 @pytest.mark.parametrize("driver_version", [OLD, NEW])
 def test_devices_with_machine_code_in_the_library_need_no_new_driver(

@@ -61,7 +61,7 @@ def test_several_steps_may_be_recorded_in_one_graph() -> None:
         graph.close()
 
 
-@on_stand_in(driver_version=12030)
+@on_stand_in(missing="cuFuncLoad")
 def test_first_step_may_be_recorded_where_kernels_cannot_be_loaded_by_name() -> None:
     with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
         assert "cuFuncLoad" not in driver.report().calls

@@ -27,7 +27,10 @@ def unpack(wheel: Path | None, folder: Path) -> Path:
     if wheel is None:
         wheel = max((PROJECT / "dist").glob("doorstep-*.whl"), key=lambda path: path.stat().st_mtime, default=None)
         if wheel is None:
-            sys.exit("doorstep: there is no wheel in dist/; build one with: make wheel")
+            sys.exit(
+                "doorstep: there is no wheel in dist/; build one here with: make wheel; or elsewhere, for the "
+                "architecture of this GPU, such as 9.0: DOORSTEP_CUDA_ARCHITECTURES=90 make wheel"
+            )
     for one in (*(path for path in wheel.parent.glob("*.whl") if not path.name.startswith("doorstep-")), wheel):
         with zipfile.ZipFile(one) as archive:
             archive.extractall(folder)

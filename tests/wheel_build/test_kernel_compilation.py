@@ -145,7 +145,8 @@ def gpus(folder: Path, *lines: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("all", kernel_images.ARCHITECTURES), ("80", (80,)), ("100,75", (75, 100)), ("", (90,))]
+    ("text", "expected"),
+    [("all", kernel_images.ARCHITECTURES), ("80", (80,)), ("100,75", (75, 100)), ("native", ()), ("", ())],
 )
 def test_the_environment_says_which_architectures_get_machine_code(
     text: str, expected: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -167,6 +168,8 @@ def test_gpus_of_the_building_machine_get_machine_code_that_they_run(
 ) -> None:
     monkeypatch.delenv(kernel_images.ARCHITECTURES_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", gpus(tmp_path, "8.7", "12.1", "6.1", "10.3", "No devices were found"))
-    assert kernel_images.chosen_architectures() == (80, 90, 100, 120)
+    assert kernel_images.chosen_architectures() == (80, 100, 120)
+    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, "native")
+    assert kernel_images.chosen_architectures() == (80, 100, 120)
     monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, "75")
     assert kernel_images.chosen_architectures() == (75,)

@@ -108,6 +108,6 @@ def cuda_compile(architecture: str, num_agents: int) -> CudaCompileInfo:
 
 
 def cuda_architectures() -> list[str]:
-    """The architectures that the library has machine code for; empty if it was built without kernels."""
+    """The architectures that the library has machine code for; empty if it has PTX alone."""
     text: bytes = load().ds_cuda_architectures()
     return text.decode().split(",") if text else []
