@@ -213,7 +213,7 @@ def accesses(parameters: str) -> tuple[list[str], list[str]]:
     for parameter in parameters.split(", "):
         kind = parameter.rsplit(" ", 1)[0]
         plain = re.sub(r"const |Each<|[>&]", "", kind)
-        if plain.endswith("Index"):
+        if plain.endswith("Index") or plain == "AgentCount":
             continue
         (reads if "const " in kind else writes).append(words(plain))
     return reads, writes

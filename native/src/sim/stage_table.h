@@ -9,8 +9,8 @@ namespace doorstep {
 // items: over what the stage runs, see namespace `over` in sim/items.h. The stage is called for every item, in any
 // order and at the same time: none depends on what the stage writes for another.
 // parameters: those of Stages::name, and all that the stage has access to. It reads what is const and writes the rest;
-// `Each` refers to the records of all agents of a world. By value: an `Index` tells the item, `Row` and `Rows` are
-// addresses in tensors, which the stage writes.
+// `Each` refers to the records of all agents of a world. By value: an `Index` tells the item, `AgentCount` the agents of a
+// world, `Row` and `Rows` are addresses in tensors, which the stage writes.
 #define DS_STAGE_TABLE(X)                                                                                          \
     X(absorb_edits, Worlds, (const Rules& rules, World& world, TroubleBits& trouble),                              \
       "Validates edits and applies them.")                                                                         \
