@@ -345,9 +345,9 @@ def test_another_version_than_the_bill_of_materials_says_is_refused(
 def test_a_library_without_kernels_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     faults = faults_of(change_wheel({LIBRARY: replace_once(library, MAGIC, bytes(len(MAGIC)))}), "check_kernels")
     kinds = ["PTX", *(f"sm_{number}" for number in chosen_architectures())]
-    # Training, views, policies, and 1 to 8 agents with levels and without; policies of bf16, from sm_80 on
-    assert len(faults) == 19 * len(kinds) + len(set(kinds) - {"sm_75"})
-    assert {f"the library has no kernels for 8_agents as {kind}" for kind in kinds} <= set(faults)
+    # Training, views, policies, and six kinds of worlds; policies of bf16, from sm_80 on
+    assert len(faults) == 9 * len(kinds) + len(set(kinds) - {"sm_75"})
+    assert {f"the library has no kernels for 3_agents as {kind}" for kind in kinds} <= set(faults)
 
 
 def test_a_wheel_without_selected_machine_code_is_refused(

@@ -74,9 +74,16 @@ void detach_thread(pthread_t thread) {
     live_counts.threads.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// The stack of a process's first thread grows when it is touched, and a process that cannot have the memory ends. So it
+// grows at the thread's first step, and not where memory has ended since.
+__attribute__((noinline)) void grow_stack(size_t bytes) {
+    volatile char* const touched = static_cast<volatile char*>(__builtin_alloca(bytes));
+    for (size_t i = 0; i < bytes; i += 4096) touched[i] = 0;
+}
+
 // Stacks that are not the thread's own are taken to be large.
 bool has_stack_for_step() {
-    constexpr uintptr_t kNeeded = 256 << 10;
+    constexpr uintptr_t kNeeded = 256 << 10, kUsed = 192 << 10;
     static thread_local uintptr_t lowest = 0;
     if (!lowest) {
         pthread_attr_t attributes;
@@ -86,6 +93,7 @@ bool has_stack_for_step() {
         pthread_attr_getstack(&attributes, &start, &size);
         pthread_attr_destroy(&attributes);
         lowest = reinterpret_cast<uintptr_t>(start);
+        if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded) grow_stack(kUsed);
     }
     return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded;
 }
