@@ -43,12 +43,12 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
     """
     _require_linux_x86_64()
     with exclusive(build_folder), ThreadPoolExecutor() as beside:
-        third_party = beside.submit(third_party_settings, root)
+        libraries = beside.submit(third_party_settings, root)
         compilers = beside.submit(cuda_compilers, root)
         _make(root, build_folder, settings, ["doorstep_all_objects"])
         compilers.result()
         kernels = beside.submit(cuda_settings, root)
-        settings = {**third_party.result(), **settings}
+        settings = {**libraries.result(), **settings}
         _make(root, build_folder, settings, ["doorstep_render"])
         _make(root, build_folder, {**kernels.result(), **settings}, targets)
 

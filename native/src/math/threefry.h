@@ -15,7 +15,7 @@ struct RandomKey {
 DS_INLINE uint32_t rotate_left(uint32_t value, int bits) { return (value << bits) | (value >> (32 - bits)); }
 
 // The cipher block of counter (low, high) under key; also the key split from `key` with that counter.
-// Not inline: a level draws dozens of numbers.
+// Not inline: a level draws dozens of numbers, and the compiler would take seconds over as many copies.
 DS_NOINLINE RandomKey split(RandomKey key, uint32_t low, uint32_t high) {
     constexpr int kRotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
     const uint32_t schedule[3] = {key.a, key.b, 0x1BD11BDAu ^ key.a ^ key.b};

@@ -300,7 +300,7 @@ struct AgentsThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         if (Share::whole && !Filter::any(tile)) return;
-        for (int slot = share.first; slot < tile.agents.slot(tile.count, 0); slot += share.stride)
+        for (int slot = share.first; slot < tile.num_agents(); slot += share.stride)
             if (Filter::includes(tile.records, tile.agents.world_of(slot))) call(AgentItem<TileT>(tile, slot));
     }
 };
@@ -322,7 +322,7 @@ struct LinesThat {
         constexpr int kItems = TileT::Float::kLanes == 1 ? kLidarThreads : 1;  // per agent
         const auto& agents = tile.agents;
         if (Share::whole && !Filter::any(tile)) return;
-        for (int item = share.first; item < agents.slot(tile.count, 0) * kItems; item += share.stride) {
+        for (int item = share.first; item < tile.num_agents() * kItems; item += share.stride) {
             const int slot = item / kItems, world = agents.world_of(slot);
             if (Filter::includes(tile.records, world)) call(LineItem<TileT>(tile, slot, item % kItems));
             if (item % kItems == 0) tile.prefetch_next(world, agents.agent_of(slot), agents.num_agents());
@@ -396,7 +396,7 @@ struct AgentVectors {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         constexpr int kLanes = TileT::Float::kLanes;
-        const int agents = tile.agents.slot(tile.count, 0);
+        const int agents = tile.num_agents();
         for (int first = share.first * kLanes; first < agents; first += share.stride * kLanes)
             call(AgentVector<TileT>{tile, first, agents - first < kLanes ? agents - first : kLanes});
     }
@@ -421,7 +421,7 @@ struct SlidingBatches {
             call(SlidingItem<TileT>{tile, agents, bodies, share.slider()});
             waiting[queue] = 0;
         };
-        for (int slot = share.first; slot < tile.agents.slot(tile.count, 0); slot += share.stride) {
+        for (int slot = share.first; slot < tile.num_agents(); slot += share.stride) {
             if (tile.records.motions[slot] != kSliding) continue;
             const uint32_t walls = tile.records.walls[slot].bits;
             const int queue = (walls & (walls - 1)) != 0;

@@ -9,5 +9,6 @@ namespace doorstep {
         return LeavesWith<CompiledWorld<number>::W, WidestFloat>::kTable;      \
     }
 DS_WORLD_KIND_TABLE(DS_DEFINE_LEAVES)
+#undef DS_DEFINE_LEAVES
 
 }  // namespace doorstep

@@ -106,8 +106,7 @@ struct AgentSlots : Agents {
     DS_METHOD int agent_of(int slot) const { return slot - world_of(slot) * this->num_agents(); }
 };
 
-// Records keep their values until the stage that writes them runs. An agent's are where
-// AgentSlots numbers it.
+// Records keep their values until the stage that writes them runs. AgentSlots numbers those of agents.
 template <class W, int Worlds>
 struct TileRecords {
     static constexpr int kAgentSlots = Worlds * W::kMostAgents;
@@ -242,6 +241,7 @@ struct Tile {
     AgentSlots<typename W::AgentCount> agents{simulation.num_agents};
     const char* next = nullptr;  // blocks of the tile that the worker takes next, where it prefetches them
 
+    DS_METHOD int num_agents() const { return agents.slot(count, 0); }  // of all its worlds
     DS_METHOD W& world(int i) const {
         DS_ASSERT(i >= 0 && i < count);
         return *reinterpret_cast<W*>(blocks + i * Pitch);

@@ -244,9 +244,9 @@ struct World : WorldParts<Agents::kMost, Capacity>, Capacity::Terms, Agents {
 // The compiled kinds of worlds, by their numbers.
 template <int number>
 struct CompiledWorld;
-#define DS_COMPILED_WORLD(number, least, most, Capacity) \
-    template <>                                          \
-    struct CompiledWorld<number> {                       \
+#define DS_COMPILED_WORLD(number, least, most, Capacity)    \
+    template <>                                             \
+    struct CompiledWorld<number> {                          \
         using W = World<AgentCount<least, most>, Capacity>; \
     };
 DS_WORLD_KIND_TABLE(DS_COMPILED_WORLD)

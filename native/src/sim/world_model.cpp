@@ -11,9 +11,8 @@ using W = CompiledWorld<DS_KIND>::W;
 
 void create(const Simulation& simulation, int64_t first, int64_t count, uint32_t seed, uint64_t world_offset) {
     for_each_tile<W>(simulation, first, count, [&](auto& tile) {
-        LoneThread block;
         tile.request = {nullptr, seed, world_offset, nullptr};
-        create_tile(block, tile);
+        create_tile(tile.workspace.crew, tile);
     });
 }
 
@@ -28,10 +27,9 @@ uint32_t reset(const Simulation& simulation, int64_t first, int64_t count, const
                const EpisodeStart* starts) {
     uint32_t trouble = kTroubleNone;
     for_each_tile<W>(simulation, first, count, [&](auto& tile) {
-        LoneThread block;
         tile.request.mask = mask ? mask + tile.first : nullptr;
         tile.request.starts = starts ? starts + tile.first : nullptr;
-        reset_tile(block, tile);
+        reset_tile(tile.workspace.crew, tile);
         trouble |= trouble_of(tile);
     });
     return trouble;
@@ -40,8 +38,7 @@ uint32_t reset(const Simulation& simulation, int64_t first, int64_t count, const
 uint32_t refresh(const Simulation& simulation, int64_t first, int64_t count) {
     uint32_t trouble = kTroubleNone;
     for_each_tile<W>(simulation, first, count, [&](auto& tile) {
-        LoneThread block;
-        refresh_tile(block, tile);
+        refresh_tile(tile.workspace.crew, tile);
         trouble |= trouble_of(tile);
     });
     return trouble;

@@ -76,7 +76,7 @@ void detach_thread(pthread_t thread) {
 
 // The stack of a process's first thread grows when it is touched, and a process that cannot have the memory ends. So it
 // grows at the thread's first step, and not where memory has ended since.
-__attribute__((noinline)) void grow_stack(size_t bytes) {
+static __attribute__((noinline)) void grow_stack(size_t bytes) {
     volatile char* const touched = static_cast<volatile char*>(__builtin_alloca(bytes));
     for (size_t i = 0; i < bytes; i += 4096) touched[i] = 0;
 }
@@ -85,7 +85,8 @@ __attribute__((noinline)) void grow_stack(size_t bytes) {
 bool has_stack_for_step() {
     constexpr uintptr_t kNeeded = 256 << 10, kUsed = 192 << 10;
     static thread_local uintptr_t lowest = 0;
-    if (!lowest) {
+    const bool is_first = !lowest;
+    if (is_first) {
         pthread_attr_t attributes;
         if (pthread_getattr_np(pthread_self(), &attributes) != 0) return true;
         void* start;
@@ -93,9 +94,10 @@ bool has_stack_for_step() {
         pthread_attr_getstack(&attributes, &start, &size);
         pthread_attr_destroy(&attributes);
         lowest = reinterpret_cast<uintptr_t>(start);
-        if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded) grow_stack(kUsed);
     }
-    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded;
+    const bool has_room = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded;
+    if (is_first && has_room) grow_stack(kUsed);
+    return has_room;
 }
 
 void run_on_thread(void* (*entry)(void*), void* argument) {
