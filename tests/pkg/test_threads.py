@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tests.conftest import RunPython
 
 import doorstep
 
@@ -108,6 +109,23 @@ def test_calls_fit_into_the_smallest_stack_of_a_thread() -> None:
         plain.step()
         assert sim.step_count == 2
         assert sim.hash() == plain.hash()
+
+
+def test_the_stack_of_the_first_thread_grows_once(run_python: RunPython) -> None:
+    """A process that cannot have more memory ends when it grows."""
+    code = """
+import doorstep
+def stack():
+    with open("/proc/self/status") as status:
+        return next(line for line in status if line.startswith("VmStk"))
+doorstep.Simulator(1).close()
+grown = stack()
+with doorstep.Simulator(40, num_agents=8, max_levels=2, num_threads=1) as sim:
+    for _ in range(20):
+        sim.step()
+assert stack() == grown, (stack(), grown)
+"""
+    run_python(code)
 
 
 def test_many_simulators_can_be_made_and_closed() -> None:

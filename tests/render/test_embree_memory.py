@@ -17,7 +17,7 @@ from doorstep import Cameras, OutOfMemoryError, Simulator
 MIB = 1 << 20
 
 def simulator():
-    return Simulator(16, num_threads=THREADS, cameras=Cameras(width=8, height=8, renderer="embree"))
+    return Simulator(16, num_threads=COUNT, cameras=Cameras(width=8, height=8, renderer="embree"))
 
 def attempt(action):
     "What action() returns; None where memory ended, in doorstep or in Python."
@@ -82,7 +82,7 @@ print(json.dumps({mib: status(mib) for mib in [2048.0, *amounts] if mib >= 0}))
 def test_where_memory_ends_embree_is_refused_and_the_process_goes_on(
     threads: int, use: str, run_python: RunPython
 ) -> None:
-    code = PROCESSES.replace("THREADS", str(threads)).replace("USE", use) + SEARCH
+    code = PROCESSES.replace("COUNT", str(threads)).replace("USE", use) + SEARCH
     ended: dict[str, int] = json.loads(run_python(code))
     assert {mib: status for mib, status in ended.items() if status not in (WORKED, REFUSED)} == {}
     assert ended["2048.0"] == WORKED

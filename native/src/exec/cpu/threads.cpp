@@ -78,12 +78,13 @@ void detach_thread(pthread_t thread) {
 // grows at the thread's first step, and not where memory has ended since.
 static __attribute__((noinline)) void grow_stack(size_t bytes) {
     volatile char* const touched = static_cast<volatile char*>(__builtin_alloca(bytes));
+    asm volatile("" : : "r"(touched) : "memory");  // else the compiler keeps only the bytes that are written
     for (size_t i = 0; i < bytes; i += 4096) touched[i] = 0;
 }
 
 // Stacks that are not the thread's own are taken to be large.
 bool has_stack_for_step() {
-    constexpr uintptr_t kNeeded = 256 << 10, kUsed = 192 << 10;
+    constexpr uintptr_t kNeeded = 256 << 10;
     static thread_local uintptr_t lowest = 0;
     const bool is_first = !lowest;
     if (is_first) {
@@ -96,7 +97,7 @@ bool has_stack_for_step() {
         lowest = reinterpret_cast<uintptr_t>(start);
     }
     const bool has_room = reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - lowest >= kNeeded;
-    if (is_first && has_room) grow_stack(kUsed);
+    if (is_first && has_room) grow_stack(kNeeded - 4096);
     return has_room;
 }
 
