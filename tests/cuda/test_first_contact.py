@@ -109,9 +109,7 @@ def test_a_rehearsal_of_all(tmp_path: Path) -> None:
     found, output, shown = results_in(tmp_path / "out"), tmp_path / "out", done.stdout[-SHOWN:]
     parts = [part for stage in plan.stages(output) for lane in stage for part in lane]
     assert sorted(found) == sorted(part.name for part in parts)
-    # Three numbers of agents have no kernels on the stand-in.
-    assert {name for name, status in found.items() if status not in ("passed", "nothing done")} == {"doctor"}
-    assert (output / "doctor.log").read_text().count("CUDA_ERROR_500") == 3
+    assert set(found.values()) <= {"passed", "nothing done"}, found
     # These files need PyTorch with CUDA, which cannot use the stand-in driver: pytest skips them whole.
     files = ("bridge", "environments", "policies", "torch", "trainer", "training")
     assert {name for name, status in found.items() if status == "nothing done"} <= {f"tests:{name}" for name in files}
@@ -124,10 +122,10 @@ def test_a_rehearsal_of_all(tmp_path: Path) -> None:
     published = sorted(path.name for path in (tmp_path / "published").iterdir())
     assert len(published) == 3 + len(profiled)
     assert {"logs.tgz", "results.json", "results.md"} < set(published)
-    assert done.returncode == 1
+    assert done.returncode == 0
     assert shown.startswith(done.stdout[-SHOWN : -SHOWN + 1])
     for line in (
-        "verdict: failed: doctor; parts left out: 0",
+        "verdict: everything that ran is well; parts left out: 0",
         "| engine, random | 5 |",
         "| warp instructions per world |",
     ):
