@@ -29,14 +29,10 @@ constexpr int kSharedPitch = kChunks<W> * static_cast<int>(sizeof(Chunk)) + 4;
 template <class W>
 constexpr int kSharedWorlds = W::kMostAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 
-// The most worlds that a block solves at a time: fewer where a world takes much scratch memory.
-template <class W>
-constexpr int kSolvers = W::kPlaysLevels && W::kMostAgents > 4 ? 4 : 8;
-
 // Scratch memory of a block: of its solvers, or of each thread that moves sliding agents, which is done before.
 template <class W, class Block>
 struct BlockWorkspace {
-    using Solver = CoupledGroup<W, kSolvers<W>>;
+    using Solver = CoupledGroup<W, kSolvers>;
     using Crew = Block;
     Solver& coupled;  // of which a smaller tile uses the beginning
     SlideBatch<NarrowFloat>* slides;
@@ -62,8 +58,8 @@ template <class W>
 constexpr KernelShape make_kernel_shape() {
     constexpr int kWorlds = kSharedWorlds<W>;
     static_assert(kWorlds * W::kMostAgents <= kBlockThreads, "a thread moves one sliding agent");
-    static_assert(kWorlds / kSolvers<W> * W::kMostAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
-    return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), kSolvers<W>, sizeof(CoupledWorld<W>)};
+    static_assert(kWorlds / kSolvers * W::kMostAgents * sizeof(SlideBatch<NarrowFloat>) <= sizeof(CoupledWorld<W>));
+    return {kWorlds, kBlockThreads, sizeof(BlockMemory<W>), sizeof(CoupledWorld<W>)};
 }
 
 // ---- Copies between device and shared memory

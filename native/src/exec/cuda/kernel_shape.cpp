@@ -23,7 +23,7 @@ TileDivision divide_into_tiles(const KernelShape& shape, int64_t num_worlds, int
     const int64_t solvers = scratch_bytes / shape.bytes_of_solver;
     DS_ASSERT(num_worlds > 0 && resident_blocks > 0 && solvers > 0);
     int64_t tile = std::min<int64_t>((num_worlds + resident_blocks - 1) / resident_blocks, shape.tile_worlds);
-    if (solvers < std::min<int64_t>(tile, shape.solvers)) tile = solvers;
+    if (solvers < std::min<int64_t>(tile, kSolvers)) tile = solvers;
     const int32_t tile_worlds = static_cast<int32_t>(tile);
     const int64_t tiles = (num_worlds + tile - 1) / tile, room = scratch_bytes / workspace_bytes(shape, tile_worlds);
     return {std::min({tiles, resident_blocks, room}), tile_worlds};

@@ -48,13 +48,15 @@ struct KernelShape {
     int32_t tile_worlds;     // the most worlds that a block takes at a time
     int32_t threads;         // of a block
     uint32_t shared_bytes;   // dynamic shared memory of a block; may exceed 48 KiB
-    int32_t solvers;         // the most worlds that a block solves at a time
-    int64_t bytes_of_solver; // scratch memory of each
+    int64_t bytes_of_solver; // scratch memory for each world that a block solves at a time
 };
+
+// The most worlds that a block solves at a time.
+constexpr int kSolvers = 8;
 
 // Scratch memory of a block that takes tile_worlds at a time.
 constexpr int64_t workspace_bytes(const KernelShape& shape, int32_t tile_worlds) {
-    return shape.bytes_of_solver * (tile_worlds < shape.solvers ? tile_worlds : shape.solvers);
+    return shape.bytes_of_solver * (tile_worlds < kSolvers ? tile_worlds : kSolvers);
 }
 
 // How a launch divides worlds among blocks.
