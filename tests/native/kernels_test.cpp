@@ -52,7 +52,7 @@ void a_side_at_no_distance_is_seen_as_on_the_cpu() {
 
 void expect_division(int64_t num_worlds, int64_t scratch_bytes, int64_t blocks, int32_t tile_worlds) {
     constexpr int64_t kResident = 100;
-    const KernelShape shape{16, 64, 0, 8, 1000};
+    const KernelShape shape{16, 64, 0, 1000};
     const TileDivision division = divide_into_tiles(shape, num_worlds, kResident, scratch_bytes);
     CHECK_EQUAL(division.blocks, blocks);
     CHECK_EQUAL(division.tile_worlds, tile_worlds);
