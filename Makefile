@@ -154,13 +154,13 @@ test-asserts: ## Build the native code again, with assertions, and test it by it
 
 test-asan: wheel ## Test for memory errors and undefined behaviour (uses the system's compiler)
 	@$(call environment,build,build repair)
-	@$(call environment,sanitizer,test test-torch)
+	@$(call environment,sanitizer,test test-torch test-gymnasium)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py address,undefined $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 
 test-tsan: wheel ## Test for data races (uses the system's compiler)
 	@$(call environment,build,build repair)
-	@$(call environment,sanitizer,test test-torch)
+	@$(call environment,sanitizer,test test-torch test-gymnasium)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py thread $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 
