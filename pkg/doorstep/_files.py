@@ -155,13 +155,17 @@ def _file_beside(target: str, mode: int | None, grows: bool) -> Iterator[BinaryI
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from None
     lock = os.dup(file.fileno())  # holds the lock when the file has been closed
+    writer = os.getpid()
     try:
         if mode is not None:
             os.fchmod(lock, stat.S_IMODE(mode))
         yield file
     finally:
-        file.close()
-        _remove(file.name, lock)
+        if os.getpid() == writer:
+            file.close()
+            _remove(file.name, lock)
+        else:  # in a fork, which has a copy of what its parent has not yet written
+            getattr(file, "raw", file).close()
         os.close(lock)
 
 

@@ -324,8 +324,10 @@ class Rooms:
     def render(self, row: int, **options: Any) -> Any:
         """A picture of a row: its world, or, with `agents="rows"`, that agent from behind."""
         world, agent = divmod(row, self.rows_per_world)
-        view = {"camera": "follow", "agent": agent} if self._follows_agents else {"camera": "overview"}
-        return self.render_world(world, **{**view, **self._render_options, **options})
+        view = {"camera": "follow" if self._follows_agents else "overview", **self._render_options, **options}
+        if self._follows_agents and view["camera"] in ("follow", "agent"):
+            view.setdefault("agent", agent)
+        return self.render_world(world, **view)
 
     def render_world(self, world: int, **options: Any) -> Any:
         """A picture of a world, with the environment's options, unless others are given."""

@@ -93,7 +93,6 @@ class AsyncEscapeRooms(SpacesOfRows):
             for group in range(self.num_groups)
         ]
         self._ids = np.arange(self.num_envs, dtype=np.int32).reshape(self.num_groups, self.batch_size)
-        self._ids.flags.writeable = False  # callers get it
         self._is_started = False
         # A group is in one of these, or its rows were received.
         self._begun: dict[int, Any] = {}
@@ -167,7 +166,7 @@ class AsyncEscapeRooms(SpacesOfRows):
         else:
             raise StateError("there is nothing to receive", hint="call async_reset() or send() first")
         statistics = self._groups[group].statistics(outcome.ended) if outcome.ended.any() else {}
-        info = {"env_id": self._ids[group], **statistics}
+        info = {"env_id": self._ids[group].copy(), **statistics}
         return outcome.observation, outcome.rewards, outcome.terminations, outcome.truncations, info
 
     def step(

@@ -168,7 +168,7 @@ class Core:
             self._told_ends = ends
             if (failure := _failure_of(self.handle)) is not None:
                 told = f"a replica has ended, others play on: {describe(failure)}"
-                warnings.warn(told, RuntimeWarning, stacklevel=4)
+                warnings.warn(told, RuntimeWarning, stacklevel=5)
 
     def run(self, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
         """Plays requests, and cancels them if one fails or Ctrl-C comes."""
