@@ -85,7 +85,10 @@ class Fault:
 
 def read_faults() -> list[Fault]:
     tables = [table for path in sorted(FOLDER.glob("*.toml")) for table in tomllib.loads(path.read_text())["fault"]]
-    return [Fault(number, **table) for number, table in enumerate(tables, 1)]
+    faults = [Fault(number, **table) for number, table in enumerate(tables, 1)]
+    if missing := {test for fault in faults for test in fault.tests if not (PROJECT / test).exists()}:
+        sys.exit(f"these tests do not exist, name others that may notice the faults: {', '.join(sorted(missing))}")
+    return faults
 
 
 def make_copy(faults: list[Fault]) -> None:
@@ -132,15 +135,12 @@ def run_tests(faults: list[Fault], tests: list[str], *options: str) -> tuple[boo
     """Run tests, or the fast tier if none are named; returns whether they fail, and the names of those that do."""
     switched = ",".join(str(fault.number) for fault in faults if fault.is_switched)
     environment = {**os.environ, VARIABLE: switched, "DOORSTEP_TEST_SYSTEM": str(COPY / "build" / "system")}
-    commands = []
-    native = [test.removeprefix("native").removeprefix("/") for test in tests if test.split("/")[0] == "native"]
-    if native:
-        ctest = ["build/environments/build/bin/ctest", "--test-dir", "build/library", "--stop-on-failure"]
-        commands.append([*ctest, "--tests-regex", "|".join(native)])
-    pytest = [test for test in tests if test.split("/")[0] != "native"]
-    if pytest or not tests:
-        fast = ["build/environments/test/bin/pytest", "-q", "--tb=no", "-n2", "-m", "not slow and not builds"]
-        commands.append([*fast, *options, *pytest])
+    fast = ["build/environments/test/bin/pytest", "-q", "--tb=no", "-m", "not slow and not nightly", *options]
+    ctest = ["build/environments/build/bin/ctest", "--test-dir", "build/library", "--parallel=2", "--stop-on-failure"]
+    pytest = [test for test in tests if test != "native"]
+    commands = [[*fast, *(pytest or ["-n2"])]] if pytest or not tests else []
+    if len(pytest) < len(tests) or not tests:
+        commands.append(ctest)
     for command in commands:
         try:
             settings = {"cwd": COPY, "env": environment, "capture_output": True, "text": True, "timeout": SECONDS}

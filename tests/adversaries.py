@@ -1,48 +1,40 @@
 """Policies that try to break the physics, and the laws that must hold under every policy."""
 
-from collections.abc import Callable
-
 import numpy as np
 from tests.reference import constants as c
 from tests.reference.boxes import corners, overlap_depth
-from tests.scenes import BACK, FORWARD, HARD_LEFT, HARD_RIGHT, STRAIGHT, Array, Scene, random_actions
+from tests.scenes import BACK, FORWARD, HARD_LEFT, HARD_RIGHT, STRAIGHT, random_actions
 
-Policy = Callable[[int, int, int], Array]  # (step, worlds, agents) -> actions [N, A, 4]
-
-
-def _constant(*action: int) -> Policy:
-    return lambda step, worlds, agents: np.broadcast_to(np.array(action, dtype=np.int32), (worlds, agents, 4))
+# Policies are functions (step, worlds, agents) -> actions [N, A, 4].
 
 
-def _alternating(first: tuple[int, ...], second: tuple[int, ...], period: int) -> Policy:
-    return lambda step, worlds, agents: np.broadcast_to(
-        np.array(first if step // period % 2 == 0 else second, dtype=np.int32), (worlds, agents, 4)
-    )
+def _alternating(first, second, period):
+    actions = np.array([first, second], dtype=np.int32)
+    return lambda step, worlds, agents: np.broadcast_to(actions[step // period % 2], (worlds, agents, 4))
 
 
-def _each_its_own_way(step: int, worlds: int, agents: int) -> Array:
+def _constant(*action):
+    return _alternating(action, action, 1)
+
+
+def _each_its_own_way(step, worlds, agents):
     """Each agent moves at full speed in a direction of its own, held for 25 steps."""
-    actions: Array = random_actions(step // 25 + 1, 1, worlds, agents)[0].copy()
+    actions = random_actions(step // 25 + 1, 1, worlds, agents)[0].copy()
     actions[..., 0], actions[..., 3] = 3, 0
     actions[..., 2] = np.where(actions[..., 2] == HARD_RIGHT, HARD_LEFT, STRAIGHT)
     return actions
 
 
-def _grab_and_ram(step: int, worlds: int, agents: int) -> Array:
+def _grab_and_ram(step, worlds, agents):
     """Each agent moves ahead at full speed and grabs the first cube, then drags and swings it."""
-    actions: Array = random_actions(step // 8 + 77, 1, worlds, agents)[0].copy()
+    actions = random_actions(step // 8 + 77, 1, worlds, agents)[0].copy()
     actions[..., 0] = 3
     actions[..., 1] = np.where(step // 8 % 3 == 0, FORWARD, actions[..., 1])
     actions[..., 3] = step % 8 == 7
     return actions
 
 
-def _random(step: int, worlds: int, agents: int) -> Array:
-    actions: Array = random_actions(step + 1000, 1, worlds, agents)[0]
-    return actions
-
-
-POLICIES: dict[str, Policy] = {
+POLICIES = {
     "all forward": _constant(3, FORWARD, STRAIGHT, 0),
     "forward and back": _alternating((3, FORWARD, STRAIGHT, 0), (3, BACK, STRAIGHT, 0), 7),
     "spinning forward": _constant(3, FORWARD, HARD_LEFT, 0),
@@ -50,7 +42,7 @@ POLICIES: dict[str, Policy] = {
     "grabbing at every step": _constant(3, FORWARD, STRAIGHT, 1),
     "each its own way": _each_its_own_way,
     "grab and ram": _grab_and_ram,
-    "random": _random,
+    "random": lambda step, worlds, agents: random_actions(step + 1000, 1, worlds, agents)[0],
 }
 
 DEEPEST_AGENT = 0.91  # metres into a wall: the maximum observed in the reference environment
@@ -65,37 +57,35 @@ class ShutRooms:
     no longer checked.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene):
         self.scene = scene
         self.rooms = np.zeros((scene.sim.num_worlds, scene.cubes.stop), dtype=int)
         self.flew = np.zeros_like(self.rooms, dtype=bool)
         self.begin_episodes(np.ones(scene.sim.num_worlds, dtype=bool))
 
-    def begin_episodes(self, worlds: Array) -> None:
+    def begin_episodes(self, worlds):
         """Moves the buttons out of reach and records the room of each body."""
         self.scene.button_positions[:, :, 1] = -1000.0
         self.rooms[worlds] = room_of(self.scene.body_positions[worlds, : self.scene.cubes.stop, 1])
         self.flew[worlds] = False
 
-    def watch(self) -> None:
+    def watch(self):
         """Call after every step."""
         self.flew |= self.scene.body_positions[:, : self.scene.cubes.stop, 2] > c.END_WALL_HEIGHT - 0.5
 
-    def broken_laws(self) -> list[str]:
+    def broken_laws(self):
         place = self.scene.body_positions[:, : self.scene.cubes.stop]
         inside = (np.abs(place[..., 0]) < c.WORLD_WIDTH / 2) & (room_of(place[..., 1]) == self.rooms)
-        return [
-            f"world {world}: body {body} left its room, now at {place[world, body].tolist()}"
-            for world, body in np.argwhere(~inside & ~self.flew)[:1]
-        ]
+        left = np.argwhere(~inside & ~self.flew)[:1]
+        return [f"world {world}: body {body} left its room, to {place[world, body].tolist()}" for world, body in left]
 
 
-def room_of(y: Array) -> Array:
+def room_of(y):
     """Number of the room by y alone, unclamped: beyond the last wall is 3."""
     return np.floor(np.asarray(y, dtype=np.float64) / c.ROOM_LENGTH).astype(int)
 
 
-def violations(scene: Scene) -> list[str]:
+def violations(scene):
     """The laws that the current state breaks."""
     bodies = slice(0, scene.cubes.stop)
     place = scene.body_positions[:, bodies]
@@ -108,16 +98,14 @@ def violations(scene: Scene) -> list[str]:
         found.append(f"a body is {-lowest:.3f} m below the floor")
     if highest > HIGHEST:
         found.append(f"a body is {highest:.1f} m high")
-    norms = np.linalg.norm(scene.body_rotations[:, bodies].astype(np.float64), axis=-1)
-    if np.abs(norms - 1).max() > 1e-4:
+    if np.abs(np.linalg.norm(scene.body_rotations[:, bodies].astype(np.float64), axis=-1) - 1).max() > 1e-4:
         found.append("a rotation is not a unit quaternion")
     return found
 
 
-def depth_in_outer_walls(scene: Scene) -> Array:
+def depth_in_outer_walls(scene):
     """How deep each body is inside the outer walls, which are 5 m high, [N, B]; 0 when apart."""
-    bodies = slice(0, scene.cubes.stop)
-    boxes = scene.boxes()
+    bodies, boxes = slice(0, scene.cubes.stop), scene.boxes()
     first = scene.body_kinds.shape[1]
     depths = [
         overlap_depth(

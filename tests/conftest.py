@@ -7,9 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.forks import FRAMEWORKS, server
@@ -22,11 +20,10 @@ from doorstep.rollouts import ControllerConfig, SchedulerConfig
 
 FAILED = pytest.StashKey[bool]()
 
-RunPython = Callable[..., str]
 PROCESS_SECONDS = 280  # less than the limit of a test, of which nothing is printed
 
 
-def pytest_configure() -> None:
+def pytest_configure():
     """What the processes of the tests inherit."""
     # Several processes share the cores: threads of PyTorch would wait for each other, which takes processor time.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -35,7 +32,7 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """Nothing that the modules of the tests hold ends before the process: collections of garbage leave it out, of which
     tests that raise errors need one each."""
     gc.collect()
@@ -43,7 +40,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_makereport(item):
     report = yield
     refuse_skip(report)
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
@@ -51,14 +48,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, Any, Any]:
+def pytest_make_collect_report():
     report = yield
     refuse_skip(report)
     return report
 
 
 @pytest.fixture(autouse=True)
-def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[None, None, None]:
+def _nothing_native_is_left_alive(request):
     before = doorstep.live_counts()
     yield
     request.node.funcargs.clear()  # pytest keeps the values of fixtures after their teardown
@@ -71,7 +68,7 @@ def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[N
 
 
 @pytest.fixture
-def undone_registrations() -> Iterator[None]:
+def undone_registrations():
     """Forgets the schedulers, controllers and curricula that a test registers, which other tests would find."""
     registries = [SchedulerConfig.registry, ControllerConfig.registry]
     with contextlib.suppress(ImportError):  # PyTorch is missing, and nobody registers curricula
@@ -83,10 +80,10 @@ def undone_registrations() -> Iterator[None]:
 
 
 @pytest.fixture
-def run_python() -> RunPython:
+def run_python():
     """Runs code in a process of its own; it must exit with status 0 and an empty stderr. Returns stdout."""
 
-    def run(code: str, **environment: str) -> str:
+    def run(code, **environment):
         frameworks = [name for name in FRAMEWORKS if f"import {name}" in code]
         done = server(*frameworks).run(code, environment=environment or None, timeout=PROCESS_SECONDS)
         assert (done.returncode, done.stderr) == (0, "")
@@ -96,18 +93,12 @@ def run_python() -> RunPython:
 
 
 @pytest.fixture
-def run_new_python() -> RunPython:
+def run_new_python():
     """The same in a new interpreter, which may have options, and which has imported nothing."""
 
-    def run(code: str, *options: str, **environment: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", *options, "-c", code],
-            capture_output=True,
-            text=True,
-            timeout=PROCESS_SECONDS,
-            env=environment or None,
-            check=False,
-        )
+    def run(code, *options, **environment):
+        command, how = [sys.executable, "-W", "error", *options, "-c", code], {"env": environment or None}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False, **how)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
@@ -115,7 +106,7 @@ def run_new_python() -> RunPython:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     """A headless Chromium. While playwright runs, so does its event loop, beside which tests cannot run another."""
     api = pytest.importorskip("playwright.sync_api", reason="Chromium is driven with playwright")
     path, options, environment = chromium(), chromium_options(), {**os.environ, **chromium_environment()}
@@ -126,7 +117,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(params=["device", "fifo", "folder"])
-def irregular_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def irregular_file(request, tmp_path):
     """A path at which there is something else than a regular file."""
     path = Path("/dev/zero") if request.param == "device" else tmp_path / request.param
     if request.param == "fifo":

@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 
-def driver_is_there() -> bool:
+def driver_is_there():
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

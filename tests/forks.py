@@ -5,8 +5,6 @@ A fork has the variables, folder, streams and `__main__` that it is given, and e
 imports, of options of the interpreter and of its start need a new interpreter.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools
@@ -24,9 +22,7 @@ import sys
 import tempfile
 import types
 import warnings
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parents[1]
 # What every server imports, and what one imports for code that uses a framework.
@@ -47,14 +43,14 @@ PATIENCE = 10  # seconds that a server has to end
 class Fork:
     """A running process. Its status channel tells its number, then how it ended."""
 
-    def __init__(self, status: socket.socket) -> None:
+    def __init__(self, status):
         self._status = status
         self.pid = int(status.recv(LONGEST_MESSAGE))
 
-    def send_signal(self, number: int) -> None:
+    def send_signal(self, number):
         os.kill(self.pid, number)
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout):
         """The exit status, as `subprocess` has it. A process that takes longer is killed."""
         with self._status:
             self._status.settimeout(timeout)
@@ -68,18 +64,10 @@ class Fork:
 class ForkServer:
     """A process that has imported modules and whose forks run code: the descriptor of a socket for requests."""
 
-    def __init__(self, requests: int) -> None:
+    def __init__(self, requests):
         self._requests = requests
 
-    def start(
-        self,
-        code: str,
-        *arguments: str,
-        stdout: IO[Any],
-        stderr: IO[Any],
-        environment: Mapping[str, str] | None = None,
-        folder: Path = PROJECT,
-    ) -> Fork:
+    def start(self, code, *arguments, stdout, stderr, environment=None, folder=PROJECT):
         """Begins to run code with arguments in `sys.argv[1:]`, in this process's environment if none is given."""
         variables = dict(os.environ if environment is None else environment)
         request = {"code": code, "arguments": arguments, "folder": str(folder), "environment": variables}
@@ -89,7 +77,7 @@ class ForkServer:
             socket.send_fds(requests, [json.dumps(request).encode()], files)
         return Fork(mine)
 
-    def run(self, code: str, *arguments: str, timeout: float, **how: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, code, *arguments, timeout, **how):
         """Runs code to its end, as start() begins it, and reads what it printed."""
         with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
             status = self.start(code, *arguments, stdout=stdout, stderr=stderr, **how).wait(timeout)
@@ -98,34 +86,30 @@ class ForkServer:
             return subprocess.CompletedProcess(["fork", *arguments], status, stdout.read(), stderr.read())
 
 
-inherited: ForkServer | None = None  # in a fork, the server that made it
+inherited = None  # in a fork, the server that made it
 
 
 @functools.cache
-def server(*frameworks: str, **variables: str) -> ForkServer:
+def server(*frameworks, **variables):
     """The server of this process for users of some of FRAMEWORKS, if they are installed, which began with these
     variables. A fork's server is always the one that made it."""
     installed = [FRAMEWORKS[name] for name in frameworks if importlib.util.find_spec(name)]
     return inherited or begin_server([*BASE, *itertools.chain(*installed)], variables)
 
 
-def begin_server(modules: Sequence[str], variables: Mapping[str, str]) -> ForkServer:
+def begin_server(modules, variables):
     """Starts a process that has imported modules, and ends with this one."""
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     code = "import sys; from tests.forks import serve; serve(int(sys.argv[1]), sys.argv[2:])"
     path = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, *WARNINGS, "-X", "faulthandler", "-c", code, str(theirs.fileno()), *modules]
+    how = {"cwd": PROJECT, "env": {**os.environ, **variables, "PYTHONPATH": path}, "stdin": subprocess.DEVNULL}
     with theirs:
-        process = subprocess.Popen(
-            [sys.executable, *WARNINGS, "-X", "faulthandler", "-c", code, str(theirs.fileno()), *modules],
-            cwd=PROJECT,
-            env={**os.environ, **variables, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-        )
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], **how)
     owner = os.getpid()
 
     @atexit.register
-    def end() -> None:
+    def end():
         if os.getpid() == owner:
             mine.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -135,7 +119,7 @@ def begin_server(modules: Sequence[str], variables: Mapping[str, str]) -> ForkSe
     return ForkServer(mine.fileno())
 
 
-def end_process() -> None:
+def end_process():
     """Ends a fork at once: the end of an interpreter visits, and so copies, the memory of all modules of the server."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -145,7 +129,7 @@ def end_process() -> None:
 # ---- The server's process
 
 
-def serve(requests: int, modules: Sequence[str]) -> None:
+def serve(requests, modules):
     """Forks for each request, until the other end of the socket is closed. A fork returns when its code has run."""
     for module in modules:
         importlib.import_module(module)
@@ -157,26 +141,30 @@ def serve(requests: int, modules: Sequence[str]) -> None:
         run_request(request)
 
 
-def request_of_a_fork(connection: socket.socket, selector: selectors.BaseSelector) -> dict[str, Any] | None:
+def request_of_a_fork(connection, selector):
     """Makes forks and tells how they end. Returns in each fork, with its request, and in the server at its end."""
     selector.register(connection, selectors.EVENT_READ)
     while True:
         for key, _ in selector.select():
             if key.fileobj is not connection:
-                selector.unregister(key.fileobj)
-                tell_end(key.fd, *key.data)
+                selector.unregister(key.fileobj)  # the handle of a fork that has ended
+                pid, status = key.data
+                how = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                with contextlib.suppress(BrokenPipeError):  # its user did not wait
+                    os.write(status, str(how).encode())
+                os.close(status)
+                os.close(key.fd)
                 continue
             message, files, *_ = socket.recv_fds(connection, LONGEST_MESSAGE, 4)
             if not message:
                 return None
             pid = fork_with(*files)
             if pid == 0:
-                request: dict[str, Any] = json.loads(message)
-                return request
+                return json.loads(message)
             selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, files[0]))
 
 
-def fork_with(status: int, stdout: int, stderr: int, requests: int) -> int:
+def fork_with(status, stdout, stderr, requests):
     """Forks. The server keeps the status channel, which it tells the child's number, and the child the others."""
     global inherited
     with warnings.catch_warnings():
@@ -185,26 +173,15 @@ def fork_with(status: int, stdout: int, stderr: int, requests: int) -> int:
     if pid == 0:
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        os.close(status)
         inherited = ForkServer(requests)
     else:
         os.write(status, str(pid).encode())
-        os.close(requests)
-    os.close(stdout)
-    os.close(stderr)
+    for other in (requests if pid else status, stdout, stderr):
+        os.close(other)
     return pid
 
 
-def tell_end(handle: int, pid: int, status: int) -> None:
-    """A fork has ended."""
-    _, how = os.waitpid(pid, 0)
-    with contextlib.suppress(BrokenPipeError):  # its user did not wait
-        os.write(status, str(os.waitstatus_to_exitcode(how)).encode())
-    os.close(status)
-    os.close(handle)
-
-
-def run_request(request: dict[str, Any]) -> None:
+def run_request(request):
     """Runs code as `python -c` does."""
     os.chdir(request["folder"])
     os.environ.clear()

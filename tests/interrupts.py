@@ -1,16 +1,9 @@
 """Ctrl-C at every place of a call where Python may raise KeyboardInterrupt, each in a run of its own."""
 
-from __future__ import annotations
-
 import dis
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
-from typing import Any
-
-Place = tuple[CodeType, int]  # an instruction
 
 # CPython handles signals in the main thread when a function begins or goes on, after a call of a function in C, and at
 # a jump back. These are the instructions of all its versions that do so.
@@ -20,12 +13,12 @@ _HANDLES_SIGNALS = re.compile("RESUME|CALL(?!_INTRINSIC)|JUMP_BACKWARD|POP_JUMP_
 class _Watch:
     """Traces what a call executes outside its own file."""
 
-    def __init__(self, call: Callable[[], object], stop: Place | None) -> None:
+    def __init__(self, call, stop):
         self._file, self._stop = call.__code__.co_filename, stop
-        self._handles_signals: dict[FrameType, bool] = {}  # whether the latest instruction does
-        self.seen: dict[Place, None] = {}
+        self._handles_signals = {}  # whether the latest instruction does
+        self.seen = {}
 
-    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+    def __call__(self, frame, event, _):
         if frame.f_code.co_filename == self._file:
             return None
         if frame.f_back is not None:
@@ -34,11 +27,11 @@ class _Watch:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._step
 
-    def forget_frames(self) -> None:
+    def forget_frames(self):
         """Those that go on later, of generators, refer to this, and must not keep all others."""
         self._handles_signals.clear()
 
-    def _step(self, frame: FrameType, event: str, _: Any) -> Any:
+    def _step(self, frame, event, _):
         if event == "return":  # what is local to the function goes when it does
             self._handles_signals.pop(frame, None)
         if event == "exception":  # also one that is thrown into a generator, to close it: no look at signals
@@ -56,9 +49,8 @@ class _Watch:
         return self._step
 
 
-def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
-    watch = _Watch(call, stop)
-    before = sys.gettrace()
+def _run(call, stop):
+    watch, before = _Watch(call, stop), sys.gettrace()
     gc.disable()  # whose callbacks of other libraries are no places of the call
     try:
         sys.settrace(watch)
@@ -72,10 +64,9 @@ def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
     return watch
 
 
-def interrupted_everywhere(call: Callable[[], object]) -> Iterator[str]:
+def interrupted_everywhere(call):
     """Makes the call again and again, each time interrupted at another place, and yields the place after each."""
-    done: set[Place] = set()
-    waiting: list[Place] = []
+    done, waiting = set(), []
     for _ in range(2):  # since CPython 3.12 a function that is traced for the first time shows no instructions
         waiting = list(_run(call, None).seen)
         yield "nowhere"
@@ -92,5 +83,3 @@ def interrupted_everywhere(call: Callable[[], object]) -> Iterator[str]:
         line = next((row for start, end, row in code.co_lines() if start <= offset < end), None)
         yield f"{code.co_filename}:{line} ({code.co_name}, instruction {offset})"
         waiting += [other for other in seen if other not in done and other not in waiting]
-
-

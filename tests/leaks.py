@@ -1,7 +1,5 @@
 """Native objects, threads, open files and memory that a soak test leaves behind."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading
@@ -19,11 +17,11 @@ class Process:
     Make it after the first round, which imports modules and fills caches.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._before = living()
-        self.resident: list[tuple[float, int]] = []  # seconds, bytes
+        self.resident = []  # seconds, bytes
 
-    def leaks(self) -> list[str]:
+    def leaks(self):
         gc.collect()
         gc.collect()  # objects that finalisers of the first have released
         self.resident.append((time.monotonic(), resident_bytes()))
@@ -31,33 +29,32 @@ class Process:
         names = f": {[thread.name for thread in threading.enumerate()]}" if more["threads"] else ""
         return [f"{count} {kind} live on" + names for kind, count in more.items()]
 
-    def growth(self) -> float:
+    def growth(self):
         """Bytes, over the last two thirds of the rounds."""
         seconds, resident = np.array(self.resident[len(self.resident) // 3 :], float).T
         if len(seconds) < 3:
             return 0.0
-        slope = np.polyfit(seconds - seconds[0], resident, 1)[0]
-        return float(slope * (seconds[-1] - seconds[0]))
+        return float(np.polyfit(seconds - seconds[0], resident, 1)[0] * (seconds[-1] - seconds[0]))
 
 
-def living() -> Counter[str]:
+def living():
     """Native objects by kind, threads and open files."""
     return Counter(alive()) + threads_and_files()
 
 
-def threads_and_files() -> Counter[str]:
+def threads_and_files():
     # Threads of asyncio wait for more work.
     threads = sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
     return Counter({"threads": threads, "open files": len(os.listdir("/proc/self/fd"))})
 
 
-def open_files(folder: Path) -> set[Path]:
+def open_files(folder):
     """This process's descriptors of files in the folder. Threads of other tests may close theirs at any time, and
     TensorBoard's thread opens its file anew for each of its writes."""
     files = {number: number.resolve() for number in Path("/proc/self/fd").iterdir()}
     return {number for number, file in files.items() if folder in file.parents and "tfevents" not in file.name}
 
 
-def resident_bytes() -> int:
+def resident_bytes():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -3,8 +3,6 @@
 `python -m tests.soak --lifetimes 100000` runs it.
 """
 
-from __future__ import annotations
-
 import time
 
 from tests.leaks import Process, resident_bytes
@@ -16,12 +14,12 @@ LOOK_EVERY = 500  # lives of each kind
 MOST_GROWTH = 8 << 20  # bytes of resident memory, by a line through the last two thirds of the looks
 
 
-def simulator_lives(number: int) -> None:
+def simulator_lives(number):
     with doorstep.Simulator(2, seed=number, num_threads=1 + number % 2) as sim:
         sim.step()
 
 
-def environment_lives(number: int) -> None:
+def environment_lives(number):
     from doorstep.envs.vector import EscapeRoomVectorEnv
 
     environment = EscapeRoomVectorEnv(2, num_threads=1 + number % 2)
@@ -30,7 +28,7 @@ def environment_lives(number: int) -> None:
     environment.close()
 
 
-def engine_lives(number: int) -> None:
+def engine_lives(number):
     with RolloutEngine(RolloutConfig(SimulatorConfig(1, num_threads=1))) as engine:
         engine.submit(EpisodeRequest(seed=number, max_steps=2))
         if number % 2:  # otherwise it is closed with an unanswered request
@@ -41,7 +39,7 @@ def engine_lives(number: int) -> None:
 KINDS = {"simulators": simulator_lives, "environments": environment_lives, "engines": engine_lives}
 
 
-def live_and_end(kind: str, count: int) -> list[str]:
+def live_and_end(kind, count):
     """Creates and closes `count` of a kind, prints what that took, and returns what remained of them."""
     live = KINDS[kind]
     for number in range(LOOK_EVERY):
@@ -53,9 +51,6 @@ def live_and_end(kind: str, count: int) -> list[str]:
             troubles += process.leaks()
     if (growth := process.growth()) > MOST_GROWTH:
         troubles.append(f"resident memory has grown by {growth / 2**20:.1f} MiB")
-    print(
-        f"{count} {kind} created and closed in {time.monotonic() - begin:.0f} s; "
-        f"resident memory {resident_bytes() >> 20} MiB, growth {growth / 2**20:+.2f} MiB",
-        flush=True,
-    )
+    memory = f"resident memory {resident_bytes() >> 20} MiB, growth {growth / 2**20:+.2f} MiB"
+    print(f"{count} {kind} created and closed in {time.monotonic() - begin:.0f} s; {memory}", flush=True)
     return [f"{kind}: {trouble}" for trouble in troubles]

@@ -1,7 +1,5 @@
 """Texts of users that would be HTML if a page inserted them as such, and what a browser makes of a page."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=\"alert(`2`)\"> '&lt;' ${3} @script@ -->"
@@ -16,21 +14,21 @@ class Markup(HTMLParser):
         texts: what stands in elements, by the element's name.
     """
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: dict[str, str] = {}
+        self.elements = []
+        self.texts = {}
         self.feed(page)
         self.close()
 
     @property
-    def names(self) -> list[str]:
+    def names(self):
         return [name for name, _ in self.elements]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self.elements:
             name = self.elements[-1][0]
             self.texts[name] = self.texts.get(name, "") + data

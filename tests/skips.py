@@ -3,29 +3,18 @@
 So a missing browser, driver, package or library does not silently disable its tests.
 """
 
-from __future__ import annotations
-
 import os
 
-import pytest
-
 # Beginnings of the reasons for which a test may always be skipped. `make test-frameworks` has an environment with ray.
+# .github/workflows/nightly.yml tests a build with all machine code.
 ALLOWED = (
-    "no GPU: ",
-    "no machine code: ",  # in this build; .github/workflows/nightly.yml tests one with all
-    "this machine has an NVIDIA driver",
-    "this machine has NVIDIA's driver",
-    "could not import 'warp'",
-    "warp is not installed",
-    "could not import 'ray.rllib'",
-    "could not import 'ray'",
-    "no wheel of cibuildwheel: ",
-    "this interpreter has a GIL",
-    "Python calls __buffer__ from 3.12 on",
-)
+    "no GPU: ", "no machine code: ", "this machine has an NVIDIA driver", "this machine has NVIDIA's driver",
+    "could not import 'warp'", "warp is not installed", "could not import 'ray.rllib'", "could not import 'ray'",
+    "no wheel of cibuildwheel: ", "this interpreter has a GIL", "Python calls __buffer__ from 3.12 on",
+)  # fmt: skip
 
 
-def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+def refuse_skip(report):
     """Turns a skip into a failure, if every test has to run and the reason is not allowed."""
     if not os.environ.get("DOORSTEP_REQUIRE_ALL") or not report.skipped or not isinstance(report.longrepr, tuple):
         return

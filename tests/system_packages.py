@@ -8,8 +8,6 @@ that need it are skipped, or fail if DOORSTEP_REQUIRE_ALL is set (tests/skips.py
 error. Ubuntu has no package chromium; GitHub's Ubuntu machines have Google Chrome, which works as well.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json
@@ -28,7 +26,7 @@ LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 BROWSERS = ("chromium", "google-chrome", "google-chrome-stable")
 
 
-def vulkan_environment() -> dict[str, str]:
+def vulkan_environment():
     """Variables that make a process draw only with lavapipe, Mesa's Vulkan driver for the CPU."""
     root = _root()
     driver, loader = _library(root, "libvulkan_lvp.so"), _library(root, "libvulkan.so.1")
@@ -42,7 +40,7 @@ def vulkan_environment() -> dict[str, str]:
     return {**_library_path(root), **dict.fromkeys(names, str(manifest))}
 
 
-def vulkan_headers() -> Path:
+def vulkan_headers():
     """The folder with Khronos's headers of Vulkan; ../share/vulkan/registry has what they are generated from."""
     for folder in (_root() / "usr" / "include", Path("/usr/include")):
         if (folder / "vulkan" / "vulkan_core.h").exists():
@@ -50,27 +48,20 @@ def vulkan_headers() -> Path:
     pytest.skip("neither DOORSTEP_TEST_SYSTEM nor the machine has Vulkan's headers; make test fetches them")
 
 
-def chromium() -> Path:
+def chromium():
     """A Chromium or Chrome; it needs chromium_environment()."""
-    fetched = _root() / "usr/lib/chromium/chromium"
-    candidates = [str(fetched) if fetched.exists() else None, *map(shutil.which, BROWSERS)]
-    for path in candidates:
+    for path in map(shutil.which, (_root() / "usr/lib/chromium/chromium", *BROWSERS)):
         if path is not None:
             return Path(path)
     pytest.skip("neither DOORSTEP_TEST_SYSTEM nor the machine has Chromium; make test fetches it")
 
 
-def chromium_options() -> list[str]:
+def chromium_options():
     """Arguments for a headless Chromium in a container without a GPU: WebGL is drawn on the CPU."""
     return ["--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
-def chromium_command() -> list[str]:
-    """Chromium as a command, without a window."""
-    return [str(chromium()), "--headless", *chromium_options()]
-
-
-def chromium_environment() -> dict[str, str]:
+def chromium_environment():
     """Variables for Chromium: its library path, its font, and a separate home folder."""
     root = _root()
     fonts = root / "fonts.conf"
@@ -80,7 +71,7 @@ def chromium_environment() -> dict[str, str]:
     return {**_library_path(root), "FONTCONFIG_FILE": str(fonts), "HOME": str(root / "home")}
 
 
-def fetch(folder: Path) -> None:
+def fetch(folder):
     """Fetch the packages and their dependencies that are not installed; does nothing if the folder has them."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         print("doorstep: no apt-get here: tests that need a Vulkan driver or a browser are skipped", flush=True)
@@ -94,7 +85,7 @@ def fetch(folder: Path) -> None:
             _replace(folder, identity)
 
 
-def _replace(folder: Path, identity: str) -> None:
+def _replace(folder, identity):
     pending = folder.with_name(f"{folder.name}.pending")
     shutil.rmtree(pending, ignore_errors=True)
     root = pending / "root"
@@ -108,20 +99,12 @@ def _replace(folder: Path, identity: str) -> None:
     shutil.rmtree(pending)
 
 
-def _download(work: Path) -> list[Path]:
+def _download(work):
     """The packages' files, fetched by apt with separate lists and cache."""
-    settings = {
-        "APT::Sandbox::User": "",  # download as the current user
-        "Acquire::Languages": "none",
-        "Acquire::Retries": "3",
-        "Debug::NoLocking": "true",
-        "Dir::Cache": str(work / "cache"),
-        "Dir::Log": str(work / "log"),
-        "Dir::State": str(work / "state"),
-        "Dir::State::status": str(INSTALLED),
-        "quiet": "2",
-    }
-    options = [f"--option={name}={value}" for name, value in settings.items()]
+    settings = [f"Dir::{name}={work / name.lower()}" for name in ("Cache", "Log", "State")]
+    settings += [f"Dir::State::status={INSTALLED}", "APT::Sandbox::User="]  # download as the current user
+    settings += ["Acquire::Languages=none", "Acquire::Retries=3", "Debug::NoLocking=true", "quiet=2"]
+    options = [f"--option={setting}" for setting in settings]
     archives = work / "cache" / "archives"
     for path in (archives / "partial", work / "state" / "lists" / "partial", work / "log"):
         path.mkdir(parents=True)
@@ -136,40 +119,36 @@ def _download(work: Path) -> list[Path]:
     return sorted(archives.glob("*.deb"))
 
 
-def _has(options: list[str], package: str) -> bool:
+def _has(options, package):
     command = ["apt-cache", *options, "policy", package]
     policy = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return "Candidate:" in policy and "Candidate: (none)" not in policy
 
 
-def _run(command: list[str]) -> None:
+def _run(command):
     result = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
     if result.returncode != 0:
         sys.exit(f"doorstep: exit status {result.returncode} of: {' '.join(command)}")
 
 
-def _root() -> Path:
+def _root():
     folder = os.environ.get("DOORSTEP_TEST_SYSTEM")
     if not folder:
         pytest.skip("DOORSTEP_TEST_SYSTEM names no folder with a Vulkan driver and a browser; make test makes one")
     return Path(folder).resolve()
 
 
-def _library(root: Path, name: str) -> Path | None:
-    for folder in (root / LIBRARIES, "/" / LIBRARIES, Path("/usr/lib64")):
-        if (folder / name).exists():
-            return folder / name
-    return None
+def _library(root, name):
+    found = (folder / name for folder in (root / LIBRARIES, "/" / LIBRARIES, Path("/usr/lib64")))
+    return next(filter(Path.exists, found), None)
 
 
-def _library_path(root: Path) -> dict[str, str]:
-    folders = [str(root / LIBRARIES), str(root / LIBRARIES / "pulseaudio")]
-    if inherited := os.environ.get("LD_LIBRARY_PATH"):
-        folders.append(inherited)
-    return {"LD_LIBRARY_PATH": os.pathsep.join(folders)}
+def _library_path(root):
+    folders = (root / LIBRARIES, root / LIBRARIES / "pulseaudio", os.environ.get("LD_LIBRARY_PATH", ""))
+    return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, map(str, folders)))}
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path, text):
     """Write a file atomically: other processes may be reading it."""
     pending = path.with_name(f"{path.name}.{os.getpid()}")
     pending.write_text(text, encoding="utf-8")

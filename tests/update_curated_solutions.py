@@ -3,67 +3,40 @@
 Run from the root of the project after a change of the levels or of results: python -m tests.update_curated_solutions
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
 import doorstep
 from doorstep import levels
-from doorstep.levels.files import AnyLevel
 from doorstep.planner import ScriptedPolicy
 from doorstep.recording import RecordingWriter
 
 IDLE = (0, 0, 2, 0)
 
 
-class Solutions(NamedTuple):
-    """A recording with a world for each level, which has the hashes of every step."""
-
-    file: str
-    num_agents: int
-    names: tuple[str, ...]
-
-    @property
-    def path(self) -> Path:
-        """The file of the recording."""
-        return Path(__file__).parent / "data" / self.file
-
-    @property
-    def levels(self) -> list[AnyLevel]:
-        """The levels, in the order of the worlds."""
-        curated = levels.curated()
-        return [curated[name] for name in self.names]
+def solutions_of(file, num_agents, names):
+    """A recording with a world for each level, in the order of names, which has the hashes of every step."""
+    found = [levels.curated()[name] for name in names]
+    return SimpleNamespace(path=FOLDER / file, num_agents=num_agents, names=names, levels=found)
 
 
-BY_TWO = Solutions("curated_solutions.rec", 2, tuple(levels.curated()))
-BY_ONE = Solutions(
-    "curated_solutions_of_one_agent.rec",
-    1,
-    (
-        *("one door", "far button", "two rooms", "slalom", "one cube", "two cubes"),
-        *("blocked door", "spiral", "carry", "cube in a cell"),
-    ),
-)
+FOLDER = Path(__file__).parent / "data"
+EASY = ("one door", "far button", "two rooms", "slalom", "one cube", "two cubes", "blocked door", "spiral", "carry")
+BY_TWO = solutions_of("curated_solutions.rec", 2, tuple(levels.curated()))
+BY_ONE = solutions_of("curated_solutions_of_one_agent.rec", 1, (*EASY, "cube in a cell"))
 
 
-def record(solutions: Solutions) -> int:
+def record(solutions):
     """Lets the scripted policy play until every world has reached its goal; how many steps that took."""
-    table = solutions.levels
-    worlds = len(table)
-    with (
-        doorstep.Simulator(
-            worlds, num_agents=solutions.num_agents, max_levels=worlds, auto_reset=False, strict=True
-        ) as sim,
-        RecordingWriter(solutions.path, sim, hash_interval=1) as writer,
-    ):
-        sim.set_levels(table)
+    worlds = len(solutions.levels)
+    config = {"num_agents": solutions.num_agents, "max_levels": worlds, "auto_reset": False, "strict": True}
+    with doorstep.Simulator(worlds, **config) as sim, RecordingWriter(solutions.path, sim, hash_interval=1) as writer:
+        sim.set_levels(solutions.levels)
         sim.level_weights[...] = np.eye(worlds, dtype=np.float32)
         writer.reset()
-        policy = ScriptedPolicy()
-        solved = np.zeros(worlds, np.bool_)
+        policy, solved = ScriptedPolicy(), np.zeros(worlds, np.bool_)
         while not solved.all():
             actions = policy(sim)
             actions[solved] = IDLE  # takes no room in the file
@@ -76,7 +49,7 @@ def record(solutions: Solutions) -> int:
         return writer.num_steps
 
 
-def main() -> None:
+def main():
     for solutions in (BY_TWO, BY_ONE):
         print(f"{solutions.path}: {record(solutions)} steps")
 

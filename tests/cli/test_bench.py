@@ -1,14 +1,13 @@
-"""`doorstep bench`: what it reports, and what its hash depends on. Never how fast it is."""
+"""`doorstep bench`: what it reports, in which units, and what its hash depends on. Never how fast it is."""
 
 import json
-from typing import Any
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Command, Refused
 
 import doorstep
-from doorstep.cli import main
 from doorstep.cli.bench import time_steps
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
@@ -16,84 +15,75 @@ from doorstep.cli.rooms_start import RoomsStart
 SMALL = ("--worlds", "24", "--steps", "30", "--threads", "1")
 
 
-def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert main(["bench", "--json", *arguments]) == 0
-    output = capsys.readouterr().out
-    assert output.count("\n") == 1
-    result: dict[str, Any] = json.loads(output)
-    return result
+@pytest.fixture
+def bench(run):
+    return lambda *arguments: json.loads(run("bench", "--json", *arguments))
 
 
-def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
-    result = bench(capsys, *SMALL)
-    assert result.keys() == {
-        "version",
-        "device",
-        "worlds",
-        "steps",
-        "agents",
-        "seed",
-        "start",
-        "threads",
-        "world_steps_per_second",
-        "world_steps_per_cpu_second",
-        "bytes_per_world",
-        "startup_seconds",
-        "hash",
-    }
-    assert (result["worlds"], result["steps"], result["threads"], result["start"]) == (24, 30, 1, "normal")
-    assert result["device"] == "cpu"
-    assert result["world_steps_per_second"] > 0
-    assert result["world_steps_per_cpu_second"] > 0
-    assert 0 < result["startup_seconds"] < 60
+def clocks(**ticks):
+    """Clocks that go on by so much at each look."""
+    now = dict.fromkeys(ticks, 0)
+
+    def look(name):
+        now[name] += ticks[name]
+        return now[name]
+
+    return SimpleNamespace(**{name: lambda name=name: look(name) for name in ticks})
 
 
-def test_bytes_per_world_are_what_the_simulator_allocated(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def slow_clocks(monkeypatch):
+    """The start and each step take 5 ms, and 3 ms of CPU time."""
+    monkeypatch.setattr("doorstep.cli.bench.time", clocks(perf_counter_ns=5_000_000, process_time_ns=3_000_000))
+
+
+@pytest.mark.usefixtures("slow_clocks")
+def test_json_and_table_have_the_same_figures_in_their_units(bench, run):
     with doorstep.Simulator(24, num_threads=1, observations="by_name") as sim:
-        assert bench(capsys, *SMALL)["bytes_per_world"] == pytest.approx(sim.allocated_bytes / 24, abs=0.1)
+        size = sim.allocated_bytes / 24
+        sim.start_profile()
+        stages = list(sim.stop_profile())
+    result = bench(*SMALL, "--profile")
+    split = result.pop("profile")
+    assert list(split) == stages
+    assert sum(split.values()) == pytest.approx(125_000, abs=0.1)  # nanoseconds of CPU time of a world's step
+    digits = result.pop("hash")
+    assert int(digits, 16) > 0
+    assert result.pop("bytes_per_world") == pytest.approx(size, abs=0.1)
+    what = {"device": "cpu", "worlds": 24, "steps": 30, "agents": 2, "seed": 0, "start": "normal", "threads": 1}
+    speed = {"world_steps_per_second": 4800, "world_steps_per_cpu_second": 8000}  # 24 steps of worlds in 5 ms, in 3 ms
+    assert result == {"version": doorstep.__version__, **what, **speed, "startup_seconds": 0.005}
+    header, *lines = run("bench", *SMALL, "--profile").splitlines()
+    assert header == f"doorstep {doorstep.__version__}: 24 worlds x 30 steps, 2 agents, normal start, seed 0, 1 thread"
+    rows = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines[:5])
+    figures = {"world-steps per second": "4,800", "world-steps per CPU-second": "8,000", "startup": "5.0 ms"}
+    assert rows == {**figures, "bytes per world": f"{size:,.0f}", "hash": digits}
+    assert lines[5] == "  CPU time per world-step, by stage"
+    parts = [re.fullmatch(r"    (\S.*?) +([\d,.]+) ns +([\d.]+)%", line).groups() for line in lines[6:]]
+    assert [name for name, _, _ in parts] == stages
+    assert sum(float(time.replace(",", "")) for _, time, _ in parts) == pytest.approx(125_000, rel=1e-3)
+    for _, time, share in parts:
+        assert float(share) == pytest.approx(100 * float(time.replace(",", "")) / 125_000, abs=0.1)
 
 
-@pytest.mark.parametrize("start", ["normal", "rooms"])
-def test_the_hash_is_the_same_every_time_and_for_every_number_of_threads(
-    start: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ("--worlds", "80", "--steps", "210", "--start", start)
-    hashes = {bench(capsys, *arguments, "--threads", threads)["hash"] for threads in ("1", "1", "3")}
-    assert len(hashes) == 1
-    assert int(hashes.pop(), 16) > 0
-
-
-def test_the_hash_depends_on_every_other_argument(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_hash_depends_on_every_argument_but_threads_profile_and_time(bench):
     variations = [(), ("--seed", "6"), ("--worlds", "25"), ("--steps", "31"), ("--agents", "1"), ("--start", "rooms")]
-    hashes = [bench(capsys, *SMALL, *variation)["hash"] for variation in variations]
+    hashes = [bench(*SMALL, *variation)["hash"] for variation in variations]
     assert len(set(hashes)) == len(variations)
-
-
-def test_the_hash_is_that_of_the_same_steps_made_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    for start in ("normal", "rooms"):
+        arguments = ("--worlds", "80", "--steps", "210", "--start", start)
+        same = {bench(*arguments, *more)["hash"] for more in (("--threads", "1"), ("--threads", "3", "--profile"))}
+        assert len(same) == 1
     table = ActionTable(0)
     with doorstep.Simulator(24, num_threads=1) as sim:
         sim.step()
         for step in range(30):
             table.copy_into(sim.actions.to_numpy(), step)
             sim.step()
-        assert bench(capsys, *SMALL)["hash"] == f"{sim.hash():016x}"
+        assert hashes[0] == f"{sim.hash():016x}"
 
 
-def test_the_profile_splits_the_time_over_the_stages(capsys: pytest.CaptureFixture[str]) -> None:
-    result = bench(capsys, *SMALL, "--profile")
-    with doorstep.Simulator(1, num_threads=1) as sim:
-        sim.start_profile()
-        stages = list(sim.stop_profile())
-    assert list(result["profile"]) == stages
-    # figures are rounded to a hundredth of a nanosecond
-    assert sum(result["profile"].values()) == pytest.approx(1e9 / result["world_steps_per_cpu_second"], rel=0.01)
-
-
-def test_profiling_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(capsys, *SMALL, "--profile")["hash"] == bench(capsys, *SMALL)["hash"]
-
-
-def test_agents_are_moved_into_the_rooms_after_every_reset() -> None:
+def test_agents_are_moved_into_the_rooms_after_every_reset():
     with doorstep.Simulator(6, seed=5, episode_length=4, num_threads=1) as sim:
         starts = []
         for _ in range(3):  # episodes of four steps; the last of them resets and moves
@@ -105,43 +95,22 @@ def test_agents_are_moved_into_the_rooms_after_every_reset() -> None:
     assert len(np.unique(even)) == even.size  # other places each time
 
 
-def test_without_json_a_table_is_printed(command: Command) -> None:
-    finished = command("bench", *SMALL, "--profile")
-    assert finished.returncode == 0
-    assert finished.stderr == ""
-    for words in (
-        "24 worlds x 30 steps",
-        "world-steps per CPU-second",
-        "bytes per world",
-        "startup",
-        "hash",
-        "by stage",
-    ):
-        assert words in finished.stdout
-
-
-def test_a_report_has_a_row_for_each_way_of_stepping_and_what_they_depend_on(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_report_has_a_row_for_each_way_of_stepping_and_what_they_depend_on(run, monkeypatch):
     pytest.importorskip("torch")
-    assert main(["bench", "--report", "--worlds", "8", "--steps", "20", "--threads", "1", "--agents", "3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    from tests.pkg.training.runs import small
+
+    monkeypatch.setattr("doorstep.training.preset", lambda _: small())
+    monkeypatch.setattr("doorstep.cli.bench_report.time", clocks(process_time=0.5))  # every call takes so long
+    lines = run("bench", "--report", "--worlds", "8", "--steps", "20", "--threads", "1", "--agents", "3").splitlines()
     assert lines[0].startswith(f"doorstep {doorstep.__version__}, Python ")
     assert lines[1].startswith("8 worlds, 20 steps, 3 agents, seed 0; episodes of 200 steps")
-    rows = {line[:28].strip(): [float(part.replace(",", "")) for part in line[28:70].split()] for line in lines[4:]}
-    assert list(rows) == [
-        "steps alone",
-        "steps among cubes",
-        "with a network's actions",
-        "with views of 64 x 64",
-        "with training",
-    ]
-    for name, (worlds, agents, rays) in rows.items():
-        expected = 3 if name.startswith(("steps", "with views")) else 2
-        assert agents == pytest.approx(expected * worlds, abs=2)
-        assert rays == pytest.approx(30 * agents, abs=31)
-
-
-@pytest.mark.parametrize("option", [("--json",), ("--profile",), ("--device", "cuda")])
-def test_a_report_is_of_the_cpu_and_for_people(option: tuple[str, ...], refused: Refused) -> None:
-    assert f"--report is given with {option[0]}" in refused("bench", "--report", *option)
+    rows = {line[:28].strip(): [int(part.replace(",", "")) for part in line[28:70].split()] for line in lines[4:]}
+    assert rows == {  # steps of worlds in a second, and how many agents and rays of lidars each has
+        "steps alone": [16, 48, 1440],
+        "steps among cubes": [16, 48, 1440],
+        "with a network's actions": [320, 640, 19200],
+        "with views of 64 x 64": [16, 48, 1440],
+        "with training": [576, 1152, 34560],  # three updates of 16 steps of 6 worlds
+    }
+    for option in (("--json",), ("--profile",), ("--device", "cuda")):
+        run("bench", "--report", *option, code=2)

@@ -1,14 +1,12 @@
-"""The command line as a whole: help, mistakes, interruption."""
+"""The command line as a whole: help, mistakes, interruption, streams."""
 
 import io
-import json
 import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,114 +14,111 @@ import doorstep
 from doorstep.cli import _COMMANDS, _parser, main
 
 
-def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    output = capsys.readouterr().out
-    assert all(name in output for name in ("demo", "record", "replay", "bench", "doctor"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["fly"], "doorstep: error: argument COMMAND: invalid choice: 'fly' (choose from "),
-        (["trian"], "doorstep: error: argument COMMAND: invalid choice: 'trian'; did you mean 'train'?"),
-        (["bench", "--start", "room"], "doorstep bench: error: argument --start: invalid choice: 'room'; did you mean"),
-        (["bench", "--worlds", "0"], "doorstep bench: error: argument --worlds: 0 is not allowed; give at least 1"),
-        (["bench", "--worlds", "many"], "doorstep bench: error: argument --worlds: 'many' is not an integer"),
-        (["bench", "--steps", "-5"], "doorstep bench: error: argument --steps: -5 is not allowed; give at least 1"),
-        (["bench", "--start", "roof"], "doorstep bench: error: argument --start: invalid choice: 'roof'"),
-        (["bench", "--agents", "9"], "doorstep bench: error: num_agents "),
-        (["bench", "--seed", "-1"], "doorstep bench: error: seed "),
-        (["bench", "--worlds", "1099511627776"], "doorstep bench: error: num_worlds "),
-        (["bench", "--threads", "100000"], "doorstep bench: error: num_threads "),
-        (["bench", "--device", "gpu"], "doorstep bench: error: device is 'gpu'; it must be "),
-        (["demo", "--device", "cuda:x"], "doorstep demo: error: device is 'cuda:x'; it must be "),
-        (
-            ["demo", "--output", "missing/folder/picture.png"],
-            "doorstep demo: error: --output missing/folder/picture.png",
-        ),
-        (["demo", "--output", "."], "doorstep demo: error: --output . must end in .png."),
-        (["demo", "--output", "picture.svg"], "doorstep demo: error: --output picture.svg must end in .png."),
-        (["--a\nb"], "doorstep: error: unrecognized arguments: --a b"),
-        (["--print-completion", "fish"], "doorstep: error: argument --print-completion: invalid choice: 'fish'"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_2(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith(says)
-    assert output.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("command", _COMMANDS)
-def test_help_ends_with_examples_that_the_command_understands(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    examples = capsys.readouterr().out.partition("\nexamples:\n")[2].splitlines()
-    assert examples
-    for example in examples:
-        program, *arguments = shlex.split(example)
-        assert program == "doorstep"
-        assert _parser().parse_args(arguments).command == command
-
-
-def test_the_first_help_has_examples_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert "examples:\n  doorstep demo --trained\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("command", ["demo", "record", "render", "view", "evaluate"])
-def test_what_was_trained_is_named_where_a_policy_is_chosen(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
-    assert "the folder of a run of doorstep train, a checkpoint or" in " ".join(capsys.readouterr().out.split())
-
-
-def test_the_help_of_evaluate_fits_a_screen_and_names_no_field_of_the_engine(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["evaluate", "--help"]) == 0
-    text = capsys.readouterr().out
-    assert "--scheduler" not in text
-    assert "KEY=VALUE" in text
-
-
-def test_without_a_command_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_command_and_ends_with_examples_that_it_understands(run, capsys):
+    whole = run("--help")
+    assert "examples:\n  doorstep demo --trained\n" in whole
     assert main([]) == 2
     output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith("usage: doorstep ")
-    assert all(name in output.err for name in ("demo", "render", "view", "bench", "doctor"))
+    assert (output.out, output.err) == ("", whole)
+    assert all(f"\n    {name} " in whole for name in _COMMANDS)
+    for command in _COMMANDS:
+        text = run(command, "--help")
+        examples = text.partition("\nexamples:\n")[2].splitlines()
+        assert examples
+        for example in examples:
+            program, *arguments = shlex.split(example)
+            assert program == "doorstep"
+            assert _parser().parse_args(arguments).command == command
+        if command in ("demo", "record", "render", "view", "evaluate"):
+            assert "the folder of a run of doorstep train, a checkpoint or" in " ".join(text.split())
+        if command in ("demo", "record", "render", "view", "bench"):
+            assert re.search(r"--seed SEED\s+seed of the levels and of the actions\s+\(0\)", text)
+    assert "--scheduler" not in run("evaluate", "--help")
+    assert run("--version") == f"doorstep {doorstep.__version__}\n"
 
 
-def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"doorstep {doorstep.__version__}\n"
+MISTAKES = {
+    "fly": "error: argument COMMAND: invalid choice: 'fly' (choose from ",
+    "trian": "error: argument COMMAND: invalid choice: 'trian'; did you mean 'train'?",
+    "'--a\nb'": "error: unrecognized arguments: --a b",
+    "--print-completion fish": "error: argument --print-completion: invalid choice: 'fish'",
+    "bench --start room": "argument --start: invalid choice: 'room'; did you mean",
+    "bench --worlds 0": "argument --worlds: 0 is not allowed; give at least 1",
+    "bench --worlds many": "argument --worlds: 'many' is not an integer",
+    "bench --agents 9": "num_agents ",
+    "bench --seed -1": "seed ",
+    "bench --worlds 1099511627776": "num_worlds ",
+    "bench --threads 100000": "num_threads ",
+    "bench --device gpu": "device is 'gpu'; it must be ",
+    "demo --device cuda:x": "device is 'cuda:x'; it must be ",
+    "demo --output missing/folder/picture.png": "--output missing/folder/picture.png",
+    "demo --output .": "--output . must end in .png.",
+    "demo --policy missing:act": "policy is 'missing:act'; there is no module 'missing'",
+    "demo --trained --policy random": "--trained, which is short for --policy trained, is given with --policy ",
+    "demo --policy trained --trained": "--trained, which is short for --policy trained, is given with --policy ",
+    "demo --agents 3 --trained --worlds 2": "policy 'trained' reads 94 numbers; agents observe 97 (it was made for",
+    "levels onedoor": "levels is 'onedoor'; it must be ",
+    "record --output missing/run.rec": "--output missing/run.rec is not a file in an existing folder",
+    "record --output .": "--output . is not a file in an existing folder",
+    "record --hash-interval 0": "argument --hash-interval: 0 is not allowed",
+    "record --policy wise": "policy is 'wise'",
+    "record --levels missing.json": "missing.json: there is no such file; levels are ",
+    f"record --levels {__file__}": f"{__file__}: text is not JSON",
+    "replay": "the following arguments are required: FILE",
+    "replay missing.rec": "missing.rec: No such file or directory",
+    f"replay {os.devnull}": f"path is '{os.devnull}'; it must be a regular file",
+    f"replay {__file__}": f"{__file__} is not a recording of doorstep: it begins",
+    "evaluate wise": "change is 'wise'; it must be KEY=VALUE",
+    "evaluate episods=4": "'episods' is not the name of a single value of EvaluationConfig (did you mean 'episodes'?)",
+    "evaluate --policy idle --policy idle": "policies has two of the name 'idle'",
+    "evaluate --levels curated --agents 3": "level 'one door' has 2 spawns; it must have at least 3",
+    "evaluate --json missing/out.json": "--json missing/out.json is not a file in an existing folder",
+    "evaluate --plot out.txt": "--plot out.txt must end in .png or .svg or .pdf",
+    "evaluate --metrics a.json --trace a.json": "--metrics and --trace are both",
+    "evaluate scheduler.type=fair": "scheduler.type is 'fair'; it must be a scheduler: ",
+    "serve --host 0.0.0.0 --worlds 1": "host is '0.0.0.0'; it must be an address of this machine alone",
+    "serve --policy scripted --worlds 1": "policy is 'scripted'; it must be one that observes",
+    "serve --allow-host http://a --worlds 1": "allow_hosts is ['http://a']",
+    "serve --port 70000 --worlds 1": "port is 70000",
+    "bench --report --json": "--report is given with --json",
+}
+WITH_LEVELS = {
+    "--agents 3": "levels[0] has 2 spawns",
+    "--start rooms": "--start rooms is given together with --levels",
+    "--levels curatde": "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the name of",
+}
+REWARDS = {
+    "gaol=1": "reward: 'gaol' is not a field of Rewards (did you mean 'goal'?)",
+    "goal": "reward is 'goal'; it must be doorstep.Rewards, or its terms, such as goal=5,cube_approach=0.25",
+    "nowhere.json": "nowhere.json: No such file or directory",
+    "nowhere.py:terms": "reward is 'nowhere.py:terms'; there is no file 'nowhere.py'",
+    "json:dumps": "reward is 'json:dumps'; it must be terms, such as goal=5,cube_approach=0.25 (doorstep train",
+    "json:decoder": "reward is <module 'json.decoder'",
+}
 
 
-def test_all_commands_have_the_seed_of_the_simulator(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("demo", "record", "render", "view", "bench"):
-        assert main([command, "--help"]) == 0
-        assert re.search(r"--seed SEED\s+seed of the levels and of the actions\s+\(0\)", capsys.readouterr().out)
-    assert main(["bench", "--json", "--worlds", "1", "--steps", "1"]) == 0
-    with doorstep.Simulator(1) as sim:
-        assert json.loads(capsys.readouterr().out)["seed"] == sim.seed == 0
+def test_a_mistake_is_one_line_and_exit_code_2(refused):
+    cases = dict(MISTAKES)
+    for name in ("render", "demo", "record"):
+        cases |= {f"{name} --levels curated {options}": says for options, says in WITH_LEVELS.items()}
+    for name in ("demo", "record", "render", "view", "bench", "evaluate"):
+        cases |= {f"{name} --reward {reward}": says for reward, says in REWARDS.items()}
+    for line, says in cases.items():
+        program = "" if says.startswith("error: ") else f" {line.split()[0]}: error"
+        assert refused(*shlex.split(line)).startswith(f"doorstep{program}: {says}"), line
 
 
-def test_the_module_is_the_command() -> None:
+def test_the_module_is_the_command():
     arguments = [sys.executable, "-m", "doorstep", "bench", "--worlds", "nought"]
     finished = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert finished.returncode == 2
     assert finished.stderr == "doorstep bench: error: argument --worlds: 'nought' is not an integer\n"
 
 
-def test_an_interrupt_ends_the_command_without_a_traceback(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_command_without_a_traceback(tmp_path):
     arguments = [sys.executable, "-m", "doorstep", "demo", "--worlds", "4", "--steps", "1000000000"]
-    with subprocess.Popen(
-        arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
         process.stdout.readline()  # it has begun
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
@@ -131,16 +126,7 @@ def test_an_interrupt_ends_the_command_without_a_traceback(tmp_path: Path) -> No
     assert errors == "doorstep demo: interrupted\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    arguments = [sys.executable, "-m", "doorstep", "doctor"]
-    finished = subprocess.run(arguments, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-    os.close(writer)
-    assert (finished.returncode, finished.stderr) == (141, "")
-
-
-def test_names_of_files_may_have_any_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_files_may_have_any_bytes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "utf-8", "strict"))
     assert main(["record", "--worlds", "2", "--steps", "1", "--output", "\udc80.rec"]) == 0
@@ -151,19 +137,14 @@ def test_names_of_files_may_have_any_bytes(tmp_path: Path, monkeypatch: pytest.M
     assert rb"doorstep: \udc80.rec, seed 0" in (tmp_path / "\udc80.html").read_bytes()
 
 
-def in_shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+def in_shell(line, folder):
     """Runs a line of bash in which `doorstep` is the command."""
     function = f'doorstep() {{ {sys.executable} -m doorstep "$@"; }}\n'
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return subprocess.run(
-        ["bash", "-c", function + line],
-        cwd=folder,
-        env=buffered,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    how = {"cwd": folder, "env": buffered, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run(["bash", "-c", function + line], check=False, **how)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
 
 
 WAITING = """
@@ -183,28 +164,25 @@ WAITING_DEMO = "doorstep demo --worlds 1 --steps 9 --policy waiting.py:act 2>/de
         ("doorstep demo --worlds 1 --steps 9 2>/dev/null >&-", 0, ""),
         ("doorstep demo --worlds 1 --steps 9 2>&- | tail -1; exit ${PIPESTATUS[0]}", 0, "picture  doorstep-demo-ra"),
         ("doorstep demo --worlds 1 --steps 9 <&- >&- 2>&-", 0, ""),
-        ("doorstep --version >&-", 0, ""),
-        ("doorstep doctor --json >&-", 0, ""),
-        ("doorstep bench --agents 9 2>&-", 2, ""),
         ("doorstep bench --agents 9 2>/dev/full", 2, ""),
         ("doorstep bench --agents nine 2>/dev/full", 2, ""),
-        ("doorstep doctor >/dev/full 2>/dev/null", 2, ""),
-        ("doorstep >&- 2>&-", 2, ""),
+        ("doorstep doctor >/dev/full 2>said; code=$?; cat said; exit $code", 2, "doorstep doctor: error: [Errno 28]"),
     ],
 )
-def test_closed_streams_are_no_errors(line: str, code: int, says: str, tmp_path: Path) -> None:
+def test_closed_and_full_streams_end_it_as_they_should(line, code, says, tmp_path):
     (tmp_path / "waiting.py").write_text(WAITING)
-    finished = in_shell(line, tmp_path)
-    assert (finished.returncode, finished.stderr) == (code, "")
-    assert finished.stdout.startswith(says)
-    assert bool(finished.stdout) == bool(says)
+    found, said = in_shell(line, tmp_path)
+    assert found == code
+    assert said.startswith(says)
+    assert bool(said) == bool(says)
 
 
-def test_bash_completes_commands_options_choices_and_files(tmp_path: Path) -> None:
+def test_bash_completes_commands_options_choices_and_files(tmp_path, run, monkeypatch, capsys):
     pytest.importorskip("shtab")
     (tmp_path / "recorded.bin").touch()
-    script = """
-eval "$(doorstep --print-completion bash)"
+    script = (
+        run("--print-completion", "bash")
+        + """
 complete_last() {
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMPREPLY=()
     "$(complete -p doorstep | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
@@ -215,28 +193,10 @@ complete_last doorstep render --cam
 complete_last doorstep render --camera o
 complete_last doorstep render --actions rec
 """
-    finished = in_shell(script, tmp_path)
-    assert (finished.returncode, finished.stderr) == (0, "")
-    assert finished.stdout.splitlines() == ["bench", "--camera", "overview", "recorded.bin"]
-
-
-def test_zsh_gets_a_script_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("shtab")
-    assert main(["--print-completion", "zsh"]) == 0
-    assert capsys.readouterr().out.startswith("#compdef doorstep\n")
-
-
-def test_without_shtab_completion_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    )
+    code, said = in_shell(script, tmp_path)
+    assert (code, said.splitlines()) == (0, ["bench", "--camera", "overview", "recorded.bin"])
+    assert run("--print-completion", "zsh").startswith("#compdef doorstep\n")
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["--print-completion", "bash"]) == 1
     assert capsys.readouterr().err.endswith('(pip install "doorstep[cli]")\n')
-
-
-def test_output_that_cannot_be_written_is_one_line() -> None:
-    arguments = [sys.executable, "-m", "doorstep", "doctor"]
-    with open("/dev/full", "w") as full:
-        finished = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-    assert finished.returncode == 2
-    assert finished.stderr == "doorstep doctor: error: [Errno 28] No space left on device\n"

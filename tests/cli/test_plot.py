@@ -1,7 +1,5 @@
 """`doorstep plot`: folders of runs are curves, recordings are heat maps."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -11,40 +9,34 @@ from tests.pkg.plots.run_folders import record_of, write_run
 import doorstep
 from doorstep.cli import main
 from doorstep.cli.plot import AXES
-from doorstep.plots import figures
+from doorstep.plots import figures, plot_positions, plot_runs
 from doorstep.recording import RecordingWriter
 
 
-def test_folders_become_curves_and_recordings_heat_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_become_curves_and_recordings_heat_maps(run, refused):
     pytest.importorskip("matplotlib")
-    run = write_run(tmp_path / "run", [record_of(1), record_of(2)])
-    with doorstep.Simulator(2) as sim, RecordingWriter(tmp_path / "a.rec", sim) as writer:
+    write_run(Path("run"), [record_of(1), record_of(2)])
+    with doorstep.Simulator(2) as sim, RecordingWriter("a.rec", sim) as writer:
         writer.step()
-    assert main(["plot", str(run), "--output", str(tmp_path / "c.png"), "--x", "seconds"]) == 0
-    assert main(["plot", str(tmp_path / "a.rec"), "--output", str(tmp_path / "h.png")]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'c.png'}: 1 run\n{tmp_path / 'h.png'}: 1 recording\n"
-    assert (tmp_path / "c.png").read_bytes() != (tmp_path / "h.png").read_bytes()
+    assert run("plot", "run", "--output", "c.png", "--x", "seconds") == "c.png: 1 run\n"
+    assert run("plot", "a.rec", "a.rec", "--output", "h.png") == "h.png: 2 recordings\n"
+    plot_runs(["run"], "curves.png", x="seconds")
+    plot_positions(["a.rec", "a.rec"], "maps.png")
+    assert Path("c.png").read_bytes() == Path("curves.png").read_bytes()
+    assert Path("h.png").read_bytes() == Path("maps.png").read_bytes()
+    for arguments, says in (
+        (("run", "a.rec"), "a.rec is a file and run a folder; one picture shows either"),
+        (("a.rec", "--x", "steps"), "--x chooses the axis of learning curves; recordings are drawn as heat maps"),
+        (("missing",), "missing does not exist (name folders of doorstep train"),
+        (("run", "missing"), "missing does not exist"),
+        (("a.rec", "missing"), "missing does not exist"),
+        (("run", "--output", "c.txt"), "must end in .png or .svg or .pdf"),
+    ):
+        assert says in refused("plot", "--output", "other.png", *arguments)
+    assert set(AXES) == set(figures.AXES)
 
-    output = str(tmp_path / "other.png")
-    assert main(["plot", str(run), str(tmp_path / "a.rec"), "--output", output]) == 2
-    assert f"a.rec is a file and {run} a folder; one picture shows either" in capsys.readouterr().err
-    assert main(["plot", str(tmp_path / "a.rec"), "--x", "steps", "--output", output]) == 2
-    assert "--x chooses the axis of learning curves; recordings are drawn as heat maps" in capsys.readouterr().err
-    for other in ([], [str(run)], [str(tmp_path / "a.rec")]):
-        assert main(["plot", *other, str(tmp_path / "missing"), "--output", output]) == 2
-        assert "missing does not exist (name folders of doorstep train" in capsys.readouterr().err
-    assert main(["plot", str(run), "--output", str(tmp_path / "c.txt")]) == 2
-    assert "must end in .png or .svg or .pdf" in capsys.readouterr().err
-    assert not Path(output).exists()
 
-
-def test_matplotlib_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_matplotlib_is_asked_for(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["plot", str(tmp_path), "--output", str(tmp_path / "c.png")]) == 1
     assert 'pip install "doorstep[plot]"' in capsys.readouterr().err
-
-
-def test_axes_of_the_command_are_those_of_the_package() -> None:
-    assert set(AXES) == set(figures.AXES)

@@ -2,13 +2,10 @@
 
 import os
 import struct
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from tests.refuses import refuses
 
 import doorstep
 from doorstep.compat.madrona_escape_room.action_dump import read_action_dump
@@ -16,42 +13,33 @@ from doorstep.compat.madrona_escape_room.action_dump import read_action_dump
 STEPS, WORLDS = 30, 5
 
 
-def random_actions(steps: int = STEPS, worlds: int = WORLDS, agents: int = 2) -> NDArray[np.int32]:
-    return np.random.default_rng(1).integers(doorstep.ACTIONS, size=(steps, worlds, agents, 4), dtype=np.int32)
-
-
-def write(path: Path, actions: NDArray[Any]) -> None:
+def write(path, agents=2, steps=STEPS):
     """As the reference's scripts do."""
+    actions = np.random.default_rng(1).integers(doorstep.ACTIONS, size=(steps, WORLDS, agents, 4), dtype=np.int32)
     with path.open("wb") as dump:
         for step in actions:
             step.astype("<i4").tofile(dump)
+    return actions
 
 
-@pytest.mark.parametrize("agents", [1, 2, 8])
-def test_what_was_written_is_read(agents: int, tmp_path: Path) -> None:
-    actions = random_actions(agents=agents)
-    write(tmp_path / "dump", actions)
-    read = read_action_dump(tmp_path / "dump", WORLDS, agents)
-    assert read.dtype == np.int32
-    assert read.shape == actions.shape
-    assert (read == actions).all()
+def test_what_was_written_is_read(tmp_path):
+    for agents, steps in ((1, STEPS), (2, STEPS), (8, STEPS), (2, 0)):
+        actions = write(tmp_path / "dump", agents, steps)
+        read = read_action_dump(tmp_path / "dump", WORLDS, agents)
+        assert (read.dtype, read.shape) == (np.int32, actions.shape)
+        assert (read == actions).all()
 
 
-def test_the_file_is_mapped_not_copied(tmp_path: Path) -> None:
-    with (tmp_path / "sparse").open("wb") as file:
-        file.truncate(1 << 40)
-        file.seek(-4, os.SEEK_END)
-        file.write(struct.pack("<i", 7))
-    actions = read_action_dump(tmp_path / "sparse", 4096)
-    assert actions.shape == ((1 << 40) // (4096 * 2 * 4 * 4), 4096, 2, 4)
-    assert actions[-1, -1, -1].tolist() == [0, 0, 0, 7]
-    assert not actions.flags.writeable
-
-
-def test_a_file_larger_than_the_address_space_is_a_typed_error(tmp_path: Path, run_python: Callable[..., str]) -> None:
+def test_the_file_is_mapped_not_copied(tmp_path, run_python):
     path = tmp_path / "sparse"
     with path.open("wb") as file:
         file.truncate(1 << 40)
+        file.seek(-4, os.SEEK_END)
+        file.write(struct.pack("<i", 7))
+    actions = read_action_dump(path, 4096)
+    assert actions.shape == ((1 << 40) // (4096 * 2 * 4 * 4), 4096, 2, 4)
+    assert actions[-1, -1, -1].tolist() == [0, 0, 0, 7]
+    assert not actions.flags.writeable
     code = f"""
 import doorstep, resource
 from doorstep.compat.madrona_escape_room.action_dump import read_action_dump
@@ -64,36 +52,17 @@ except doorstep.OutOfMemoryError as error:
     assert run_python(code) == "path\n"
 
 
-def test_what_is_no_regular_file_is_refused_at_once(irregular_file: Path) -> None:
-    with pytest.raises(doorstep.ArgumentError, match="must be a regular file") as caught:
-        read_action_dump(irregular_file, WORLDS)
-    assert caught.value.argument == "path"
+def test_what_is_no_regular_file_is_refused_at_once(irregular_file):
+    refuses("must be a regular file", read_action_dump, irregular_file, WORLDS, argument="path")
 
 
-def test_an_empty_dump_has_no_steps(tmp_path: Path) -> None:
-    write(tmp_path / "dump", random_actions(steps=0))
-    assert read_action_dump(tmp_path / "dump", WORLDS).shape == (0, WORLDS, 2, 4)
-
-
-def test_a_size_that_is_no_whole_number_of_steps_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "dump", random_actions())
+def test_sizes_that_do_not_fit_are_refused(tmp_path):
+    path = tmp_path / "dump"
+    write(path)
     with pytest.raises(doorstep.StateError, match=r"has 4800 bytes, but a step of 7 worlds with 2 agents takes 224"):
-        read_action_dump(tmp_path / "dump", 7)
-    (tmp_path / "dump").write_bytes((tmp_path / "dump").read_bytes()[:-1])
-    with pytest.raises(doorstep.StateError, match="has 4799 bytes"):
-        read_action_dump(tmp_path / "dump", WORLDS)
-
-
-@pytest.mark.parametrize(
-    ("worlds", "agents", "argument"), [(0, 2, "num_worlds"), (-1, 2, "num_worlds"), (5, 0, "num_agents")]
-)
-def test_impossible_sizes_are_refused(worlds: int, agents: int, argument: str, tmp_path: Path) -> None:
-    (tmp_path / "dump").write_bytes(b"")
-    with pytest.raises(doorstep.ArgumentError, match=f"^{argument} is .*an integer, 1 to") as reading:
-        read_action_dump(tmp_path / "dump", worlds, agents)
-    assert reading.value.argument == argument
-
-
-def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_action_dump(tmp_path / "missing", WORLDS)
+        read_action_dump(path, 7)
+    path.write_bytes(path.read_bytes()[:-1])
+    refuses("has 4799 bytes", read_action_dump, path, WORLDS, error=doorstep.StateError)
+    for worlds, agents, argument in ((0, 2, "num_worlds"), (-1, 2, "num_worlds"), (5, 0, "num_agents")):
+        refuses(f"^{argument} is .*an integer, 1 to", read_action_dump, path, worlds, agents, argument=argument)
+    refuses(None, read_action_dump, tmp_path / "missing", WORLDS, error=FileNotFoundError)

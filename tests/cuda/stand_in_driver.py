@@ -1,24 +1,17 @@
 """The stand-in for NVIDIA's driver, as the tests see it: what it noted down, and a user's own calls of the driver."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import json
 import os
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-
-import doorstep
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("DOORSTEP_CUDA_STAND_IN") or PROJECT / "build/library/tests/cuda/stand_in")
-OLD_DRIVER_FOLDER = FOLDER / "old"
 LIBRARY_NAME = "libcuda.so.1"
 
 # CUresult
@@ -51,59 +44,58 @@ class Report(NamedTuple):
 
 
 @functools.cache
-def library() -> ctypes.CDLL:
+def library():
     """The library of this process, which doorstep finds too."""
     return ctypes.CDLL(LIBRARY_NAME)
 
 
-def report() -> Report:
+def report():
     """Violations, objects and calls so far."""
-    describe = library().stand_in_report
-    describe.restype = ctypes.c_char_p
-    return read_report(describe())
+    library().stand_in_report.restype = ctypes.c_char_p
+    return read_report(library().stand_in_report())
 
 
-def read_report(text: str | bytes) -> Report:
+def read_report(text):
     """The same of another process, which wrote it where STAND_IN_REPORT told it to."""
     read = json.loads(text)
     kept = {kind: read["live"].pop(kind, 0) for kind in ("contexts", "modules")}  # by doorstep, until the process ends
     return Report(**kept, **read)
 
 
-def finish() -> None:
+def finish():
     """Runs all work that was begun: what is wrong with it is found now."""
     library().stand_in_finish()
 
 
-def fail(function: str, nth: int, code: int) -> None:
+def fail(function, nth, code):
     """The n-th call from now on of a function ("" for any) returns the code, without effect."""
     library().stand_in_fail(function.encode(), ctypes.c_int64(nth), code)
 
 
-def objects_stay() -> None:
+def objects_stay():
     """This test made the driver refuse to take objects back: they may be alive at its end."""
     global may_stay
     may_stay = True
 
 
-def expect_violations() -> None:
+def expect_violations():
     """This test broke rules of the driver on purpose."""
     global violations_expected
     violations_expected = True
     objects_stay()
 
 
-def clear() -> None:
+def clear():
     """Forgets the calls so far and the failures that were planned."""
     library().stand_in_clear()
 
 
-def set_memory(nbytes: int) -> None:
+def set_memory(nbytes):
     """Gives every device this much memory in all."""
     library().stand_in_set_memory(ctypes.c_int64(nbytes))
 
 
-def peek(tensor: doorstep.Tensor) -> npt.NDArray[Any]:
+def peek(tensor):
     """What the tensor's memory holds now, whatever is still to be done."""
     address = tensor.__cuda_array_interface__["data"][0]
     array = np.empty(tensor.shape, tensor.dtype)
@@ -114,26 +106,26 @@ def peek(tensor: doorstep.Tensor) -> npt.NDArray[Any]:
 # ---- A user's own calls, which NVIDIA's driver takes too
 
 
-def call(function: str, *arguments: Any) -> None:
+def call(function, *arguments):
     """Calls the driver; it must succeed."""
     result = getattr(library(), function)(*arguments)
     assert result == 0, f"{function} returned {result}"
 
 
-def call_for_value(function: str, *arguments: Any) -> int:
+def call_for_value(function, *arguments):
     """Calls a function of the driver whose first parameter is where a handle or an address goes."""
     value = ctypes.c_uint64()
     call(function, ctypes.byref(value), *arguments)
     return value.value
 
 
-def current_context() -> int:
+def current_context():
     """The calling thread's current context, or 0."""
     return call_for_value("cuCtxGetCurrent")
 
 
 @contextmanager
-def users_context(device: int = 0) -> Iterator[int]:
+def users_context(device=0):
     """The device's context is retained and current, as in a program that uses CUDA itself."""
     call("cuInit", 0)
     context = call_for_value("cuDevicePrimaryCtxRetain", device)
@@ -144,28 +136,23 @@ def users_context(device: int = 0) -> Iterator[int]:
 
 
 @contextmanager
-def users_stream(device: int = 0) -> Iterator[int]:
-    """A CUstream that somebody else made."""
+def users_stream(device=0):
+    """A CUstream that somebody else made. At its end the graphs that were recorded go."""
     with users_context(device):
         stream = call_for_value("cuStreamCreate", NON_BLOCKING)
         yield stream
+        while RecordedGraph.alive:
+            RecordedGraph.alive[0].close()
         call("cuStreamDestroy_v2", ctypes.c_uint64(stream))
 
 
-def synchronize(stream: int) -> None:
+def synchronize(stream):
     """Waits for a stream."""
     call("cuStreamSynchronize", ctypes.c_uint64(stream))
 
 
-def is_capturing(stream: int) -> bool:
-    """Whether the stream is being captured."""
-    status = ctypes.c_int()
-    call("cuStreamIsCapturing", ctypes.c_uint64(stream), ctypes.byref(status))
-    return status.value != 0
-
-
 @contextmanager
-def relaxed_thread() -> Iterator[None]:
+def relaxed_thread():
     """This thread may make any call beside a capture, as PyTorch's allocator does."""
     mode = ctypes.c_int(RELAXED)
     call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
@@ -173,13 +160,13 @@ def relaxed_thread() -> Iterator[None]:
     call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
 
-def write(stream: int, tensor: doorstep.Tensor, array: npt.NDArray[Any]) -> None:
+def write(stream, tensor, array):
     """Begins a copy of an array into a tensor."""
     assert (array.shape, array.dtype) == (tensor.shape, tensor.dtype)
     copy(stream, tensor.__cuda_array_interface__["data"][0], array.ctypes.data, array.nbytes)
 
 
-def copy(stream: int, destination: int, source: int, nbytes: int) -> None:
+def copy(stream, destination, source, nbytes):
     """Begins a copy."""
     addresses = ctypes.c_uint64(destination), ctypes.c_uint64(source)
     call("cuMemcpyAsync", *addresses, ctypes.c_size_t(nbytes), ctypes.c_uint64(stream))
@@ -188,23 +175,25 @@ def copy(stream: int, destination: int, source: int, nbytes: int) -> None:
 class RecordedGraph:
     """What a block of code begins on a stream, recorded and ready to be launched."""
 
-    def __init__(self, stream: int, mode: int = RELAXED) -> None:
-        self.stream = stream
-        self.mode = mode
-        self.handle = 0
+    alive = []  # noqa: RUF012  # of all
 
-    def __enter__(self) -> RecordedGraph:
+    def __init__(self, stream, mode=RELAXED):
+        self.stream, self.mode, self.handle = stream, mode, 0
+
+    def __enter__(self):
         call("cuStreamBeginCapture_v2", ctypes.c_uint64(self.stream), self.mode)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error):
         graph = ctypes.c_uint64()
         call("cuStreamEndCapture", ctypes.c_uint64(self.stream), ctypes.byref(graph))
         self.handle = call_for_value("cuGraphInstantiateWithFlags", graph, ctypes.c_uint64(0))
         call("cuGraphDestroy", graph)
+        self.alive.append(self)
 
-    def launch(self) -> None:
+    def launch(self):
         call("cuGraphLaunch", ctypes.c_uint64(self.handle), ctypes.c_uint64(self.stream))
 
-    def close(self) -> None:
+    def close(self):
+        self.alive.remove(self)
         call("cuGraphExecDestroy", ctypes.c_uint64(self.handle))

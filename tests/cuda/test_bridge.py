@@ -1,30 +1,25 @@
 """Tensors of other libraries on a GPU: which stream copies go to, and what strides they follow."""
 
-from __future__ import annotations
-
 import itertools
-from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
+from tests.cuda.users_memory import filled
 from tests.interop.exchange_producer import Producer
 
 from doorstep import cuda, interop
+from doorstep._tensors.checks import ReadRules
+from doorstep._tensors.reader import read_tensor
 from doorstep.errors import ArgumentError, DeviceError
 
 CUDA = 2
 
 
-def filled(numbers: Any, device: int, stream: cuda.Stream) -> cuda.Buffer:
-    buffer = cuda.Buffer(numbers.nbytes, device, stream=stream)
-    buffer.copy_from_host(numbers)
-    return buffer
-
-
 @on_stand_in(devices=2)
-def test_copies_go_to_the_current_stream_of_the_tensors_device() -> None:
+def test_copies_go_to_the_current_stream_of_the_tensors_device():
     streams = [cuda.Stream(0), cuda.Stream(1)]
     producer = Producer(streams={i: stream.handle for i, stream in enumerate(streams)})
     numbers = np.arange(12, dtype=np.float32)
@@ -41,12 +36,9 @@ def test_copies_go_to_the_current_stream_of_the_tensors_device() -> None:
         assert not {"cuStreamSynchronize", "cuCtxSynchronize"} & set(calls)  # it is only begun
         assert f"stream of {CUDA}:{device}" in producer.calls
         assert (target.copy_to_host("float32") == numbers).all()  # in the order of that stream
-        for buffer in (source, target):
-            buffer.close()
 
 
-@on_stand_in()
-def test_any_strides_are_copied_on_a_gpu() -> None:
+def test_any_strides_are_copied_on_a_gpu():
     stream = cuda.Stream(0)
     producer = Producer(streams={0: stream.handle})
     numbers = np.arange(120, dtype=np.int32).reshape(2, 3, 4, 5)
@@ -65,61 +57,37 @@ def test_any_strides_are_copied_on_a_gpu() -> None:
             expected.transpose(axes)[cut] *= -1
             assert (source.copy_to_host("int32") == expected.ravel()).all()
             source.copy_from_host(numbers)
-    source.close()
-    target.close()
-
-
-@on_stand_in()
-def test_rows_are_copied_in_one_call() -> None:
-    stream = cuda.Stream(0)
-    producer = Producer(streams={0: stream.handle})
-    numbers = np.arange(4000, dtype=np.float32)
-    source, target = filled(numbers, 0, stream), cuda.Buffer(4000, 0, stream=stream)
-    tensor = producer.tensor(source.pointer + 8, (100, 10), (40, 1), device=(CUDA, 0))
     driver.clear()
-    interop.copy_to_pointer(tensor, target.pointer, 4000)
-    assert driver.report().calls.count("cuMemcpy2DAsync") == 1
-    assert (target.copy_to_host("float32").reshape(100, 10) == numbers.reshape(100, 40)[:, 2:12]).all()
-    source.close()
-    target.close()
+    tensor = producer.tensor(source.pointer + 8, (10, 2), (12, 1), dtype=(0, 32, 1), device=(CUDA, 0))
+    interop.copy_to_pointer(tensor, target.pointer, 80)
+    assert driver.report().calls.count("cuMemcpy2DAsync") == 1  # rows, in one call
+    assert (target.copy_to_host("int32")[:20].reshape(10, 2) == numbers.reshape(10, 12)[:, 2:4]).all()
 
 
-@on_stand_in()
-def test_bad_copies_on_a_gpu_begin_nothing() -> None:
+def test_bad_copies_on_a_gpu_begin_nothing():
     stream = cuda.Stream(0)
     producer = Producer(streams={0: stream.handle})
     buffer = filled(np.ones(12, np.float32), 0, stream)
     expanded = producer.tensor(buffer.pointer, (3, 4), (0, 1), device=(CUDA, 0))
+    elsewhere = [producer.tensor(buffer.pointer, (12,), device=device) for device in ((CUDA, 5), (8, 0))]
     driver.clear()
-    with pytest.raises(ArgumentError, match="share memory"):
-        interop.copy_from_pointer(expanded, buffer.pointer, 48)
-    with pytest.raises(ArgumentError, match="nbytes is 40; it must be 48"):
-        interop.copy_to_pointer(expanded, buffer.pointer, 40)
-    with pytest.raises(DeviceError, match="without an exception"):
-        interop.copy_to_pointer(producer.tensor(buffer.pointer, (12,), device=(CUDA, 5)), buffer.pointer, 48)
-    with pytest.raises(ArgumentError, match="must be on the CPU"):
-        interop.copy_to_pointer(producer.tensor(buffer.pointer, (12,), device=(8, 0)), buffer.pointer, 48)
+    for copy, tensor, nbytes, error, words in (
+        (interop.copy_from_pointer, expanded, 48, ArgumentError, "share memory"),
+        (interop.copy_to_pointer, expanded, 40, ArgumentError, "nbytes is 40; it must be 48"),
+        (interop.copy_to_pointer, elsewhere[0], 48, DeviceError, "without an exception"),
+        (interop.copy_to_pointer, elsewhere[1], 48, ArgumentError, "must be on the CPU"),
+    ):
+        with pytest.raises(error, match=words):
+            copy(tensor, buffer.pointer, nbytes)
     assert not [call for call in driver.report().calls if "cpy" in call]
-    buffer.close()
 
 
 @on_stand_in(devices=2)
-def test_a_library_without_streams_is_told_to_order_its_work() -> None:
+def test_a_library_without_streams_is_told_to_order_its_work():
     """JAX and its like get the caller's stream through `__dlpack__`."""
-    from doorstep._tensors.checks import ReadRules
-    from doorstep._tensors.reader import read_tensor
-
-    asked: list[dict[str, Any]] = []
-
-    class Array:
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return (CUDA, 1)
-
-        def __dlpack__(self, **options: Any) -> Any:
-            asked.append(options)
-            raise BufferError("enough")
-
+    capsule = Mock(side_effect=BufferError("enough"))
+    array = type("Array", (), {"__dlpack_device__": lambda _: (CUDA, 1), "__dlpack__": capsule})()
     for stream in (0, 7, 2**64 - 1):
         with pytest.raises(ArgumentError, match="enough"):
-            read_tensor(Array(), ReadRules(stream=stream))
-    assert [options["stream"] for options in asked] == [1, 7, -1]
+            read_tensor(array, ReadRules(stream=stream))
+    assert [call.kwargs["stream"] for call in capsule.mock_calls] == [1, 7, -1]

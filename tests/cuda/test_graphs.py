@@ -1,140 +1,87 @@
-"""Steps recorded in a user's CUDA graph."""
+"""Steps recorded in a user's CUDA graph, and what other libraries attach to steps."""
 
 import ctypes
-from collections.abc import Callable
+import itertools
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.on_stand_in import on_stand_in
+from tests.cuda.on_stand_in import on_stand_in, refused
+from tests.cuda.twins import Twins
+from tests.render.agreement import OUTPUTS
 from tests.scenes import random_actions
 
 import doorstep
 from doorstep import cuda
+from doorstep._native import check, load
+from doorstep._native._generated import Attachment, TensorInfo, Turn
+from doorstep.errors import Status
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2])
-@on_stand_in()
-def test_replays_are_steps(mode: int) -> None:
-    with (
-        driver.users_stream() as stream,
-        doorstep.Simulator(20, episode_length=4) as cpu,
-        doorstep.Simulator(20, device="cuda", episode_length=4, stream=stream) as sim,
-    ):
-        drawn = cuda.Buffer(sim.actions.nbytes, stream=cuda.Stream.from_handle(stream))
-        target = sim.actions.__cuda_array_interface__["data"][0]
-        with driver.RecordedGraph(stream, mode) as graph:
-            driver.copy(stream, target, drawn.pointer, drawn.nbytes)
-            sim.step()
-        assert (driver.peek(sim.steps_remaining) == 4).all()
-        for actions in random_actions(1, 6, 20):
-            drawn.copy_from_host(actions)
-            graph.launch()
-            cpu.actions.to_numpy()[:] = actions
-            cpu.step()
-        assert sim.lidar.copy_to_host().tobytes() == cpu.lidar.to_numpy().tobytes()
-        assert sim.hash() == cpu.hash()
-        sim.step()  # plain steps go on where replays ended
-        cpu.step()
-        assert sim.hash() == cpu.hash()
-        graph.close()
-        drawn.close()
-
-
-@on_stand_in()
-def test_several_steps_may_be_recorded_in_one_graph() -> None:
-    with (
-        driver.users_stream() as stream,
-        doorstep.Simulator(7) as cpu,
-        doorstep.Simulator(7, device="cuda", stream=stream) as sim,
-    ):
-        with driver.RecordedGraph(stream) as graph:
-            for _ in range(3):
-                sim.step()
-        for _ in range(2):
-            graph.launch()
-        for _ in range(6):
-            cpu.step()
-        assert sim.hash() == cpu.hash()
-        graph.close()
+def test_replays_are_steps():
+    cameras = doorstep.Cameras(width=8, height=8, **OUTPUTS)
+    for mode in (0, 1, 2):
+        with driver.users_stream() as stream, Twins(20, stream=stream, episode_length=4, cameras=cameras) as (cpu, sim):
+            drawn = cuda.Buffer(sim.actions.nbytes, stream=cuda.Stream.from_handle(stream))
+            target = sim.actions.__cuda_array_interface__["data"][0]
+            with driver.RecordedGraph(stream, mode) as graph:
+                driver.copy(stream, target, drawn.pointer, drawn.nbytes)
+                for _ in range(1 + mode):
+                    sim.step()
+            assert (driver.peek(sim.steps_remaining) == 4).all()
+            for actions in random_actions(1, 6, 20):
+                drawn.copy_from_host(actions)
+                graph.launch()
+                cpu.actions = actions
+                for _ in range(1 + mode):
+                    cpu.step()
+            for name in ("lidar", *OUTPUTS):
+                assert sim.tensors[name].copy_to_host().tobytes() == cpu.tensors[name].to_numpy().tobytes()
+            assert sim.hash() == cpu.hash()
+            for one in (sim, cpu):  # plain steps go on where replays ended
+                one.step()
+            assert sim.hash() == cpu.hash()
+            drawn.close()
 
 
 @on_stand_in(missing="cuFuncLoad")
-def test_first_step_may_be_recorded_where_kernels_cannot_be_loaded_by_name() -> None:
-    with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
-        assert "cuFuncLoad" not in driver.report().calls
-        with driver.RecordedGraph(stream, 0) as graph:
-            sim.step()
-        graph.launch()
-        assert (sim.steps_remaining.copy_to_host() == 199).all()
-        graph.close()
-
-
-@on_stand_in()
-def test_recording_neither_waits_nor_allocates() -> None:
+def test_the_first_step_may_be_recorded_and_recording_neither_waits_nor_allocates():
     with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
         driver.clear()
-        with driver.RecordedGraph(stream) as graph:
+        with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
             sim.step()
         calls = set(driver.report().calls)
         assert not calls & {"cuStreamSynchronize", "cuEventSynchronize", "cuMemAllocFromPoolAsync", "cuMemHostAlloc"}
-        graph.close()
+        graph.launch()
+        assert (sim.steps_remaining.copy_to_host() == 199).all()
 
 
-Call = Callable[[doorstep.Simulator], Any]
-
-REFUSED: dict[str, Call] = {
-    "save": lambda sim: sim.save(),
-    "hash": lambda sim: sim.hash(),
-    "world_hashes": lambda sim: sim.world_hashes(),
-    "wait": lambda sim: sim.wait(),
-    "health": lambda sim: sim.health,
-    "reset of slots": lambda sim: sim.reset([1]),
-    "copy_to_host": lambda sim: sim.rewards.copy_to_host(),
-    "copy_from_host": lambda sim: sim.actions.copy_from_host(np.zeros(sim.actions.shape, np.int32)),
-}
-
-
-@pytest.mark.parametrize("name", [*REFUSED, "restore"])
-@on_stand_in()
-def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on(name: str) -> None:
+def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on():
     with (
         driver.users_stream() as stream,
-        doorstep.Simulator(4) as cpu,
-        doorstep.Simulator(4, device="cuda", stream=stream) as sim,
+        Twins(4, stream=stream) as (cpu, sim),
+        doorstep.Simulator(4, device="cuda", stream=stream, action_check="raise") as checked,
     ):
-        saved = sim.save()
-        calls: dict[str, Call] = {**REFUSED, "restore": lambda sim: sim.restore(saved)}
-        with driver.RecordedGraph(stream) as graph:
-            with pytest.raises(doorstep.DoorstepError, match="captured"):
-                calls[name](sim)
-            sim.step()
-        graph.launch()
-        cpu.step()
-        assert sim.hash() == cpu.hash()
-        graph.close()
+        saved, actions = sim.save(), np.zeros(sim.actions.shape, np.int32)
+        for number, call in enumerate((
+            sim.save, sim.hash, sim.world_hashes, sim.wait, sim.rewards.copy_to_host, checked.step,
+            lambda: sim.health, lambda: sim.reset([1]), lambda: sim.actions.copy_from_host(actions),
+            lambda: sim.restore(saved), lambda: allocate(sim, 1000),
+        )):  # fmt: skip
+            with driver.RecordedGraph(stream) as graph:
+                with pytest.raises(doorstep.DoorstepError, match="captured"):
+                    call()
+                sim.step()
+            graph.launch()
+            cpu.step()
+            assert sim.hash() == cpu.hash(), number
+        assert checked.step_count == 0
 
 
-@on_stand_in()
-def test_checked_actions_cannot_be_recorded() -> None:
-    with (
-        driver.users_stream() as stream,
-        doorstep.Simulator(4, device="cuda", stream=stream, action_check="raise") as sim,
-    ):
-        before = sim.hash()
-        with driver.RecordedGraph(stream) as graph, pytest.raises(doorstep.DoorstepError, match="captured"):
-            sim.step()
-        graph.launch()
-        assert sim.hash() == before
-        graph.close()
-
-
-@on_stand_in()
-def test_strict_simulator_notices_trouble_of_replays() -> None:
+def test_a_strict_simulator_notices_trouble_of_replays():
     with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream, strict=True) as sim:
-        positions = sim.state.body_positions
+        positions = sim.state.body_positions  # steps that are recorded after that look for edits
         with driver.RecordedGraph(stream) as graph:
             sim.step()
         edited = positions.copy_to_host()
@@ -142,74 +89,54 @@ def test_strict_simulator_notices_trouble_of_replays() -> None:
         positions.copy_from_host(edited)
         graph.launch()
         driver.synchronize(stream)
-        with pytest.raises(doorstep.SimulationError, match="2"):
+        with pytest.raises(doorstep.SimulationError, match="world 2"):
             sim.step()
-        graph.close()
         del positions  # it would keep the memory, which is freed on the stream
 
 
 # What uses no recorded work; the simulator is the only one of its kind.
-BESIDE: dict[str, Call] = {
-    "step_async": lambda sim: sim.step_async().wait(),
-    "hash": lambda sim: sim.hash(),
-    "wait": lambda sim: sim.wait(),
-    "reset of slots": lambda sim: sim.reset([1]),
-    "copies": lambda sim: sim.actions.copy_from_host(sim.actions.copy_to_host()),
-    "close": lambda sim: sim.close(),
-    "a simulator of another kind": lambda sim: doorstep.Simulator(2, num_agents=1, device="cuda").close(),
-    "a wait for a stream": lambda sim: cuda.Stream().synchronize(),
-    "a question about a stream": lambda sim: cuda.Stream().done,
-    "a wait for an event": lambda sim: (cuda.Event().wait(), cuda.Event().wait(0.01)),
-    "memory": lambda sim: cuda.Buffer(100).copy_to_host(),
-    "pinned memory": lambda sim: cuda.Buffer.pinned(100).close(),
-}
+BESIDE = [
+    lambda sim: sim.step_async().wait(), lambda sim: sim.hash(), lambda sim: sim.wait(), lambda sim: sim.reset([1]),
+    lambda sim: sim.actions.copy_from_host(sim.actions.copy_to_host()), lambda sim: sim.close(),
+    lambda _: doorstep.Simulator(2, num_agents=1, device="cuda").close(),  # of another kind
+    lambda _: cuda.Stream().synchronize(), lambda _: cuda.Stream().done, lambda _: cuda.Buffer(100).copy_to_host(),
+    lambda _: (cuda.Event().wait(), cuda.Event().wait(0.01)), lambda _: cuda.Buffer.pinned(100).close(),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("in_thread", [False, True])
-@pytest.mark.parametrize("name", BESIDE)
-@on_stand_in()
-def test_what_is_done_beside_a_recording_leaves_it_alone(name: str, in_thread: bool) -> None:
+def test_what_is_done_beside_a_recording_leaves_it_alone():
     with (
         driver.users_stream() as stream,
+        ThreadPoolExecutor() as executor,
         doorstep.Simulator(4, device="cuda", stream=stream) as recorded,
-        doorstep.Simulator(4, device="cuda", num_agents=3) as sim,
     ):
-        sim.step()
-        with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
-            recorded.step()
-            if in_thread:
-                with ThreadPoolExecutor() as executor:
-                    executor.submit(BESIDE[name], sim).result()
-            else:
-                BESIDE[name](sim)
-        graph.launch()
-        assert (recorded.steps_remaining.copy_to_host() == 199).all()
-        graph.close()
+        in_thread = lambda call, sim: executor.submit(call, sim).result()  # noqa: E731
+        here = lambda call, sim: call(sim)  # noqa: E731
+        for number, (where, call) in enumerate(itertools.product((here, in_thread), BESIDE)):
+            recorded.reset(seed=number)
+            with doorstep.Simulator(4, device="cuda", num_agents=3) as sim:
+                sim.step()
+                with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
+                    recorded.step()
+                    where(call, sim)
+                graph.launch()
+                assert (recorded.steps_remaining.copy_to_host() == 199).all(), number
 
 
-@on_stand_in()
-def test_a_simulator_cannot_be_made_on_a_stream_that_is_recorded() -> None:
+def test_a_simulator_cannot_be_made_on_a_stream_that_is_recorded():
     with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
         with driver.RecordedGraph(stream, driver.GLOBAL) as graph:
             driver.clear()
-            with pytest.raises(doorstep.ArgumentError, match="captured") as caught:
+            with refused("stream", "captured"):
                 doorstep.Simulator(4, num_agents=3, device="cuda", stream=stream)
-            assert caught.value.argument == "stream"
             assert "cuModuleLoadDataEx" not in driver.report().calls
             sim.step()
         graph.launch()
         assert (sim.steps_remaining.copy_to_host() == 199).all()
-        graph.close()
 
 
-@on_stand_in()
-def test_the_default_stream_is_refused_beside_a_recording_that_it_waits_for() -> None:
-    with (
-        driver.users_context(),
-        doorstep.Simulator(4) as cpu,
-        doorstep.Simulator(4, device="cuda", stream=1) as sim,
-        doorstep.Simulator(4, device="cuda") as free,
-    ):
+def test_the_default_stream_is_refused_beside_a_recording_that_it_waits_for():
+    with driver.users_context(), Twins(4, stream=1) as (cpu, sim), doorstep.Simulator(4, device="cuda") as free:
         blocking = driver.call_for_value("cuStreamCreate", 0)
         with driver.RecordedGraph(blocking) as graph:
             for call in (sim.step, sim.hash, lambda: free.rewards.__dlpack__(stream=1)):
@@ -226,8 +153,7 @@ def test_the_default_stream_is_refused_beside_a_recording_that_it_waits_for() ->
         driver.call("cuStreamDestroy_v2", ctypes.c_uint64(blocking))
 
 
-@on_stand_in()
-def test_closing_waits_for_replays_on_other_streams() -> None:
+def test_closing_waits_for_replays_and_does_not_spoil_a_recording():
     with driver.users_stream() as stream, driver.users_stream() as other:
         sim = doorstep.Simulator(4, device="cuda", stream=stream)
         with driver.RecordedGraph(stream) as graph:
@@ -239,20 +165,137 @@ def test_closing_waits_for_replays_on_other_streams() -> None:
         sim.close()
         assert (driver.peek(remaining) == 199).all()
         del sim, remaining
-        graph.close()
-
-
-@on_stand_in()
-def test_closing_within_a_recording_does_not_spoil_it() -> None:
-    driver.objects_stay()  # memory that the graph may use
-    with driver.users_stream() as stream:
+        driver.objects_stay()  # memory that the next graph may use
         driver.call_for_value("cuDevicePrimaryCtxRetain", 0)  # the program goes on
         sim = doorstep.Simulator(4, device="cuda", stream=stream)
-        rewards = sim.rewards
+        mirror = Mirror(sim)
         driver.clear()
         with driver.RecordedGraph(stream) as graph:
             sim.step()
             sim.close()
-            del sim, rewards
+            mirror.tensor = None
+            del sim
         assert not {"cuCtxSynchronize", "cuStreamSynchronize"}.intersection(driver.report().calls)
-        graph.close()
+        assert mirror.releases == 0
+        graph.launch()
+        driver.synchronize(stream)
+
+
+# ---- What is attached works on the simulator's stream, on memory that goes after the work
+
+UPDATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Turn))
+RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Mirror:
+    """Begins a copy of `steps_remaining` into memory of its own at every update."""
+
+    def __init__(self, sim):
+        self.turns = []  # device kind, device index, stream
+        self.releases = self.failure = self.pending = 0  # pending: operations not yet done when it was released
+        self.tensor = sim.steps_remaining
+        self.handle, self.pointer = allocate(sim, self.tensor.nbytes)
+        self._calls = UPDATE(self._update), RELEASE(self._release)
+        calls = (ctypes.cast(call, ctypes.c_void_p) for call in self._calls)
+        attachment = Attachment(ctypes.sizeof(Attachment), 0, None, *calls)
+        check(load().ds_simulator_attach(sim.handle, ctypes.byref(attachment)))
+
+    def _update(self, _, turn):
+        given = turn.contents
+        assert (given.struct_size, bool(given.run)) == (ctypes.sizeof(Turn), False)
+        self.turns.append((given.device_kind, given.device_index, given.stream))
+        if self.failure:
+            load().ds_set_error(self.failure, b"renderer", b"", b"the paint is dry")
+            return self.failure
+        source = self.tensor.__cuda_array_interface__["data"][0]
+        driver.copy(given.stream, self.pointer, source, self.tensor.nbytes)
+        return 0
+
+    def _release(self, _):
+        self.releases += 1
+        self.pending += driver.report().pending
+        check(load().ds_memory_release(self.handle))
+
+    def read(self):
+        """What the memory holds after everything that was begun."""
+        return read_memory(self.handle, self.pointer, self.tensor)[:, 0, 0].tolist()
+
+
+def allocate(sim, nbytes):
+    """Handle and address."""
+    handle, pointer = ctypes.c_uint64(), ctypes.c_void_p()
+    check(load().ds_simulator_allocate(sim.handle, nbytes, ctypes.byref(handle), ctypes.byref(pointer)))
+    return handle.value, pointer.value or 0
+
+
+def read_memory(handle, pointer, tensor):
+    info = TensorInfo.from_buffer_copy(tensor._info)
+    info.data = pointer
+    array = np.full(tensor.shape, 77, tensor.dtype)
+    check(load().ds_memory_read(handle, ctypes.byref(info), array.ctypes.data, array.nbytes))
+    return array
+
+
+@on_stand_in(devices=2)
+def test_attachments_see_the_worlds_after_everything_that_changes_them():
+    with doorstep.Simulator(3, device="cuda:1", episode_length=7) as sim:
+        mirror = Mirror(sim)
+        assert mirror.turns == [(1, 1, sim.stream)]
+        assert mirror.read() == [7] * 3
+        sim.step()
+        assert mirror.read() == [6] * 3
+        sim.step_async().wait()
+        assert mirror.read() == [5] * 3
+        saved = sim.save()
+        sim.reset([2])
+        assert mirror.read() == [5, 5, 7]
+        sim.refresh()
+        sim.restore(saved)
+        assert mirror.read() == [5] * 3
+        assert len(mirror.turns) == 6
+        mirror.failure = Status.RENDERER  # returned by the operation, which was begun
+        for operation in (sim.step, sim.step_async, sim.refresh):
+            with pytest.raises(doorstep.RendererError, match="the paint is dry"):
+                operation()
+        mirror.failure = 0
+        sim.step()
+        assert mirror.read() == [2] * 3
+        assert doorstep.live_counts()["event"] == 0
+        mirror.tensor = None
+    assert mirror.releases == 1
+
+
+def test_attachments_work_on_the_simulators_stream_or_in_its_graph_until_it_ends():
+    with driver.users_stream() as first, driver.users_stream() as second:
+        sim = doorstep.Simulator(4, device="cuda", stream=first)
+        mirror = Mirror(sim)
+        with driver.RecordedGraph(first) as graph:
+            sim.step()
+        assert mirror.read() == [200] * 4
+        for left in (199, 198, 197):
+            graph.launch()
+            assert mirror.read() == [left] * 4
+        check(load().ds_simulator_set_stream(sim.handle, second))
+        check(load().ds_simulator_step(sim.handle))
+        assert [stream for _, _, stream in mirror.turns] == [first, first, second]
+        assert mirror.read() == [196] * 4
+        check(load().ds_simulator_step(sim.handle))
+        mirror.tensor = None
+        assert driver.report().pending > 0
+        sim.close()
+        assert (mirror.releases, mirror.pending) == (1, 0)
+
+
+def test_memory_of_attachments_is_zeroed_and_counted_or_refused():
+    with doorstep.Simulator(4, device="cuda") as sim:
+        before = sim.allocated_bytes
+        handle, pointer = allocate(sim, 1000)
+        assert pointer % 256 == 0
+        assert sim.allocated_bytes >= before + 1000
+        assert (read_memory(handle, pointer, sim.steps_remaining) == 0).all()
+        check(load().ds_memory_release(handle))
+        with pytest.raises(doorstep.OutOfMemoryError):
+            allocate(sim, 1 << 50)
+        sim.step()
+    with refused("renderer", "on the CPU only"):
+        doorstep.Simulator(4, device="cuda", cameras=doorstep.Cameras(renderer="embree"))

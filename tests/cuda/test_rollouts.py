@@ -2,262 +2,236 @@
 
 import contextlib
 import ctypes
-import dataclasses
+import itertools
 import logging
-from typing import Any
+import queue
+from collections import Counter
+from dataclasses import replace
+from logging.handlers import QueueHandler
 
 import numpy as np
 import pytest
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.on_stand_in import on_stand_in
+from tests.cuda.on_stand_in import on_gpu
 from tests.cuda.twins import Twins
-from tests.cuda.users_memory import UsersArrays
 from tests.pkg.rollouts.playing import SHUFFLED, assert_equal_results, results_of, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
 from doorstep._native import _generated as native
-from doorstep._native.calls import check
-from doorstep._native.library import load
+from doorstep._native import check, load
 from doorstep.levels.native import to_native
 from doorstep.policy import SamplingParams
 from doorstep.rollouts import PriorityScheduler, core
-from doorstep.rollouts.request import Recorded
 
 pytest.importorskip("torch")
 
 import torch
 from tests.cuda.device_module import DeviceModule
 from tests.pkg.policy.networks import late_infinity
+from torch import nn
 
 from doorstep.policy import Heads
 
 CAPTURE_UNSUPPORTED = 900  # CUresult
 
 
-def begin(sim: doorstep.Simulator, starts: list[tuple[int, int, int, Any]]) -> None:
+def begin(sim, starts):
     """starts: world, seed, max_steps, level or None."""
-    kept = [None if level is None else to_native(level) for *_, level in starts]
+    kept = {id(level): to_native(level) for *_, level in starts if level is not None}
     structs = (native.EpisodeStart * len(starts))()
-    for struct, (world, seed, max_steps, _), level in zip(structs, starts, kept, strict=True):
+    for struct, (world, seed, max_steps, level) in zip(structs, starts, strict=True):
         struct.world, struct.seed, struct.max_steps = world, seed, max_steps
-        struct.level = None if level is None else ctypes.addressof(level)
+        struct.level = None if level is None else ctypes.addressof(kept[id(level)])
     check(load().ds_simulator_begin(sim._session.handle, structs, len(starts)))
 
 
-@pytest.mark.parametrize("max_levels", [0, 2])
-@pytest.mark.parametrize("num_agents", [1, 2, 5])
-@on_stand_in()
-def test_given_episodes_are_the_same_on_both_devices(num_agents: int, max_levels: int) -> None:
-    table: list[Any] = [None]
-    if max_levels:
-        table += [level for level in levels.curated().values() if len(level.spawns) >= num_agents]
-        table.append(levels.GeneratedLevel(room_types=("any", "any", "any"), episode_length=(5, 30)))
-    options: dict[str, Any] = {"num_agents": num_agents, "max_levels": max_levels}
-    with Twins(35, seed=3, **options) as twins:
-        twins.step_randomly(5)
-        for attempt in range(6):
-            worlds = np.random.default_rng(attempt).permutation(35)[: 1 + 6 * attempt].tolist()
-            starts = [(w, 1000 * w + attempt, w % 3 * 4, table[w % len(table)]) for w in worlds]
-            for sim in twins.both():
-                begin(sim, starts)
-            twins.assert_same()
-            twins.step_randomly(10, seed=attempt)
-            twins.assert_same()
+def test_given_episodes_are_the_same_on_both_devices():
+    for num_agents, max_levels in ((1, 0), (2, 0), (2, 2), (5, 2)):
+        table = [None]
+        if max_levels:
+            table += [level for level in levels.curated().values() if len(level.spawns) >= num_agents]
+            table.append(levels.GeneratedLevel(room_types=("any", "any", "any"), episode_length=(5, 30)))
+        with Twins(35, seed=3, num_agents=num_agents, max_levels=max_levels) as twins:
+            twins.step_randomly(5)
+            for attempt in range(4):
+                worlds = np.random.default_rng(attempt).permutation(35)[: 1 + 10 * attempt].tolist()
+                starts = [(w, 1000 * w + attempt, w % 3 * 4, table[w % len(table)]) for w in worlds]
+                for sim in twins:
+                    begin(sim, starts)
+                twins.assert_same()
+                twins.play(10, seed=attempt)
 
 
-def _requests(max_levels: int) -> list[EpisodeRequest]:
-    table = [None, *levels.curated().values()] if max_levels else [None]
-    policies = ("random", walk, ("idle", walk))
-    return [
-        EpisodeRequest(
-            seed=seed,
-            max_steps=1 + seed * 7 % 30,
-            policy=policies[seed % 3],
-            level=table[seed % len(table)],
-            record=("observations", "stream") if seed % 2 else (),
-        )
-        for seed in range(60)
-    ]
+def test_a_level_is_uploaded_once_for_all_worlds_that_begin_with_it():
+    worlds, table = 48, list(levels.curated().values())[:2]
+    starts = [(world, world, 0, table[world % 2]) for world in range(worlds)]
+    with doorstep.Simulator(worlds, device="cuda", max_levels=1) as sim:
+        begin(sim, starts)
+        sim.wait()
+        driver.clear()
+        begin(sim, starts)
+        assert driver.report().waits <= 2  # for the staging memory
+        assert 0 < driver.report().bus_bytes < worlds * ctypes.sizeof(to_native(table[0])) / 4
 
 
-@pytest.mark.parametrize("max_levels", [0, 1])
-@on_stand_in()
-def test_engines_play_the_same_episodes_on_both_devices(max_levels: int) -> None:
-    requests = _requests(max_levels)
-    rules: dict[str, Any] = {"num_threads": 1, "max_levels": max_levels, "observations": SHUFFLED}
-    with RolloutEngine(SimulatorConfig(7, **rules)) as engine:
-        expected = results_of(engine, requests)
-    for devices in (("cuda",), ("cuda", "cpu")):
-        config = RolloutConfig(SimulatorConfig(9, **rules), devices=devices)
-        with RolloutEngine(config) as engine:
-            results = results_of(engine, requests)
-        assert_equal_results(results, expected)
-        for result, other in zip(results, expected, strict=True):
-            if result.observations is not None:
-                assert (result.observations == other.observations).all()
-                assert (result.rewards == other.rewards).all()
-                assert (result.actions == other.actions).all()
+# ---- Engines
 
 
-def _networks() -> list[Any]:
+def linear():
+    return nn.Linear(94, 19)
+
+
+def networks():
     torch.manual_seed(3)
-    nn = torch.nn
     plain = nn.Sequential(nn.Linear(94, 40), nn.LayerNorm(40), nn.Tanh(), nn.Linear(40, 19))
     recurrent = nn.Sequential(nn.Linear(94, 24), nn.GRU(24, 20), nn.LSTM(20, 24), nn.Linear(24, 19))
     return [plain, recurrent]
 
 
-def _play(policies: list[Any], config: RolloutConfig, records: bool) -> list[Any]:
-    """Episodes of all lengths, of which several begin and end within most steps."""
-    players = ["random", "idle", *policies, (policies[0], "random"), (policies[1], policies[0])]
-    players += [walk] if records else []
-    requests = [
-        EpisodeRequest(
-            seed=seed,
-            max_steps=1 + seed * 7 % 23,
-            policy=players[seed % len(players)],
-            record=("observations",) if records and seed % 5 == 0 else (),
-        )
-        for seed in range(90)
+def on_device(modules, stream, arrays):
+    policies = [DeviceModule(module, arrays).policy for module in modules]
+    driver.synchronize(stream)
+    return policies
+
+
+def on_cuda(*arguments, devices=("cuda",), **rules):
+    return RolloutConfig(SimulatorConfig(*arguments, **rules), devices=devices)
+
+
+def requests_for(players, count, most, *, least=1, records=((),)):
+    """Requests with players and records by turns, and all lengths from the least, as many as told."""
+    turns = zip(range(count), itertools.cycle(players), itertools.cycle(records), strict=False)
+    return [
+        EpisodeRequest(seed=seed, max_steps=least + seed * 7 % most, policy=player, record=record)
+        for seed, player, record in turns
     ]
-    with RolloutEngine(config) as engine:
+
+
+def play(config, requests, **options):
+    with RolloutEngine(config, **options) as engine:
         return results_of(engine, requests)
 
 
-@pytest.mark.parametrize("records", [False, True])
-@on_stand_in()
-def test_native_policies_act_on_the_gpu_with_the_cpus_results(records: bool) -> None:
-    modules = _networks()
-    simulators = SimulatorConfig(9, num_threads=1, observations=SHUFFLED)
-    expected = _play([doorstep.load_policy(one) for one in modules], RolloutConfig(simulators), records)
-    with driver.users_stream() as stream:
-        policies = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
-        driver.synchronize(stream)
-        for devices in (("cuda",), ("cuda", "cuda")):
-            driver.clear()
-            results = _play(policies, RolloutConfig(simulators, devices=devices), records)
+RECORDED = ("actions", "log_probs", "versions", "values", "states", "last_states", "observations", "rewards")
+
+
+def assert_same_records(results, expected):
+    assert_equal_results(results, expected)
+    for result, other in zip(results, expected, strict=True):
+        assert result.error == other.error
+        for name in RECORDED:
+            recorded, same = getattr(result, name), getattr(other, name)
+            assert (recorded is None) == (same is None), name
+            assert recorded is None or (recorded.shape, recorded.tobytes()) == (same.shape, same.tobytes()), name
+
+
+def test_engines_play_the_same_episodes_on_both_devices():
+    for max_levels in (0, 1):
+        table = [None, *levels.curated().values()] if max_levels else [None]
+        requests = requests_for(("random", walk, ("idle", walk)), 60, 30, records=((), ("observations", "stream")))
+        requests = [replace(one, level=table[one.seed % len(table)]) for one in requests]
+        rules = {"num_threads": 1, "max_levels": max_levels, "observations": SHUFFLED}
+        expected = play(SimulatorConfig(7, **rules), requests)
+        for devices in (("cuda",), ("cuda", "cpu")):
+            assert_same_records(play(on_cuda(9, devices=devices, **rules), requests), expected)
+
+
+@on_gpu()
+def test_native_policies_act_on_the_gpu_with_the_cpus_results(stream, arrays):
+    """Episodes of all lengths, of which several begin and end within most steps."""
+    modules = networks()
+
+    def requests_of(policies, records):
+        players = ["random", "idle", *policies, (policies[0], "random"), (policies[1], policies[0])]
+        if not records:
+            return requests_for(players, 70, 23)
+        return requests_for([*players, walk], 70, 23, records=[("observations",), *[()] * 4])
+
+    rules = {"num_threads": 1, "observations": SHUFFLED}
+    on_host, policies = [doorstep.load_policy(one).freeze() for one in modules], on_device(modules, stream, arrays)
+    for records, devices in ((False, ("cuda", "cuda")), (True, ("cuda",))):
+        expected = play(SimulatorConfig(9, **rules), requests_of(on_host, records))
+        driver.clear()
+        assert_same_records(play(on_cuda(9, devices=devices, **rules), requests_of(policies, records)), expected)
+        assert records or "cuGraphLaunch" in driver.report().calls
+
+
+@on_gpu()
+def test_episodes_fail_alike_where_logits_are_not_finite(stream, arrays):
+    modules = late_infinity(), linear()
+    on_host, policies = [doorstep.load_policy(one) for one in modules], on_device(modules, stream, arrays)
+    for records in ((), ("observations",)):
+
+        def requests_of(failing, other, records=records):
+            players = (failing, (other, failing), other, (failing, "idle"), ("random", failing), (walk, failing))
+            return requests_for(players, 30, 3, least=8, records=[records])
+
+        expected = play(SimulatorConfig(5, num_threads=1), requests_of(*on_host), on_error="return")
+        assert {result.reason for result in expected} == {"failed", "time"}
+        for pair in (policies, on_host, [policies[0], on_host[1]]):
+            results = play(on_cuda(5), requests_of(*pair), on_error="return")
             assert_equal_results(results, expected)
-            assert records or "cuGraphLaunch" in driver.report().calls
-        del policies
+            assert [result.error for result in results] == [result.error for result in expected]
 
 
-@on_stand_in()
-def test_episodes_fail_alike_where_logits_are_not_finite() -> None:
-    module, walker = late_infinity(), torch.nn.Linear(94, 19)
-    simulators = SimulatorConfig(5, num_threads=1)
-
-    def play(policies: list[Any], config: RolloutConfig, records: tuple[Any, ...]) -> list[Any]:
-        failing, other = policies
-        players = (failing, (other, failing), other, (failing, "idle"), ("random", failing), (walk, failing))
-        requests = [
-            EpisodeRequest(seed=seed, max_steps=8 + seed % 3, policy=players[seed % len(players)], record=records)
-            for seed in range(30)
-        ]
-        with RolloutEngine(config, on_error="return") as engine:
-            return results_of(engine, requests)
-
-    policies = [doorstep.load_policy(one) for one in (module, walker)]
-    with driver.users_stream() as stream:
-        on_device = [DeviceModule(one, UsersArrays(stream)).policy for one in (module, walker)]
-        driver.synchronize(stream)
-        on_cuda = RolloutConfig(simulators, devices=("cuda",))
-        for records in ((), ("observations",)):
-            expected = play(policies, RolloutConfig(simulators), records)
-            assert {result.reason for result in expected} == {"failed", "time"}
-            for pair in (on_device, policies, [on_device[0], policies[1]]):
-                results = play(pair, on_cuda, records)
-                assert_equal_results(results, expected)
-                assert [result.error for result in results] == [result.error for result in expected]
-        del on_device, pair
-
-
-def _networks_with_values() -> list[Any]:
+def networks_with_values():
     """One without a memory, and two with memories of different sizes."""
     torch.manual_seed(4)
-    nn = torch.nn
 
-    def network(*layers: Any) -> Any:
+    def network(*layers):
         heads = Heads([nn.Linear(20, size) for size in doorstep.ACTIONS], value=nn.Linear(20, 1))
         return nn.Sequential(nn.Linear(94, 20), nn.Tanh(), *layers, heads)
 
     return [network(), network(nn.GRU(20, 20)), network(nn.LSTM(20, 33), nn.Linear(33, 20))]
 
 
-def _recorded(policies: list[Any], config: RolloutConfig) -> list[Any]:
-    plain, gru, lstm = policies
-    players = (plain, gru, (lstm, gru), ("random", lstm), (plain, "idle"), (walk, gru))
-    records: tuple[tuple[Recorded, ...], ...] = (
-        ("observations", "log_probs", "values", "states"), ("states",), ("values", "stream"), ("log_probs",), (),
-    )  # fmt: skip
-    requests = [
-        EpisodeRequest(
-            seed=seed,
-            max_steps=1 + seed * 5 % 7,
-            policy=players[seed % len(players)],
-            sampling=SamplingParams(temperature=0.5 + seed % 3, top_p=0.9, greedy=seed % 7 == 0),
-            priority=seed,
-            record=records[seed % len(records)],
-        )
-        for seed in range(30)
-    ]
+def play_urgent(config, requests):
+    """Each request is the most urgent one when it comes."""
     with RolloutEngine(config) as engine:
-        ids = [one for request in requests for one in engine.submit([request])]  # each is the most urgent one
+        ids = [one for request in requests for one in engine.submit([request])]
         results = {result.id: result for result in engine}
     return [results[one] for one in ids]
 
 
-def _assert_same_records(results: list[Any], expected: list[Any]) -> None:
-    assert_equal_results(results, expected)
-    names = ("actions", "log_probs", "versions", "values", "states", "last_states", "observations", "rewards")
-    for result, other in zip(results, expected, strict=True):
-        for name in names:
-            recorded, same = getattr(result, name), getattr(other, name)
-            assert (recorded is None) == (same is None), name
-            assert recorded is None or (recorded.shape, recorded.tobytes()) == (same.shape, same.tobytes()), name
+@on_gpu()
+def test_what_acting_records_is_the_same_on_both_devices(stream, arrays):
+    modules, rules = networks_with_values(), {"num_threads": 1, "observations": SHUFFLED}
+    records = ("observations", "log_probs", "values", "states"), ("states",), ("values", "stream"), ("log_probs",), ()
 
+    def requests_of(plain, gru, lstm):
+        players = (plain, gru, (lstm, gru), ("random", lstm), (plain, "idle"), (walk, gru))
+        for one in requests_for(players, 30, 8, records=records):
+            sampling = SamplingParams(temperature=0.5 + one.seed % 3, top_p=0.9, greedy=one.seed % 7 == 0)
+            yield replace(one, sampling=sampling, priority=one.seed)
 
-@on_stand_in()
-def test_what_acting_records_is_the_same_on_both_devices() -> None:
-    modules = _networks_with_values()
-    simulators = SimulatorConfig(5, num_threads=1, observations=SHUFFLED)
     on_host = [doorstep.load_policy(one).freeze() for one in modules]  # of version 0, as those on the device
-    expected = _recorded(on_host, RolloutConfig(simulators))
+    policies = on_device(modules, stream, arrays)
+    expected = play_urgent(RolloutConfig(SimulatorConfig(5, **rules)), requests_of(*on_host))
     assert any(result.states is not None and result.states.any() for result in expected)
-    with driver.users_stream() as stream:
-        on_device = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
-        driver.synchronize(stream)
-        on_cuda = RolloutConfig(simulators, devices=("cuda",))
-        preempts = on_cuda.replace(devices=("cuda", "cuda"), scheduler=PriorityScheduler(preempts=True))
-        _assert_same_records(_recorded(on_device, on_cuda), expected)
-        _assert_same_records(_recorded(on_host, preempts), expected)
-        _assert_same_records(_recorded([on_device[0], on_host[1], on_device[2]], preempts), expected)
-        del on_device
+    plain = on_cuda(5, **rules)
+    preempts = plain.replace(devices=("cuda", "cuda"), scheduler=PriorityScheduler(preempts=True))
+    mixed = [policies[0], on_host[1], policies[2]]
+    for config, those in ((plain, policies), (preempts, on_host), (preempts, mixed)):
+        assert_same_records(play_urgent(config, requests_of(*those)), expected)
 
 
-@on_stand_in()
-def test_a_cancelled_episode_on_the_gpu_ends_with_the_state_after_its_last_step() -> None:
-    module = _networks_with_values()[1]
-    played: list[int] = []
+@on_gpu()
+def test_a_cancelled_episode_on_the_gpu_ends_with_the_state_after_its_last_step(stream, arrays):
+    module, played = networks_with_values()[1], []
 
-    def cancels(observations: Any) -> Any:
+    def cancels(observations):
         played.append(len(observations))
         if len(played) == 6:
             engine.cancel(request_id)
         return np.zeros((len(observations), 4), np.int32)
 
-    with driver.users_stream() as stream:
-        policy = DeviceModule(module, UsersArrays(stream)).policy
-        driver.synchronize(stream)
-        with RolloutEngine(RolloutConfig(SimulatorConfig(1), devices=("cuda",))) as engine:
-            request_id = engine.submit(EpisodeRequest(policy=(cancels, policy), record=("states", "observations")))
-            (result,) = engine
-        del policy
+    (policy,) = on_device([module], stream, arrays)
+    with RolloutEngine(on_cuda(1)) as engine:
+        request_id = engine.submit(EpisodeRequest(policy=(cancels, policy), record=("states", "observations")))
+        (result,) = engine
     assert result.reason == "cancelled"
     assert 5 <= result.length <= 6
-    assert result.states is not None
-    assert result.last_states is not None
-    assert result.observations is not None
     with torch.no_grad():
         state = torch.zeros(1, 20)
         for step in range(result.length):
@@ -267,205 +241,123 @@ def test_a_cancelled_episode_on_the_gpu_ends_with_the_state_after_its_last_step(
     assert np.allclose(result.last_states[1], state[0], atol=1e-5)
 
 
-@on_stand_in()
-def test_a_step_on_the_gpu_is_one_launch_and_one_copy_of_ends() -> None:
-    module = _networks()[0]
-    with driver.users_stream() as stream:
-        policy = DeviceModule(module, UsersArrays(stream)).policy
-        driver.synchronize(stream)
-        with RolloutEngine(RolloutConfig(SimulatorConfig(16), devices=("cuda",))) as engine:
+@on_gpu()
+def test_what_steps_of_engines_cost(stream, arrays):
+    """A step is one launch and one copy of ends; only worlds whose episodes end cross the bus; policies act side by
+    side and share a module."""
+    policies, requests = on_device([*networks(), linear()], stream, arrays), []
+    with RolloutEngine(on_cuda(16)) as engine:
+        driver.clear()
+        engine.submit_batch(range(16), policy=policies[0], max_steps=150)
+        assert len(list(engine)) == 16
+        times = Counter(driver.report().calls)
+        assert (times["cuGraphLaunch"], times["cuStreamBeginCapture"]) == (150, 1)
+        assert times["cuLaunchKernel"] < 20  # captured once, and the begin of the episodes
+        assert times["cuMemcpyAsync"] < 2 * 150 + 60
+        assert times["cuStreamSynchronize"] < 150 + 60
+        driver.clear()
+        requests = [EpisodeRequest(seed=seed, policy=policies[seed % 3], max_steps=5) for seed in range(6)]
+        assert len(results_of(engine, requests)) == 6
+        calls = driver.report().calls
+    assert driver.report().modules == 2  # of worlds, of policies
+    last = len(calls) - 1 - calls[::-1].index("cuStreamBeginCapture")
+    captured = calls[last : calls.index("cuStreamEndCapture", last)]
+    assert captured.count("cuStreamWaitEvent") == 2 * (len(policies) - 1)
+    with doorstep.Simulator(1) as sim, RolloutEngine(on_cuda(400)) as engine:
+        for _ in range(2):
             driver.clear()
-            engine.submit_batch(range(16), policy=policy, max_steps=150)
-            assert len(list(engine)) == 16
-            calls = driver.report().calls
-        steps = calls.count("cuGraphLaunch")
-        assert steps == 150
-        assert calls.count("cuStreamBeginCapture") == 1
-        assert calls.count("cuLaunchKernel") < 20  # captured once, and the begin of the episodes
-        assert calls.count("cuMemcpyAsync") < 2 * steps + 60
-        assert calls.count("cuStreamSynchronize") < steps + 60
-        del policy
+            engine.submit_batch([1], policy="random", max_steps=3)
+            assert len(list(engine)) == 1
+        assert 0 < driver.report().bus_bytes < 400 * len(sim.save()) / 2
 
 
-@on_stand_in()
-def test_only_the_worlds_whose_episodes_end_cross_the_bus() -> None:
-    worlds = 400
-    with doorstep.Simulator(1) as sim:
-        world_bytes = len(sim.save())
-    with RolloutEngine(RolloutConfig(SimulatorConfig(worlds), devices=("cuda",))) as engine:
-        engine.submit_batch([1], policy="random", max_steps=3)
-        assert len(list(engine)) == 1
+@on_gpu()
+def test_engines_and_captures_of_other_code_leave_each_other_alone(stream, arrays):
+    policies = on_device(networks(), stream, arrays)
+    with driver.users_stream() as side, Twins(4, stream=side) as (twin, sim), RolloutEngine(on_cuda(4)) as engine:
+
+        def play_all():
+            for policy in policies:
+                engine.policies["now"] = policy
+                engine.submit_batch(range(4), policy="now", max_steps=5)
+                assert len(list(engine)) == 4
+
+        play_all()
+        with driver.RecordedGraph(side, driver.GLOBAL) as graph:
+            sim.step()
+            play_all()
+        graph.launch()
+        twin.step()
+        assert sim.hash() == twin.hash()
+    with RolloutEngine(on_cuda(4)) as engine:
         driver.clear()
-        engine.submit_batch([1], policy="random", max_steps=3)
-        assert len(list(engine)) == 1
-        assert driver.report().bus_bytes < worlds * world_bytes / 2
-
-
-@on_stand_in()
-def test_policies_act_side_by_side_and_share_a_module() -> None:
-    modules = [*_networks(), torch.nn.Linear(94, 19)]
-    with driver.users_stream() as stream:
-        policies = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
-        driver.synchronize(stream)
-        with RolloutEngine(RolloutConfig(SimulatorConfig(6), devices=("cuda",))) as engine:
-            requests = [EpisodeRequest(seed=seed, policy=policies[seed % 3], max_steps=5) for seed in range(6)]
-            assert len(results_of(engine, requests)) == 6
-            calls = driver.report().calls
-        assert calls.count("cuModuleLoadDataEx") == 2  # of worlds, of policies
-        begin, end = calls.index("cuStreamBeginCapture"), calls.index("cuStreamEndCapture")
-        assert calls[begin:end].count("cuStreamWaitEvent") == 2 * (len(policies) - 1)
-        del policies, requests
-
-
-@on_stand_in()
-def test_a_capture_that_other_code_ends_is_repeated() -> None:
-    with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda",))) as engine:
-        driver.clear()
-        driver.fail("cuLaunchKernel", 2, CAPTURE_UNSUPPORTED)  # the first begins the episodes
+        driver.fail("cuLaunchKernel", 2, CAPTURE_UNSUPPORTED)  # other code ends a capture; the first begins episodes
         ids = engine.submit_batch(range(4), policy="random", max_steps=5).tolist()
         assert sorted(result.id for result in engine) == sorted(ids)
         assert driver.report().calls.count("cuStreamBeginCapture") == 2
 
 
-@on_stand_in()
-def test_engines_leave_captures_of_other_code_alone() -> None:
-    modules = _networks()
-    with (
-        driver.users_stream() as stream,
-        driver.users_stream() as recorded,
-        doorstep.Simulator(4, device="cuda", stream=recorded) as sim,
-        doorstep.Simulator(4) as twin,
-    ):
-        devices = [DeviceModule(one, UsersArrays(stream)) for one in modules]
-        driver.synchronize(stream)
-        with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda",))) as engine:
-            for device in devices:
-                engine.policies["now"] = device.policy
-                engine.submit_batch(range(4), policy="now", max_steps=5)
-                list(engine)
-            with driver.RecordedGraph(recorded, driver.GLOBAL) as graph:
-                sim.step()
-                for device in devices:
-                    engine.policies["now"] = device.policy
-                    engine.submit_batch(range(4), policy="now", max_steps=5)
-                    assert len(list(engine)) == 4
-        graph.launch()
-        twin.step()
-        assert sim.hash() == twin.hash()
-        graph.close()
-        del devices, device
-
-
-@on_stand_in()
-def test_a_level_is_uploaded_once_for_all_worlds_that_begin_with_it() -> None:
-    worlds = 48
-    table = list(levels.curated().values())[:2]
-    kept = [to_native(level) for level in table]
-    structs = (native.EpisodeStart * worlds)()
-    for world, struct in enumerate(structs):
-        struct.world, struct.seed, struct.level = world, world, ctypes.addressof(kept[world % 2])
-    with doorstep.Simulator(worlds, device="cuda", max_levels=1) as sim:
-        check(load().ds_simulator_begin(sim._session.handle, structs, worlds))
-        sim.wait()
-        driver.clear()
-        check(load().ds_simulator_begin(sim._session.handle, structs, worlds))
-        assert driver.report().waits <= 2  # for the staging memory
-        assert driver.report().bus_bytes < worlds * ctypes.sizeof(kept[0]) / 4
-
-
-@on_stand_in()
-def test_episodes_with_a_policy_of_another_device_fail_and_say_why() -> None:
-    with driver.users_stream() as stream:
-        policy = DeviceModule(_networks()[0], UsersArrays(stream)).policy
-        driver.synchronize(stream)
-        with RolloutEngine(SimulatorConfig(4), on_error="return") as engine:
-            engine.submit(EpisodeRequest(seed=1, policy=policy))
-            (result,) = engine
-        assert result.reason == "failed"
-        assert "on a CUDA device where the replica is not" in result.error
-        del policy
-
-
-@on_stand_in()
-def test_engines_on_gpus_close_at_any_moment() -> None:
+def test_engines_on_gpus_close_at_any_moment():
     for steps in range(5):
-        with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda", "cuda"))) as engine:
+        with RolloutEngine(on_cuda(4, devices=("cuda", "cuda"))) as engine:
             ids = engine.submit_batch(range(100), policy=walk).tolist()
             while steps_of(engine) < 2 * steps:
                 pass
         assert sorted(result.id for result in engine) == sorted(ids)
 
 
-class _Lines(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
+def logged_lines():
+    """What is logged from now on, instead of being printed."""
+    lines = queue.SimpleQueue()
+    logging.getLogger("doorstep.rollouts").addHandler(QueueHandler(lines))
+    return lines
 
 
-@pytest.mark.parametrize("function", ["cuMemcpyAsync", "cuGraphLaunch", "cuLaunchKernel"])
-@on_stand_in()
-def test_a_replica_on_the_gpu_that_fails_is_restarted(function: str) -> None:
-    policies = ("random",) if function == "cuGraphLaunch" else ("random", walk)
-    requests = [
-        EpisodeRequest(seed=seed, max_steps=1 + seed % 9, policy=policies[seed % len(policies)]) for seed in range(20)
-    ]
-    simulators, told = SimulatorConfig(4, num_threads=1), _Lines()
-    logging.getLogger("doorstep.rollouts").addHandler(told)
-    with RolloutEngine(simulators) as engine:
-        expected = results_of(engine, requests)
-    with RolloutEngine(RolloutConfig(simulators, devices=("cuda",), max_restarts=2)) as engine:
-        results_of(engine, requests[:2])
-        for restarts in (1, 2):
-            driver.fail(function, 5, driver.OUT_OF_MEMORY)
-            assert_equal_results(results_of(engine, requests), expected)
-            assert engine._core.handle.info().restarts == restarts
-        assert all("OutOfMemoryError" in line for line in told.lines)
-        assert engine.replicas == (0,)
-        driver.fail(function, 5, driver.OUT_OF_MEMORY)
-        engine.submit([dataclasses.replace(request, max_steps=None) for request in requests])
-        with pytest.raises(doorstep.StateError, match="OutOfMemoryError"):
-            list(engine)
-        assert not engine.replicas
-        while engine.outstanding:
-            with contextlib.suppress(doorstep.StateError):
-                engine.get_outputs()
-
-
-@on_stand_in(devices=2)
-def test_a_replica_of_the_current_device_stays_there_when_it_is_restarted() -> None:
-    logging.getLogger("doorstep.rollouts").addHandler(_Lines())
-    core.resolve_device = lambda device: device  # type: ignore[attr-defined]  # the library chooses
-    module = _networks()[0]
-    with driver.users_stream() as stream:
-        of_first = DeviceModule(module, UsersArrays(stream)).policy
-        driver.synchronize(stream)
-        with driver.users_context(1):
-            engine = RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda",)), on_error="return")
-        with engine:
-            for restarts in (0, 1):
+def test_a_replica_on_the_gpu_that_fails_is_restarted():
+    told = logged_lines()
+    for function in ("cuMemcpyAsync", "cuGraphLaunch", "cuLaunchKernel"):
+        requests = requests_for(("random",) if function == "cuGraphLaunch" else ("random", walk), 20, 9)
+        expected = play(SimulatorConfig(4, num_threads=1), requests)
+        with RolloutEngine(on_cuda(4).replace(max_restarts=2)) as engine:
+            results_of(engine, requests[:2])
+            for restarts in (1, 2):
+                driver.fail(function, 5, driver.OUT_OF_MEMORY)
+                assert_equal_results(results_of(engine, requests), expected)
                 assert engine._core.handle.info().restarts == restarts
-                (result,) = engine.run([EpisodeRequest(policy=of_first, max_steps=2)])
-                assert "on a CUDA device where the replica is not" in result.error
-                driver.fail("cuMemcpyAsync", 2, driver.OUT_OF_MEMORY)
-                assert all(result.finished for result in engine.run([EpisodeRequest(max_steps=9)] * 5))
-        del of_first
+            while not told.empty():
+                assert "OutOfMemoryError" in told.get().getMessage()
+            assert engine.replicas == (0,)
+            driver.fail(function, 5, driver.OUT_OF_MEMORY)
+            engine.submit([replace(request, max_steps=None) for request in requests])
+            with pytest.raises(doorstep.StateError, match="OutOfMemoryError"):
+                list(engine)
+            assert not engine.replicas
+            while engine.outstanding:
+                with contextlib.suppress(doorstep.StateError):
+                    engine.get_outputs()
+        driver.clear()
 
 
-@on_stand_in()
-def test_replicas_on_the_gpu_wait_for_room() -> None:
-    requests = [
-        EpisodeRequest(seed=seed, max_steps=1 + seed % 7, policy=policy, record=("stream", "actions"))
-        for seed, policy in enumerate(("random", walk) * 15)
-    ]
-    simulators = SimulatorConfig(4, num_threads=1)
-    with RolloutEngine(simulators) as engine:
-        expected = results_of(engine, requests)
-    config = RolloutConfig(simulators, devices=("cuda", "cpu"))
+@on_gpu(devices=2)
+def test_a_replica_of_the_current_device_stays_there_when_it_is_restarted(stream, arrays):
+    logged_lines()
+    core.resolve_device = lambda device: device  # the library chooses
+    (of_first,) = on_device([linear()], stream, arrays)
+    with driver.users_context(1):
+        engine = RolloutEngine(on_cuda(4), on_error="return")
+    with engine:
+        for restarts in (0, 1):
+            assert engine._core.handle.info().restarts == restarts
+            (result,) = engine.run([EpisodeRequest(policy=of_first, max_steps=2)])
+            assert "on a CUDA device where the replica is not" in result.error
+            driver.fail("cuMemcpyAsync", 2, driver.OUT_OF_MEMORY)
+            assert all(result.finished for result in engine.run([EpisodeRequest(max_steps=9)] * 5))
+
+
+def test_replicas_on_the_gpu_wait_for_room():
+    requests = requests_for(("random", walk), 30, 8, records=[("stream", "actions")])
+    expected = play(SimulatorConfig(4, num_threads=1), requests)
+    config = on_cuda(4, devices=("cuda", "cpu"), num_threads=1)
     for limited in (config.replace(output_capacity=3), config.replace(output_bytes=100)):
         with RolloutEngine(limited) as engine:
             ids = engine.submit(requests)
@@ -476,32 +368,17 @@ def test_replicas_on_the_gpu_wait_for_room() -> None:
         assert_equal_results([results[one] for one in ids], expected)
 
 
-@pytest.mark.parametrize("max_levels", [0, 1])
-@on_stand_in()
-def test_continuations_and_interruptions_are_the_same_on_both_devices(max_levels: int) -> None:
-    rules: dict[str, Any] = {"num_threads": 1, "max_levels": max_levels}
-    with doorstep.Simulator(3, seed=5, device="cuda", **rules) as sim:
-        for step in range(9):
-            sim.actions = np.random.default_rng(step).integers(0, (4, 8, 5, 2), (3, 2, 4), np.int32)
-            sim.step()
-        states = [sim.save([world]) for world in range(3)]
-    requests = [
-        EpisodeRequest(
-            state=states[number % 3],
-            policy=("random", walk)[number % 2],
-            seed=number,
-            max_steps=10 + number,
-            priority=number,
-            record=("observations", "stream") if number % 4 else (),
-            n=2,
-        )
-        for number in range(12)
-    ]
-    with RolloutEngine(SimulatorConfig(7, **rules)) as engine:
-        expected = engine.run([dataclasses.replace(request, record=()) for request in requests])
-    scheduler = PriorityScheduler(preempts=True)
-    config = RolloutConfig(SimulatorConfig(2, **rules), scheduler=scheduler, devices=("cuda", "cpu"))
-    with RolloutEngine(config) as engine:
-        ids = [one for request in requests for one in engine.submit([request])]
-        results = {result.id: result for result in engine}
-    assert_equal_results([results[one] for one in ids], expected)
+def test_continuations_and_interruptions_are_the_same_on_both_devices():
+    for max_levels in (0, 1):
+        rules = {"num_threads": 1, "max_levels": max_levels}
+        with doorstep.Simulator(3, seed=5, device="cuda", **rules) as sim:
+            for step in range(9):
+                sim.actions = np.random.default_rng(step).integers(0, (4, 8, 5, 2), (3, 2, 4), np.int32)
+                sim.step()
+            states = [sim.save([world]) for world in range(3)]
+        requests = requests_for(("random", walk), 12, 12, least=10, records=[(), *[("observations", "stream")] * 3])
+        requests = [replace(one, state=states[one.seed % 3], priority=one.seed, n=2) for one in requests]
+        with RolloutEngine(SimulatorConfig(7, **rules)) as engine:
+            expected = engine.run([replace(request, record=()) for request in requests])
+        config = on_cuda(2, devices=("cuda", "cpu"), **rules).replace(scheduler=PriorityScheduler(preempts=True))
+        assert_equal_results(play_urgent(config, requests), expected)

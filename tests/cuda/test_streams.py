@@ -1,41 +1,26 @@
 """Work is ordered on the streams that users have, without waiting: the stand-in does it as late as it may."""
 
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.on_stand_in import on_stand_in
-from tests.cuda.twins import Twins
+from tests.cuda.on_stand_in import on_stand_in, refused
+from tests.cuda.twins import METHODS, Twins, step
+from tests.cuda.users_memory import FakeTorch, UsersArray
 from tests.scenes import random_actions
 
 import doorstep
 from doorstep import cuda
 
 WAITING_OR_ALLOCATING = {
-    *driver.WAITING,
-    "cuEventQuery",
-    "cuMemAlloc",
-    "cuMemAllocFromPoolAsync",
-    "cuMemHostAlloc",
-    "cuModuleLoadDataEx",
+    *driver.WAITING, "cuEventQuery", "cuMemAlloc", "cuMemAllocFromPoolAsync", "cuMemHostAlloc", "cuModuleLoadDataEx",
     "cuStreamQuery",
-}
+}  # fmt: skip
 
 
-class FakeTorch:
-    """As much of PyTorch as doorstep asks for its current stream."""
-
-    def __init__(self, stream: int) -> None:
-        self.stream = stream
-        current = SimpleNamespace(is_initialized=lambda: True, current_device=lambda: 0)
-        internals = SimpleNamespace(_cuda_getCurrentRawStream=lambda _: self.stream)
-        sys.modules["torch"] = SimpleNamespace(cuda=current, _C=internals)  # type: ignore[assignment]
-
-
-@on_stand_in()
-def test_steps_are_only_begun() -> None:
+def test_steps_are_only_begun():
     with doorstep.Simulator(8, device="cuda") as sim:
         sim.wait()
         driver.clear()
@@ -47,185 +32,129 @@ def test_steps_are_only_begun() -> None:
         assert end.pending >= 10
         assert (driver.peek(sim.steps_remaining) == 200).all()
         assert (sim.steps_remaining.copy_to_host() == 190).all()
+    cameras = doorstep.Cameras(width=8, height=8)
+    with driver.users_stream() as stream, doorstep.Simulator(3, device="cuda", stream=stream, cameras=cameras) as sim:
+        sim.step()
+        sim.wait()
+        driver.clear()
+        sim.step()
+        calls = driver.report().calls
+        assert calls.count("cuLaunchKernel") == 2
+        assert not [name for name in calls if "Synchronize" in name or "Alloc" in name or "Memcpy" in name], calls
 
 
-@on_stand_in()
-def test_work_on_the_given_stream_needs_no_waiting() -> None:
-    with (
-        driver.users_stream() as stream,
-        doorstep.Simulator(8) as cpu,
-        doorstep.Simulator(8, device="cuda", stream=stream) as sim,
-    ):
-        assert sim.stream == stream
-        assert sim.actions.__cuda_array_interface__["stream"] == stream
-        seen = np.empty(sim.lidar.shape, np.float32)
-        lidar = sim.lidar.__cuda_array_interface__["data"][0]
-        for actions in random_actions(0, 6, 8):
-            driver.write(stream, sim.actions, actions)
-            sim.step()
-            driver.copy(stream, seen.ctypes.data, lidar, seen.nbytes)
-            cpu.actions.to_numpy()[:] = actions
-            cpu.step()
-            assert (seen == cpu.lidar.to_numpy()).all()
-        assert sim.hash() == cpu.hash()
-
-
-@pytest.mark.parametrize("stream", [0, 1, 2])
-@on_stand_in()
-def test_default_streams_may_be_given(stream: int) -> None:
-    with (
-        driver.users_context(),
-        doorstep.Simulator(5, device="cuda", stream=stream) as sim,
-        doorstep.Simulator(5) as cpu,
-    ):
-        for actions in random_actions(0, 3, 5):
-            driver.write(stream, sim.actions, actions)
-            cpu.actions.to_numpy()[:] = actions
-            for one in (sim, cpu):
-                one.step()
-        assert sim.actions.__cuda_array_interface__["stream"] == (stream or 1)
-        assert sim.hash() == cpu.hash()
-
-
-@on_stand_in()
-def test_streams_may_be_objects() -> None:
-    ours = cuda.Stream()
-    protocol = SimpleNamespace(__cuda_stream__=lambda: (0, ours.handle))
-    like_torch = SimpleNamespace(cuda_stream=ours.handle)
-    for stream in (ours, protocol, like_torch, ours.handle):
-        with doorstep.Simulator(3, device="cuda", stream=stream) as sim:
-            sim.step()
-            assert sim.stream == ours.handle
-            assert not ours.done
-            ours.synchronize()
-            assert (driver.peek(sim.steps_remaining) == 199).all()
-    ours.close()
+def test_work_follows_the_given_stream_whatever_it_is_given_as():
+    with driver.users_stream() as users, doorstep.Simulator(8) as cpu:
+        objects = SimpleNamespace(__cuda_stream__=lambda: (0, users)), SimpleNamespace(cuda_stream=users)
+        for given in (users, *objects, cuda.Stream.from_handle(users, 0), 0, 1, 2):
+            handle = given if isinstance(given, int) else users
+            cpu.reset(seed=3)
+            with doorstep.Simulator(8, seed=3, device="cuda", stream=given) as sim:
+                assert sim.stream == (handle or 1)  # the default stream by its unambiguous name
+                assert sim.actions.__cuda_array_interface__["stream"] == sim.stream
+                seen, lidar = np.empty(sim.lidar.shape, np.float32), sim.lidar.__cuda_array_interface__["data"][0]
+                for actions in random_actions(0, 4, 8):
+                    driver.write(handle, sim.actions, actions)
+                    sim.step()
+                    driver.copy(handle, seen.ctypes.data, lidar, seen.nbytes)
+                    step(cpu, actions)
+                    assert (seen == cpu.lidar.to_numpy()).all()
+                assert sim.hash() == cpu.hash()
 
 
 @on_stand_in(devices=2)
-def test_stream_of_another_device_is_refused() -> None:
+def test_a_stream_of_another_device_is_refused():
     stream = cuda.Stream(1)
-    with pytest.raises(doorstep.ArgumentError) as caught:
-        doorstep.Simulator(3, device="cuda:0", stream=stream.handle)
-    assert caught.value.argument == "stream"
-    with pytest.raises(doorstep.ArgumentError):
-        doorstep.Simulator(3, device="cpu", stream=stream)
-    stream.close()
+    for device, given in (("cuda:0", stream.handle), ("cpu", stream)):
+        with refused("stream"):
+            doorstep.Simulator(3, device=device, stream=given)
 
 
-@on_stand_in()
-def test_the_current_stream_of_pytorch_is_followed_from_call_to_call() -> None:
-    with driver.users_stream() as one, driver.users_stream() as other, doorstep.Simulator(8) as cpu:
-        torch = FakeTorch(one)
-        with doorstep.Simulator(8, device="cuda") as sim:
-            for step, actions in enumerate(random_actions(4, 8, 8)):
-                torch.stream = (one, other)[step // 2 % 2]
+def test_what_is_given_is_taken_at_once_and_done_in_order():
+    with Twins(8) as twins:
+        saved = twins.cpu.save([0, 1])
+        for sim in twins:
+            worlds, mask, actions = np.array([5, 2]), np.arange(8) == 6, random_actions(1, 1, 8)[0].copy()
+            sim.reset([1])
+            sim.reset([3, 4])
+            sim.reset(mask)
+            sim.actions.copy_from_host(actions)
+            sim.step()
+            data = bytearray(saved)
+            sim.restore(data, worlds)
+            data[:], worlds[:], mask[:], actions[:] = bytes(len(data)), 0, True, 99
+            sim.step()
+        assert (twins.gpu.state.episode_index.copy_to_host() == [1, 2, 1, 2, 2, 1, 2, 1]).all()
+        twins.assert_same()
+
+
+def test_the_current_stream_of_pytorch_is_followed_from_call_to_call():
+    with driver.users_stream() as one, driver.users_stream() as other, Twins(8) as (cpu, sim):
+        for _ in range(3):  # on its own stream
+            sim.step()
+            cpu.step()
+        with FakeTorch(one) as torch:
+            for number, actions in enumerate(random_actions(4, 8, 8)):
+                torch.stream = (one, other)[number // 2 % 2]
                 sim.rewards.__dlpack__(stream=torch.stream)  # PyTorch's next work waits for the simulator's
-                driver.write(torch.stream, sim.actions, actions)
+                if number % 3:
+                    driver.write(torch.stream, sim.actions, actions)
+                else:
+                    chosen = UsersArray(sim.actions.shape, np.int32, torch.stream)
+                    chosen.fill(actions)
+                    sim.actions = chosen
                 sim.step()
                 assert sim.stream == torch.stream
-                cpu.actions.to_numpy()[:] = actions
-                cpu.step()
+                driver.synchronize(torch.stream)
+                assert (driver.peek(sim.steps_remaining) == 196 - number).all()
+                step(cpu, actions)
             assert sim.hash() == cpu.hash()
-        del sys.modules["torch"]
 
 
-@on_stand_in()
-def test_a_recording_of_pytorchs_current_stream_takes_the_steps() -> None:
-    with driver.users_stream() as one, driver.users_stream() as recorded, doorstep.Simulator(8) as cpu:
-        torch = FakeTorch(one)
-        with doorstep.Simulator(8, device="cuda") as sim:
+def test_a_recording_of_pytorchs_current_stream_takes_the_steps():
+    with (
+        driver.users_stream() as one,
+        driver.users_stream() as recorded,
+        FakeTorch(one) as torch,
+        Twins(8) as (cpu, sim),
+    ):
+        sim.step()
+        sim.wait()
+        torch.stream = recorded
+        with driver.RecordedGraph(recorded, driver.GLOBAL) as graph:
             sim.step()
-            sim.wait()
-            torch.stream = recorded
-            with driver.RecordedGraph(recorded, driver.GLOBAL) as graph:
-                sim.step()
-            torch.stream = one
-            graph.launch()
-            driver.synchronize(recorded)
-            for _ in range(2):
-                cpu.step()
-            assert sim.hash() == cpu.hash()
-        graph.close()
-        del sys.modules["torch"]
-
-
-@on_stand_in()
-def test_a_simulator_that_moves_from_its_own_stream_to_pytorchs_stays_in_order() -> None:
-    with driver.users_stream() as stream, doorstep.Simulator(8) as cpu, doorstep.Simulator(8, device="cuda") as sim:
-        for _ in range(3):
-            sim.step()
-        FakeTorch(stream)
-        for _ in range(3):
-            sim.step()
-        driver.synchronize(stream)
-        assert (driver.peek(sim.steps_remaining) == 194).all()
-        for _ in range(6):
+        torch.stream = one
+        graph.launch()
+        driver.synchronize(recorded)
+        for _ in range(2):
             cpu.step()
         assert sim.hash() == cpu.hash()
-        del sys.modules["torch"]
 
 
-USERS = -1
-
-
-@pytest.mark.parametrize("stream", [USERS, None, 1, 2])
-@on_stand_in()
-def test_consumer_of_a_dlpack_capsule_waits_for_the_simulator(stream: int | None) -> None:
+def test_consumers_of_dlpack_capsules_wait_for_the_simulator_unless_they_want_no_order():
     with driver.users_stream() as users, doorstep.Simulator(6, device="cuda") as sim:
-        sim.step()
-        consumer = users if stream == USERS else stream
         assert sim.steps_remaining.__dlpack_device__() == (2, 0)
-        capsule = sim.steps_remaining.__dlpack__(stream=consumer, max_version=(1, 0))
-        seen = np.empty(sim.steps_remaining.shape, np.int32)
-        address = sim.steps_remaining.__cuda_array_interface__["data"][0]
-        driver.copy(consumer or 1, seen.ctypes.data, address, seen.nbytes)
-        assert (seen == 199).all()
-        del capsule
-
-
-@on_stand_in()
-def test_consumer_that_wants_no_order_gets_none() -> None:
-    with driver.users_stream(), doorstep.Simulator(6, device="cuda") as sim:
+        for number, consumer in enumerate((users, None, 1, 2)):
+            sim.step()
+            capsule = sim.steps_remaining.__dlpack__(stream=consumer, max_version=(1, 0))
+            seen = np.empty(sim.steps_remaining.shape, np.int32)
+            address = sim.steps_remaining.__cuda_array_interface__["data"][0]
+            driver.copy(consumer or 1, seen.ctypes.data, address, seen.nbytes)
+            assert (seen == 199 - number).all(), consumer
+            del capsule
         sim.step()
         pending = driver.report().pending
         driver.clear()
         capsule = sim.rewards.__dlpack__(stream=-1)
-        assert driver.report().pending == pending
-        assert driver.report().calls == []
+        assert (driver.report().pending, driver.report().calls) == (pending, [])
         del capsule
-
-
-@pytest.mark.parametrize("stream", [0, -2, "1", True])
-@on_stand_in()
-def test_ambiguous_streams_of_consumers_are_refused(stream: object) -> None:
-    with doorstep.Simulator(2, device="cuda") as sim, pytest.raises(BufferError, match="stream"):
-        sim.rewards.__dlpack__(stream=stream)  # type: ignore[arg-type]
-
-
-@on_stand_in()
-def test_cuda_array_interface_describes_the_memory() -> None:
-    with doorstep.Simulator(4, num_agents=3, device="cuda") as sim:
-        for tensor in (*sim.tensors.values(), sim.state.body_positions, sim.state.episode_index):
-            interface = tensor.__cuda_array_interface__
-            assert interface["version"] == 3
-            assert np.dtype(interface["typestr"]) == tensor.dtype
-            assert (interface["shape"], interface["strides"]) == (tensor.shape, tensor.strides)
-            assert interface["data"][1] is False
-            assert interface["stream"] == sim.stream
-            assert not hasattr(tensor, "__array_interface__")
-        assert sim.actions.__cuda_array_interface__["data"][0] % 256 == 0
-
-
-@on_stand_in()
-def test_a_tensor_without_elements_has_neither_an_address_nor_strides() -> None:
-    with doorstep.Simulator(4, num_agents=1, device="cuda") as sim:
-        interface = sim.partner_observations.__cuda_array_interface__
-        assert (interface["shape"], interface["strides"], interface["data"][0]) == ((4, 1, 0, 3), None, 0)
+        for stream in (0, -2, "1", True):
+            with pytest.raises(BufferError, match="stream"):
+                sim.rewards.__dlpack__(stream=stream)
 
 
 @on_stand_in(devices=2)
-def test_simulators_on_two_devices_do_not_touch_each_other() -> None:
+def test_simulators_on_two_devices_do_not_touch_each_other():
     with Twins(8, "cuda:0", seed=1) as one, Twins(8, "cuda:1", seed=2) as other:
         for seed in range(4):
             one.step_randomly(1, seed=seed)
@@ -235,56 +164,20 @@ def test_simulators_on_two_devices_do_not_touch_each_other() -> None:
 
 
 @on_stand_in(devices=2)
-def test_the_callers_current_context_is_left_alone() -> None:
+def test_the_callers_current_context_is_left_alone():
     with driver.users_context(1) as context:
-        sim = doorstep.Simulator(4, device="cuda:0", stream=cuda.Stream(0))
-        calls = (
-            sim.step,
-            sim.reset,
-            sim.refresh,
-            sim.save,
-            sim.hash,
-            sim.wait,
-            sim.world_hashes,
-            lambda: sim.health,
-            lambda: sim.step_async().wait(),
-            lambda: sim.state.body_positions.copy_to_host(),
-            lambda: sim.actions.copy_from_host(sim.actions.copy_to_host()),
-            lambda: sim.restore(sim.save()),
-            lambda: sim.rewards.__dlpack__(),
-            lambda: cuda.Buffer(100, 0).copy_from_host(np.zeros(3)),
-            sim.close,
-        )
-        for call in calls:
-            call()
+        sim = doorstep.Simulator(8, device="cuda:0", stream=cuda.Stream(0))
+        of_buffer = lambda _: cuda.Buffer(100, 0).copy_from_host(np.zeros(3))  # noqa: E731
+        for call in (*METHODS.values(), of_buffer, lambda sim: sim.close()):
+            call(sim)
             assert driver.current_context() == context
 
 
-@on_stand_in()
-def test_memory_goes_after_the_work_that_was_begun_on_it() -> None:
+def test_memory_goes_after_the_work_and_with_the_last_tensor_of_it():
     sim = doorstep.Simulator(8, device="cuda")
     for _ in range(5):
         sim.step()
     assert driver.report().pending > 0
-    sim.close()
-    del sim
-
-
-@on_stand_in()
-def test_lists_of_worlds_are_taken_when_they_are_given() -> None:
-    with Twins(8) as twins:
-        for sim in twins.both():
-            sim.reset([1])
-            sim.reset([3, 4])
-            sim.reset(np.arange(8) == 6)
-        assert (twins.gpu.state.episode_index.copy_to_host() == [1, 2, 1, 2, 2, 1, 2, 1]).all()
-        twins.assert_same()
-
-
-@on_stand_in()
-def test_tensors_keep_memory_of_a_closed_simulator_until_the_last_goes() -> None:
-    sim = doorstep.Simulator(8, device="cuda")
-    sim.step()
     rewards, capsule = sim.rewards, sim.lidar.__dlpack__(stream=-1)
     sim.close()
     del sim
@@ -297,10 +190,61 @@ def test_tensors_keep_memory_of_a_closed_simulator_until_the_last_goes() -> None
 
 
 @on_stand_in(eager=1)
-def test_a_device_that_is_always_done_gives_the_same() -> None:
+def test_a_device_that_is_always_done_gives_the_same():
     with Twins(8) as twins:
         event = twins.gpu.step_async()
         twins.cpu.step()
         assert event.done
-        twins.step_randomly(5)
-        twins.assert_same()
+        twins.play(5)
+
+
+# ---- Threads that share a simulator
+
+ROUNDS = 100
+
+
+def test_work_of_each_thread_follows_its_own_stream():
+    def use(stream):
+        torch.stream = stream
+        latest = 10**6
+        with driver.users_context():
+            for _ in range(ROUNDS):
+                sim.step()
+                driver.synchronize(stream)
+                seen = int(driver.peek(sim.steps_remaining).max())  # other threads' steps may have run too
+                assert seen < latest
+                assert sim.stream == stream
+                latest = seen
+
+    with (
+        driver.users_stream() as one,
+        driver.users_stream() as other,
+        FakeTorch(one) as torch,
+        doorstep.Simulator(3, device="cuda", episode_length=1_000_000) as sim,
+    ):
+        with ThreadPoolExecutor(2) as executor:
+            list(executor.map(use, (one, other)))
+        assert sim.step_count == 2 * ROUNDS
+        assert (sim.steps_remaining.copy_to_host() == 1_000_000 - 2 * ROUNDS).all()
+
+
+def test_no_step_is_lost_beside_other_steps_hashes_and_writes_of_the_state():
+    with Twins(64, stream=1) as (cpu, sim):
+        kinds = sim.state.static_kinds.copy_to_host()
+
+        def step():
+            for _ in range(ROUNDS):
+                sim.step()
+
+        def write():
+            for _ in range(ROUNDS):
+                sim.state.static_kinds.copy_from_host(kinds)
+                sim.hash()
+
+        with ThreadPoolExecutor(3) as executor:
+            for done in [executor.submit(work) for work in (step, write, step)]:
+                done.result()
+        for _ in range(2 * ROUNDS):
+            cpu.step()
+        assert sim.step_count == 2 * ROUNDS
+        assert sim.hash() == cpu.hash()

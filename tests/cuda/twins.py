@@ -1,92 +1,92 @@
 """The same worlds twice, on the CPU and on a GPU, to be compared."""
 
-from __future__ import annotations
-
 import functools
-from types import TracebackType
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
-from tests.cuda.differences import Drawn, Moment, differing_worlds, explain, step
+from tests.cuda.differences import Moment, differing_worlds, explain, step
+from tests.render.level_worlds import full_level
 from tests.scenes import random_actions
 
 import doorstep
 from doorstep import levels
-from doorstep.levels.files import AnyLevel
 
 
 class Twins:
     """A simulator on the CPU, with one thread if not told otherwise, and one on the GPU, fed with the same actions."""
 
-    def __init__(self, num_worlds: int, device: str = "cuda", *, num_threads: int | None = 1, **options: Any) -> None:
+    def __init__(self, num_worlds, device="cuda", *, stream=None, num_threads=1, **options):
         self.cpu = doorstep.Simulator(num_worlds, num_threads=num_threads, **options)
-        self.gpu = doorstep.Simulator(num_worlds, device=device, **options)
+        self.gpu = doorstep.Simulator(num_worlds, device=device, stream=stream, **options)
         self._agree()
 
-    def __enter__(self) -> Twins:
+    def __enter__(self):
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.cpu.close()
-        self.gpu.close()
+    def __exit__(self, *_):
+        for sim in self:
+            sim.close()
 
-    def both(self) -> tuple[doorstep.Simulator, doorstep.Simulator]:
+    def __iter__(self):
+        return iter(self.both())
+
+    def both(self):
         return self.cpu, self.gpu
 
-    def step(self, actions: npt.NDArray[np.int32]) -> None:
+    def step(self, actions):
         """One step with these actions."""
         self._step(actions.copy)
 
-    def step_randomly(self, steps: int, seed: int = 1) -> None:
+    def step_randomly(self, steps, seed=1):
         """As many steps with random actions."""
         for number in range(steps):
             self._step(functools.partial(self._random_actions, seed << 32 | number))
 
-    def _random_actions(self, seed: int) -> npt.NDArray[np.int32]:
-        drawn: npt.NDArray[np.int32] = random_actions(seed, 1, self.cpu.num_worlds, self.cpu.num_agents)[0]
-        return drawn
+    def play(self, steps, seed=1):
+        """The same; then all must be the same."""
+        self.step_randomly(steps, seed)
+        self.assert_same()
 
-    def _step(self, draw: Drawn) -> None:
+    def _random_actions(self, seed):
+        return random_actions(seed, 1, self.cpu.num_worlds, self.cpu.num_agents)[0]
+
+    def _step(self, draw):
         actions = draw()
         self._since.append(draw)
         for sim in self.both():
             step(sim, actions)
 
-    def assert_same_worlds(self) -> None:
+    def assert_same_worlds(self):
         self._assert((self.gpu.world_hashes() == self.cpu.world_hashes()).all())
 
-    def assert_same(self) -> None:
+    def assert_same(self):
         """The same worlds, tensors and health, bit for bit."""
         self._assert(not differing_worlds(self.cpu, self.gpu).size)
         assert self.gpu.health == self.cpu.health
 
-    def _assert(self, same: bool | np.bool_) -> None:
+    def _assert(self, same):
         if not same:
             raise AssertionError(explain(self.cpu, self.gpu, self._agreed, self._since))
         self._agree()
 
-    def _agree(self) -> None:
+    def _agree(self):
         self._agreed = Moment.of(self.cpu)
-        self._since: list[Drawn] = []  # the actions of the steps after it
+        self._since = []  # what draws the actions of the steps after it
 
 
-def some_levels(num_agents: int) -> list[AnyLevel]:
+def some_levels(num_agents):
     """All kinds of levels."""
+    physics = levels.Physics(friction=(0.5, 1.5))
     return [
         levels.reference(),
-        levels.GeneratedLevel(
-            room_types=("any", "any", "any"), physics=levels.Physics(friction=(0.5, 1.5)), episode_length=(5, 30)
-        ),
+        levels.GeneratedLevel(room_types=("any", "any", "any"), physics=physics, episode_length=(5, 30)),
         levels.GeneratedLevel(first_room=2, cubes_near_buttons=0.75, episode_length=(5, 30)),
         *(level for level in levels.curated().values() if len(level.spawns) >= num_agents),
-        _crowd(num_agents),
+        crowd(num_agents),
     ]
 
 
-def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any) -> None:
+def play_levels(num_worlds, *, num_threads=1, **options):
     """Twins that play all kinds of levels, with weights that change between the steps."""
     table = some_levels(options["num_agents"])
     with Twins(num_worlds, num_threads=num_threads, max_levels=len(table), **options) as twins:
@@ -95,8 +95,7 @@ def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any)
             sim.reset()
         twins.assert_same()
         for seed in range(3):
-            twins.step_randomly(30, seed=seed)
-            twins.assert_same()
+            twins.play(12, seed=seed)
             weights = np.random.default_rng(seed).random((num_worlds, len(table)), np.float32)
             for sim in twins.both():
                 sim.level_weights.copy_from_host(weights)
@@ -104,16 +103,35 @@ def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any)
             twins.assert_same()
 
 
-def _crowd(num_agents: int) -> levels.Level:
+def crowd(num_agents):
     """As many of everything as there can be, and a goal that pushing agents reach."""
-    return levels.Level(
-        walls=[levels.Wall(4 * i - 46, 70, 3, 1) for i in range(24)],
-        doors=[levels.Door(8 * i - 28, 60, 4, persistent=i % 2 == 0) for i in range(8)],
-        buttons=[levels.Button(4 * i - 22, 50, i % 8) for i in range(12)],
-        cubes=[levels.Cube(5 * (i % 6) - 12.5, 10 + 5 * (i // 6), 0.1 * i) for i in range(24)],
-        spawns=[levels.Spawn((4 * i - 14.4, 4 * i - 13.6), (0, 1), (-0.3, 0.3)) for i in range(num_agents)],
+    return replace(
+        full_level(num_agents),
         rooms=[levels.Room(8 * i, 8 * i + 8, i) for i in range(8)],
         goal=levels.Goal(min_x=-40, max_x=40, min_y=6, max_y=60, agents="any"),
         rewards=levels.Rewards(room=0.5, goal=3),
         physics=levels.Physics(cube_mass=(5, 30), walking_force=(500, 1500), turning_torque=(100, 500), door_speed=9),
     )
+
+
+# Of simulators of eight worlds with two agents.
+METHODS = {
+    "step": lambda sim: sim.step(),
+    "step_async": lambda sim: sim.step_async().wait(),
+    "reset": lambda sim: sim.reset(),
+    "reset of slots": lambda sim: sim.reset([1, 3]),
+    "reset by mask": lambda sim: sim.reset(np.arange(8) % 2 == 0),
+    "refresh": lambda sim: sim.refresh(),
+    "save": lambda sim: sim.save(),
+    "save of slots": lambda sim: sim.save([2, 5]),
+    "restore": lambda sim: sim.restore(sim.save()),
+    "hash": lambda sim: sim.hash(),
+    "world_hashes": lambda sim: sim.world_hashes(),
+    "wait": lambda sim: sim.wait(),
+    "health": lambda sim: sim.health,
+    "copy_to_host": lambda sim: sim.lidar.copy_to_host(),
+    "copy of a state field": lambda sim: sim.state.body_positions.copy_to_host(),
+    "copy_from_host": lambda sim: sim.actions.copy_from_host(np.ones((8, 2, 4), np.int32)),
+    "edit of a state field": lambda sim: sim.state.agent_max_y.copy_from_host(np.ones((8, 2), np.float32)),
+    "export": lambda sim: sim.rewards.__dlpack__(stream=1),
+}

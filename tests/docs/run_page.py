@@ -8,10 +8,7 @@ extension module `mine`. Diffs are compared with this project's files. Ends with
 needs a package that is not installed.
 """
 
-from __future__ import annotations
-
 import contextlib
-import dataclasses
 import doctest
 import importlib.util
 import io
@@ -26,10 +23,9 @@ import sys
 import sysconfig
 import warnings
 from pathlib import Path
-from typing import Any
 
 from packaging.requirements import Requirement
-from tests.docs.pages import ROOT, Block, blocks_of
+from tests.docs.pages import ROOT, blocks_of
 from tests.forks import COMMAND, server
 
 import doorstep
@@ -37,43 +33,36 @@ import doorstep
 SKIPPED = 77
 # Packages that blocks use, by what they write.
 NEEDED = {
-    r"\bimport torch\b|doorstep\.torch": "torch",
-    r"\bimport jax\b|to_jax\(": "jax",
-    r"\bimport ray\b|doorstep\.ray": "ray",
-    r"\bimport gymnasium\b|EscapeRoomVectorEnv": "gymnasium",
+    r"\bimport torch\b|doorstep\.torch": "torch", r"\bimport jax\b|to_jax\(": "jax",
+    r"\bimport ray\b|doorstep\.ray": "ray", r"\bimport gymnasium\b|EscapeRoomVectorEnv": "gymnasium",
     r"\bstable_baselines3\b": "stable_baselines3",
-    r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
-    r"\bimport minari\b": "minari",
-    r"^\$ doorstep view|doorstep\.view\(": "viser",
-    r"^\$ doorstep serve|doorstep\.serve": "aiohttp",
+    r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av", r"\bimport minari\b": "minari",
+    r"^\$ doorstep view|doorstep\.view\(": "viser", r"^\$ doorstep serve|doorstep\.serve": "aiohttp",
     r"^\$ doorstep train|doorstep\.training": "torch",
-    r"^\$ doorstep evaluate .*--plot|metrics\.plot\(": "matplotlib",
-    r"^\$ doorstep .*\.yaml": "yaml",
-}
+    r"^\$ doorstep evaluate .*--plot|metrics\.plot\(": "matplotlib", r"^\$ doorstep .*\.yaml": "yaml",
+}  # fmt: skip
 C_FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function")
 SERVES = re.compile(r"doorstep\.view\(|^ *serve\(", re.MULTILINE)
 SERVER_TIMEOUT = 60  # seconds
 
 
-class UnknownCodeError(Exception):
-    """A block that this program does not know how to run."""
-
-
-def main() -> int:
+def main():
     page, on_gpu = Path(sys.argv[1]), "--gpu" in sys.argv[2:]
     warnings.resetwarnings()  # a reader sees those of other libraries
     sys.path.insert(0, os.getcwd())
-    blocks = [dataclasses.replace(block, code=block.as_run) for block in blocks_of(page)]
+    blocks = list(blocks_of(page))
     for block in blocks:
+        block.code = block.as_run
         if block.file:
             Path(block.file).write_text(block.code, encoding="utf-8")
     c_code = "\n".join(block.code for block in blocks if block.language == "c")
     if c_code:
         compile_module(c_code)
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    namespace = {"__name__": "__main__"}
     for block in blocks:
-        missing = missing_packages(block)
-        if missing:
+        named = [package for pattern, package in NEEDED.items() if re.search(pattern, block.code, re.MULTILINE)]
+        missing = [package for package in named if importlib.util.find_spec(package) is None]
+        if missing and not block.reason_not_to_run:
             print(f"could not import {missing[0]!r}")
             return SKIPPED
         try:
@@ -84,15 +73,7 @@ def main() -> int:
     return 0
 
 
-def missing_packages(block: Block) -> list[str]:
-    """Packages that a block needs and that are not installed."""
-    if block.reason_not_to_run:
-        return []
-    named = [package for pattern, package in NEEDED.items() if re.search(pattern, block.code, re.MULTILINE)]
-    return [package for package in named if importlib.util.find_spec(package) is None]
-
-
-def run(block: Block, page: Path, namespace: dict[str, Any], on_gpu: bool) -> None:
+def run(block, page, namespace, on_gpu):
     """Runs a block, or checks its form where it cannot run."""
     if block.language in ("c", "text") or block.file:  # C is compiled as a whole
         return
@@ -101,17 +82,16 @@ def run(block: Block, page: Path, namespace: dict[str, Any], on_gpu: bool) -> No
     elif block.language == "console":
         for command in commands_of(block.code):
             run_command(command, only_check=bool(block.reason_not_to_run))
-    elif block.language == "diff":
-        if not block.reason_not_to_run:
-            check_diff(block.code)
-    else:
-        raise UnknownCodeError(f"a block of the language {block.language!r}")
+    elif block.language != "diff":
+        raise ValueError(f"a block of the language {block.language!r}")
+    elif not block.reason_not_to_run:
+        check_diff(block.code)
 
 
 # ---- Changes of this project's files
 
 
-def check_diff(code: str) -> None:
+def check_diff(code):
     """The files exist and have the lines around their changes."""
     text = ""
     for line in code.splitlines():
@@ -124,34 +104,28 @@ def check_diff(code: str) -> None:
 # ---- Python
 
 
-def run_python(block: Block, page: Path, namespace: dict[str, Any], only_check: bool) -> None:
+def run_python(block, page, namespace, only_check):
     if not block.code.lstrip().startswith(">>>"):
         code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
         if not only_check:
-            run_code(code, namespace, until_ctrl_c=bool(SERVES.search(block.code)))
+            (run_until_served if SERVES.search(block.code) else exec)(code, namespace)
         return
-    options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     test = doctest.DocTestParser().get_doctest(block.code, namespace, page.name, str(page), block.line - 1)
-    runner = doctest.DocTestRunner(optionflags=options)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
     test.globs = namespace
-    if not only_check and runner.run(test, clear_globs=False).failed:
-        raise AssertionError("the examples show something else")
+    assert only_check or not runner.run(test, clear_globs=False).failed, "the examples show something else"
 
 
-def run_code(code: Any, namespace: dict[str, Any], until_ctrl_c: bool) -> None:
-    """Runs code; what serves pages gets a Ctrl-C as soon as it has printed its address."""
-    if not until_ctrl_c:
-        exec(code, namespace)
-        return
+def run_until_served(code, namespace):
+    """Runs code that serves pages, which gets a Ctrl-C as soon as it has printed its address."""
     printed = Printed()
     with contextlib.redirect_stdout(printed), contextlib.suppress(KeyboardInterrupt):
         exec(code, namespace)
-    if "http://" not in printed.getvalue():
-        raise AssertionError(f"it ended by itself, and printed {printed.getvalue()!r}")
+    assert "http://" in printed.getvalue(), f"it ended by itself, and printed {printed.getvalue()!r}"
 
 
 class Printed(io.StringIO):
-    def write(self, text: str) -> int:
+    def write(self, text):
         written = super().write(text)
         if "http://" in text:
             signal.raise_signal(signal.SIGINT)
@@ -161,43 +135,39 @@ class Printed(io.StringIO):
 # ---- C
 
 
-def compile_module(code: str) -> None:
+def compile_module(code):
     """Compiles mine.c into an extension module in the current folder."""
     Path("mine.c").write_text(code, encoding="utf-8")
-    includes = [f"-I{doorstep.get_include()}", f"-I{sysconfig.get_paths()['include']}"]
-    includes += ["-idirafter", "/usr/include"]  # for Debian's Python: a part of its headers is there
+    # Debian's Python has a part of its headers in /usr/include.
+    includes = [f"-I{doorstep.get_include()}", f"-I{sysconfig.get_paths()['include']}", "-idirafter", "/usr/include"]
     subprocess.run([*compiler(), *C_FLAGS, *includes, "-shared", "-fPIC", "-o", "mine.so", "mine.c"], check=True)
 
 
-def compiler() -> list[str]:
+def compiler():
     """The C compiler that pip installs, else the system's."""
     if importlib.util.find_spec("ziglang"):
-        cache = str(ROOT / "build" / "zig-cache")  # where a build has compiled its parts already
-        for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
-            os.environ.setdefault(name, cache)
+        for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):  # where a build has compiled its parts already
+            os.environ.setdefault(name, str(ROOT / "build" / "zig-cache"))
         return [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.28"]
-    found = shutil.which("cc")
-    if found is None:
+    if shutil.which("cc") is None:
         print("could not import 'ziglang', and there is no cc")
         sys.exit(SKIPPED)
-    return [found]
+    return ["cc"]
 
 
 # ---- Commands
 
 
-def commands_of(code: str) -> list[list[str]]:
+def commands_of(code):
     """The commands after the prompts, as words."""
     lines = code.replace("\\\n", " ").splitlines()  # a backslash continues a line
     return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if line.startswith("$ ")]
 
 
-def run_command(words: list[str], only_check: bool) -> None:
-    program, *arguments = words
+def run_command(words, only_check):
+    program, *arguments = words[2:] if words[:3] == ["python", "-m", "pip"] else words
     if program == "pip":
         check_pip(arguments)
-    elif words[:3] == ["python", "-m", "pip"]:
-        check_pip(words[3:])
     elif program == "make":
         check_make(arguments)
     elif only_check:
@@ -207,36 +177,33 @@ def run_command(words: list[str], only_check: bool) -> None:
     elif program == "python":
         subprocess.run([sys.executable, *arguments], check=True)
     else:
-        raise UnknownCodeError(f"the command {program}")
+        raise ValueError(f"the unknown command {program}")
 
 
-def check_pip(arguments: list[str]) -> None:
+def check_pip(arguments):
     """pip is not run: what it is to install must be readable as a requirement, an address or a path."""
     if arguments[0] not in ("install", "download"):
-        raise UnknownCodeError(f"pip {arguments[0]}")
+        raise ValueError(f"unknown: pip {arguments[0]}")
     values = {"--dest", "--group", "--editable"}
-    words = [word for before, word in itertools.pairwise(arguments) if before not in values]
-    for word in words:
+    for word in [word for before, word in itertools.pairwise(arguments) if before not in values]:
         if not word.startswith(("-", ".", "git+")) and not word.endswith(".tar.gz"):
             Requirement(word)
 
 
-def check_make(arguments: list[str]) -> None:
+def check_make(arguments):
     """make is not run: the target must exist."""
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     for target in arguments:
-        if target not in targets and "=" not in target:
-            raise AssertionError(f"the Makefile has no target {target}")
+        assert target in targets or "=" in target, f"the Makefile has no target {target}"
 
 
-def run_doorstep(arguments: list[str]) -> None:
+def run_doorstep(arguments):
     code = f"import warnings; warnings.resetwarnings(); {COMMAND}"
     done = server().run(code, *arguments, folder=Path.cwd(), timeout=250)
-    if done.returncode != 0:
-        raise AssertionError(f"doorstep {shlex.join(arguments)} ended with {done.returncode}: {done.stderr}")
+    assert done.returncode == 0, f"doorstep {shlex.join(arguments)} ended with {done.returncode}: {done.stderr}"
 
 
-def run_until_ctrl_c(arguments: list[str]) -> None:
+def run_until_ctrl_c(arguments):
     """A server prints its address and ends with Ctrl-C; it gets a port that is free."""
     reader, writer = os.pipe()
     with open(reader) as printed, open(writer, "w") as stdout:
@@ -246,5 +213,4 @@ def run_until_ctrl_c(arguments: list[str]) -> None:
         line = printed.readline()
         started.send_signal(signal.SIGINT)
         status = started.wait(SERVER_TIMEOUT)
-    if not line.startswith("http://") or status != 0:
-        raise AssertionError(f"doorstep {arguments[0]} printed {line!r} and ended with {status}")
+    assert (line[:7], status) == ("http://", 0), f"doorstep {arguments[0]} printed {line!r} and ended with {status}"

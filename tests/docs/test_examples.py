@@ -1,10 +1,7 @@
 """Every code block of README.md and the documentation runs, page by page, in a folder and a process of its own."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
-from pathlib import Path
 
 import pytest
 from tests.docs.pages import NAMES, ROOT, blocks_of
@@ -16,12 +13,12 @@ import doorstep
 
 RUN = [name for name in NAMES if any(block.language not in ("", "text") for block in blocks_of(ROOT / name))]
 ON_GPU = [name for name in RUN if any(block.needs_gpu for block in blocks_of(ROOT / name))]
-# Pages whose blocks take long, and what faster tests notice: tests/render draws all that the page does.
-LONG = ("docs/how_to/pictures.md", "docs/explanation/results.md")
+# Pages whose blocks take long; tests/render, tests/cli and tests/pkg/training do all that they do, and README.md most.
+LONG = ("explanation/results", "how_to/pictures", "how_to/train", "reference/command_line")
 LANGUAGES = {"c", "console", "diff", "hlsl", "python", "text", "yaml"}
 
 
-def run_page(name: str, folder: Path, *options: str) -> None:
+def run_page(name, folder, *options):
     text = (ROOT / name).read_text("utf-8")
     drawing = vulkan_environment() if 'renderer="vulkan", material=Path(' in text else {}
     framework = [name for name in ("torch", "jax") if name in text and importlib.util.find_spec(name)][:1]
@@ -34,26 +31,31 @@ def run_page(name: str, folder: Path, *options: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUN])
-def test_blocks_run(name: str, tmp_path: Path) -> None:
+def page(name):
+    return pytest.param(name, marks=[pytest.mark.slow] * (name.removeprefix("docs/").removesuffix(".md") in LONG))
+
+
+@pytest.mark.parametrize("name", [page(name) for name in RUN])
+def test_blocks_run(name, tmp_path):
     run_page(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", ON_GPU)
-def test_blocks_that_need_a_gpu_run(name: str, tmp_path: Path) -> None:
+def test_blocks_that_need_a_gpu_run(tmp_path):
     try:
         doorstep.Simulator(1, device="cuda").close()
     except doorstep.DeviceError as error:
         pytest.skip(f"no GPU: {error}")
-    run_page(name, tmp_path, "--gpu")
+    for number, name in enumerate(ON_GPU):
+        (tmp_path / str(number)).mkdir()
+        run_page(name, tmp_path / str(number), "--gpu")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_blocks_say_their_language_and_why_they_do_not_run(name: str) -> None:
-    for block in blocks_of(ROOT / name):
-        where = f"{name}, line {block.line}"
-        assert block.language in LANGUAGES, where
-        if block.comment.startswith("not run"):
-            assert len(block.reason_not_to_run) > 10, where
-        if block.language == "hlsl":
-            assert block.file, f"{where}: it is used as a file, or not at all"
+def test_blocks_say_their_language_and_why_they_do_not_run():
+    for name in NAMES:
+        for block in blocks_of(ROOT / name):
+            where = f"{name}, line {block.line}"
+            assert block.language in LANGUAGES, where
+            if block.comment.startswith("not run"):
+                assert len(block.reason_not_to_run) > 10, where
+            if block.language == "hlsl":
+                assert block.file, f"{where}: it is used as a file, or not at all"

@@ -1,14 +1,10 @@
 """The notebook of the tutorial runs as it is, and shows what it promises."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import json
 import os
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.docs.notebook import cells_of
@@ -19,16 +15,7 @@ from tests.render.pixels import read_png
 NOTEBOOK = DOCS / "tutorial" / "first_agent.ipynb"
 
 
-def run(notebook: Path, folder: Path) -> dict[str, Any]:
-    """What its cells show, by their ids."""
-    code = "import sys; from tests.docs.notebook import main; sys.exit(main())"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = server("torch").run(code, str(notebook), folder=folder, environment=environment, timeout=280)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {cell["id"]: cell for cell in json.loads(done.stdout.splitlines()[-1])}
-
-
-def test_its_form_is_that_of_notebooks_without_outputs() -> None:
+def test_its_form_is_that_of_notebooks_without_outputs_and_only_its_first_code_cell_installs():
     notebook = json.loads(NOTEBOOK.read_text("utf-8"))
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     cells = notebook["cells"]
@@ -38,13 +25,8 @@ def test_its_form_is_that_of_notebooks_without_outputs() -> None:
         assert set(cell) == {"cell_type", "id", "metadata", "source"} | code
         assert not cell.get("outputs")
         assert all(line.endswith("\n") for line in cell["source"][:-1])
-
-
-def test_only_its_first_code_cell_is_not_plain_python_and_installs_an_extra() -> None:
-    notebook = json.loads(NOTEBOOK.read_text("utf-8"))
-    first, *others = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    first, *others = [cell for cell in cells if cell["cell_type"] == "code"]
     extra = re.fullmatch(r'%pip install --quiet "doorstep\[(\w+)\]"', "".join(first["source"]))
-    assert extra is not None
     assert f"\n{extra[1]} = [" in (ROOT / "pyproject.toml").read_text("utf-8")
     assert [cell["id"] for cell in cells_of(NOTEBOOK)] == [cell["id"] for cell in others]
     for cell in cells_of(NOTEBOOK):
@@ -52,9 +34,12 @@ def test_only_its_first_code_cell_is_not_plain_python_and_installs_an_extra() ->
 
 
 @pytest.mark.slow
-def test_it_runs_as_it_is_and_shows_a_picture_and_two_replays(tmp_path: Path) -> None:
+def test_it_runs_as_it_is_and_shows_a_picture_and_two_replays(tmp_path):
     pytest.importorskip("torch")
-    shown = run(NOTEBOOK, tmp_path)
+    code, environment = "from tests.docs.notebook import main; main()", {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = server("torch").run(code, str(NOTEBOOK), folder=tmp_path, environment=environment, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = {cell["id"]: cell for cell in json.loads(done.stdout.splitlines()[-1])}
     assert read_png(base64.b64decode(shown["picture"]["png"])).shape == (480, 640, 3)
     assert "returns: -" in shown["random"]["printed"]
     steps = [int(words.replace(",", "")) for words in re.findall(r"([\d,]+) steps:", shown["training"]["printed"])]

@@ -1,16 +1,15 @@
-"""The pages of the documentation are listed, linked and complete."""
-
-from __future__ import annotations
+"""The pages of the documentation are listed, linked, complete and generated anew; the replays that they show are."""
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
-import pytest
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 import doorstep
 from doorstep.cli import _COMMANDS as COMMANDS
+from doorstep.recording import replay_page
 
 MODULES = {
     path.stem if path.stem != "__init__" else path.parent.name
@@ -22,102 +21,92 @@ DOCUMENTED_ELSEWHERE = {
     *("cli", "picture", "viewer"),
 }
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+\.md)(?:#[^)]*)?\)")
+EMBEDDED = re.compile(
+    r'<object class="replay" type="text/html" data="([^"#]+)[^>]*>\n<img src="([^"]+)" alt="[^"]+">\n</object>'
+)
+TEXTS = {page: page.read_text("utf-8") for page in PAGES}
 
 
-def navigation() -> dict[str, str]:
+def navigation():
     """Titles of all pages in `nav` of mkdocs.yml by their paths, in its order."""
     text = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2].partition("\n\n")[0]
     return {path: title for title, path in re.findall(r"- (.+): (\S+\.md)$", text, re.MULTILINE)}
 
 
-def links_of(name: str) -> dict[str, str]:
-    """Texts of the links of a file in the root or in docs/ to pages of the site, by the pages' paths in docs/."""
-    path = ROOT / name
-    found = {}
-    for text, target in LINK.findall(path.read_text("utf-8")):
-        resolved = (path.parent / target).resolve()
-        if resolved.is_relative_to(DOCS):
-            found[str(resolved.relative_to(DOCS))] = text
-    return found
-
-
-def test_every_page_is_in_the_navigation_and_the_other_way_round() -> None:
-    assert sorted(navigation()) == sorted(str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS))
-
-
-def test_the_index_lists_the_pages_of_the_navigation_by_their_titles_and_in_their_order() -> None:
-    text = (DOCS / "index.md").read_text("utf-8").partition("## Tutorial")[2]
-    listed = [(target, title) for title, target in LINK.findall(text)]
-    assert listed == [(path, title) for path, title in navigation().items() if path != "index.md"]
-
-
-def test_the_readme_calls_pages_by_their_titles() -> None:
-    section = (ROOT / "README.md").read_text("utf-8").partition("## Documentation")[2].partition("\n## ")[0]
+def test_pages_are_in_the_navigation_the_index_and_the_readme_by_their_titles():
+    titles = navigation()
+    assert sorted(titles) == sorted(str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS))
+    listed = [(target, title) for title, target in LINK.findall(TEXTS[DOCS / "index.md"].partition("## Tutorial")[2])]
+    assert listed == [(path, title) for path, title in titles.items() if path != "index.md"]
+    section = TEXTS[ROOT / "README.md"].partition("## Documentation")[2].partition("\n## ")[0]
     listed = {target.removeprefix("docs/"): text for text, target in LINK.findall(section)}
     assert len(listed) > 10
     del listed["index.md"]
-    assert listed == {path: navigation().get(path) for path in listed}
+    assert listed == {path: titles.get(path) for path in listed}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
-    for target, heading in re.findall(r"\]\(([^)#:\s]+)(?:#([^)]*))?\)", page.read_text("utf-8")):
-        file = (page.parent / target).resolve()
-        assert file.exists(), target
-        if heading and not heading.startswith("doorstep."):  # headings of the Python API are made by the site
-            assert heading in anchors(file.read_text("utf-8")), f"{target}#{heading}"
-
-
-def anchors(text: str) -> set[str]:
+def anchors(text):
     """The headings of a page as the site and GitHub call them."""
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def test_every_module_has_a_page_of_the_api_reference() -> None:
-    described = set(re.findall(r"^::: doorstep\.(\w+)", all_api_pages(), re.MULTILINE))
-    assert MODULES - DOCUMENTED_ELSEWHERE - described == set()
+def test_links_to_files_and_headings_lead_somewhere_and_lines_of_prose_are_short():
+    for page, text in TEXTS.items():
+        for target, heading in re.findall(r"\]\(([^)#:\s]+)(?:#([^)]*))?\)", text):
+            file = (page.parent / target).resolve()
+            assert file.exists(), (page, target)
+            if heading and not heading.startswith("doorstep."):  # headings of the Python API are made by the site
+                assert heading in anchors(file.read_text("utf-8")), f"{page}: {target}#{heading}"
+        for line in text.splitlines():
+            assert len(line) <= 120 or line.startswith("|"), f"{page.name}: {line}"
 
 
-def test_the_api_reference_leaves_no_name_of_the_package_out() -> None:
-    page = (DOCS / "reference/api/doorstep.md").read_text("utf-8")
+def test_every_marked_table_of_every_page_is_generated(monkeypatch):
+    monkeypatch.setattr("sys.path", list(sys.path))  # to which the program adds folders
+    import generate
+
+    marked = {page: re.findall(r"<!-- generated: (\w+) -->", text) for page, text in TEXTS.items()}
+    marked = {page: names for page, names in marked.items() if names}
+    assert dict(generate.generate()) == {page: TEXTS[page] for page in marked}
+    assert len({page.parent for page in marked}) > 1
+    assert {name for names in marked.values() for name in names} == generate.TABLES.keys()
+
+
+def test_the_api_reference_leaves_no_module_and_no_name_of_the_package_out():
+    pages = "\n".join(text for page, text in TEXTS.items() if page.parent == DOCS / "reference/api")
+    assert MODULES - DOCUMENTED_ELSEWHERE - set(re.findall(r"^::: doorstep\.(\w+)", pages, re.MULTILINE)) == set()
+    page = TEXTS[DOCS / "reference/api/doorstep.md"]
     (filters,) = re.findall(r"filters: (\[.*\])", page)
     excluded = [re.compile(pattern.removeprefix("!")) for pattern in re.findall(r'"([^"]+)"', filters)]
     for name in doorstep.__all__:
-        is_excluded = any(pattern.search(name) for pattern in excluded)
-        has_own_entry = f"::: doorstep.{name}\n" in page
-        is_error = hasattr(doorstep.errors, name)
-        assert not is_excluded or has_own_entry or is_error or name.startswith("_"), name
+        is_there = f"::: doorstep.{name}\n" in page or not any(pattern.search(name) for pattern in excluded)
+        assert is_there or hasattr(doorstep.errors, name) or name.startswith("_"), name
 
 
-def all_api_pages() -> str:
-    return "\n".join(path.read_text("utf-8") for path in sorted((DOCS / "reference/api").glob("*.md")))
-
-
-def test_every_tensor_and_state_field_is_in_the_environment_page() -> None:
-    page = (DOCS / "reference/environment.md").read_text("utf-8")
+def test_every_tensor_and_state_field_is_in_the_environment_page():
     with doorstep.Simulator(1) as sim:
-        names = [*sim.tensors, *(name for name in dir(type(sim.state)) if not name.startswith("_"))]
-    for name in names:
-        assert f"`{name}`" in page, name
+        for name in [*sim.tensors, *(name for name in dir(type(sim.state)) if not name.startswith("_"))]:
+            assert f"`{name}`" in TEXTS[DOCS / "reference/environment.md"], name
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_every_option_of_a_command_is_in_its_section(command: str) -> None:
-    page = (DOCS / "reference/command_line.md").read_text("utf-8")
-    shared = page.partition("## Options of several commands\n")[2].partition("\n## ")[0]
-    own = page.partition(f"## doorstep {command}\n")[2].partition("\n## ")[0]
-    assert own
-    parser = argparse.ArgumentParser(add_help=False)
-    COMMANDS[command].add_arguments(parser)
-    options = {option for action in parser._actions for option in action.option_strings}
-    documented = set(re.findall(r"^\| `(--[\w-]+)", own, re.MULTILINE))
-    common = set(re.findall(r"^\| `(--[\w-]+)", shared, re.MULTILINE))
-    assert options - common - documented == set()
-    assert documented - options == set()
+def test_every_option_of_a_command_is_in_its_section():
+    page = TEXTS[DOCS / "reference/command_line.md"]
+
+    def options_in(heading):
+        section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+        assert section, heading
+        return set(re.findall(r"^\| `(--[\w-]+)", section, re.MULTILINE))
+
+    common = options_in("Options of several commands")
+    for name, command in COMMANDS.items():
+        parser, documented = argparse.ArgumentParser(add_help=False), options_in(f"doorstep {name}")
+        command.add_arguments(parser)
+        options = {option for action in parser._actions for option in action.option_strings}
+        assert (options - common - documented, documented - options) == (set(), set()), name
 
 
-def test_installation_commands_name_the_requirements_of_the_package() -> None:
+def test_installation_commands_name_the_requirements_of_the_package():
     required = (ROOT / "pyproject.toml").read_text("utf-8")
     texts = [*PAGES, *(ROOT / "pkg").rglob("*.py"), *(DOCS / "examples").glob("*.py")]
     found = {name for path in texts for name in re.findall(r'pip install "([^"]+)"', path.read_text("utf-8"))}
@@ -126,17 +115,43 @@ def test_installation_commands_name_the_requirements_of_the_package() -> None:
     extras = {name for name in found if re.fullmatch(r"doorstep\[[\w-]+\]", name)}
     assert len(extras) > 5
     assert all(f"\n{name[len('doorstep[') : -1]} = [" in required for name in extras)
-    others = {name for name in found - extras if f'"{name}"' not in required}
-    assert others == {"{requirement}", "doorstep[{extra}]"}
-
-
-def test_the_citation_names_the_present_version() -> None:
+    assert {name for name in found - extras if f'"{name}"' not in required} == {"{requirement}", "doorstep[{extra}]"}
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {doorstep.__version__}\n" in citation
     assert citation.startswith("cff-version: 1.2.0\n")
 
 
-def test_lines_of_prose_are_short() -> None:
-    for page in PAGES:
-        for line in page.read_text("utf-8").splitlines():
-            assert len(line) <= 120 or line.startswith("|"), f"{page.name}: {line}"
+# ---- Replays that pages show live
+
+
+def test_embedded_replays_and_their_pictures_exist_are_small_and_have_the_present_page():
+    shown = set()
+    for page, text in TEXTS.items():
+        embedded = EMBEDDED.findall(text)
+        assert len(embedded) == text.count('<object class="replay"'), page.name
+        for replay, picture in embedded:
+            shown.add((page.parent / replay).resolve())
+            assert (page.parent / picture).is_file(), "what GitHub shows in its place"
+    assert sorted(shown) == sorted((DOCS / "images").glob("*.html")) != []
+    folder = Path(replay_page.__file__).parent / "page"
+    parts = {name: (folder / name).read_text("utf-8") for name in (*replay_page._SCRIPTS, "page.css")}
+    for text in (replay.read_text("utf-8") for replay in shown):
+        assert len(text) < 300_000
+        assert [name for name in parts if parts[name] not in text] == [], "they have changed: make docs-images"
+
+
+# ---- The walk of a request, as the developers' page draws it
+
+WALK = TEXTS[DOCS / "developers" / "policies_and_rollouts.md"].partition("### The walk of a request")[2]
+FOLDERS = ("pkg/doorstep/rollouts", "pkg/doorstep", "native/src/rollouts", "native/src/exec/cpu", "native/src")
+
+
+def test_the_walk_of_a_request_is_that_of_the_code_and_as_long_as_the_page_says():
+    lines = re.findall(r"([\w/]+\.(?:py|cpp)) +(\w+(?:, \w+)*)", WALK.split("```")[1])
+    steps = [(file, function) for file, functions in lines for function in functions.split(", ")]
+    for file, function in steps:
+        path = next(ROOT / folder / file for folder in FOLDERS if (ROOT / folder / file).exists())
+        defined = rf"\bdef {function}\(" if path.suffix == ".py" else rf"\b(\w+::)?{function}\("
+        assert re.search(defined, path.read_text("utf-8")), f"{file} has no {function}"
+    files, functions = map(int, re.findall(r"(\d+) files and (\d+) functions", WALK)[0])
+    assert (files, functions) == (len({file for file, _ in steps}), len(steps))

@@ -1,11 +1,8 @@
 """The programs of docs/tutorial/ten_programs.md are short, and run one after another, with smaller numbers."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
-from pathlib import Path
 
 import pytest
 from tests.docs.pages import DOCS, ROOT, blocks_of
@@ -14,15 +11,10 @@ from tests.forks import server
 PAGE = DOCS / "tutorial" / "ten_programs.md"
 PROGRAMS = [block.code for block in blocks_of(PAGE)]
 SMALLER = {
-    r"minutes=10": "minutes=0.01, num_worlds=8, num_minibatches=1",
-    r"\b1024\b": "16",
-    r"num_envs=64": "num_envs=4",
-    r"num_worlds=256": "num_worlds=8",
-    r"range\(1000\)": "range(16)",
-    r"episodes=256": "episodes=2",
-    r'(evaluate\(.*)levels="curated"': r"\1levels=[level]",
-    r'levels="curated"\)$': 'levels="curated", port=0)',
-}
+    r"minutes=10": "minutes=0.01, num_worlds=8, num_minibatches=1", r"\b1024\b": "16", r"num_envs=64": "num_envs=4",
+    r"num_worlds=256": "num_worlds=8", r"range\(1000\)": "range(16)", r"episodes=256": "episodes=2",
+    r'(evaluate\(.*)levels="curated"': r"\1levels=[level]", r'levels="curated"\)$': 'levels="curated", port=0)',
+}  # fmt: skip
 # What the page says that its names are. The viewer runs until Ctrl-C.
 BEFORE = """
 import signal
@@ -50,26 +42,16 @@ Viewer.run = run_a_while
 """
 
 
-def test_each_is_short_and_all_use_few_names() -> None:
+def test_each_is_short_and_all_use_few_names():
     assert len(PROGRAMS) == 10
-    trees = [ast.parse(program) for program in PROGRAMS]
-    text = PAGE.read_text("utf-8")
-    lines = re.search(r"more than (\d+) lines", text)
-    names = re.search(r"they use (\d+) names", text)
-    assert lines is not None
-    assert names is not None
-    assert max(len(program.splitlines()) for program in PROGRAMS) == int(lines[1]) <= 8
-    used = {
-        node.attr
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "doorstep"
-    }
-    assert len(used) == int(names[1])
+    lines, names = re.search(r"more than (\d+) lines, .* they use (\d+) names", PAGE.read_text("utf-8")).groups()
+    assert max(len(program.splitlines()) for program in PROGRAMS) == int(lines) <= 8
+    nodes = [node for program in PROGRAMS for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Attribute)]
+    assert len({node.attr for node in nodes if getattr(node.value, "id", None) == "doorstep"}) == int(names)
 
 
 @pytest.mark.slow
-def test_they_run(tmp_path: Path) -> None:
+def test_they_run(tmp_path):
     for module in ("av", "gymnasium", "stable_baselines3", "torch", "viser"):
         pytest.importorskip(module)
     code = BEFORE

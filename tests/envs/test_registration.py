@@ -1,177 +1,116 @@
 """doorstep/EscapeRoom-v0: names in gymnasium."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+import re
 
 import pytest
-from tests.conftest import RunPython
+from tests.envs.histories import EXAMPLES, assert_example_learns
 
 import doorstep
 
-gymnasium: Any = pytest.importorskip("gymnasium")
+gymnasium = pytest.importorskip("gymnasium")
 
-from doorstep.envs import ENVIRONMENT_ID, EscapeRoomEnv, EscapeRoomVectorEnv  # noqa: E402
+from doorstep.envs import ENVIRONMENT_ID, EscapeRoomVectorEnv  # noqa: E402
 
-MODES = ("vector_entry_point", "sync", "async")
-RULES: dict[str, Any] = {"episode_length": 3, "num_threads": 1}
-
-
-def test_the_name_with_its_module_needs_no_import(run_new_python: RunPython) -> None:
-    name = "doorstep.envs:doorstep/EscapeRoom-v0"
-    code = f"""
-import gymnasium, sys
-assert not any(name.startswith("doorstep") for name in sys.modules)
-env = gymnasium.make_vec({name!r}, num_envs=4, vectorization_mode="vector_entry_point")
-print(type(env).__name__, env.num_envs, env.spec.id)
-env = gymnasium.make({name!r})
-print(type(env.unwrapped).__name__, env.spec.id)
-"""
-    assert run_new_python(code).splitlines() == [
-        "EscapeRoomVectorEnv 4 doorstep/EscapeRoom-v0",
-        "EscapeRoomEnv doorstep/EscapeRoom-v0",
-    ]
+RULES = {"episode_length": 3, "num_threads": 1}
 
 
-@pytest.mark.parametrize("imports", ["gymnasium, doorstep.envs", "doorstep.envs, gymnasium"])
-def test_importing_the_environments_registers_the_name(run_new_python: RunPython, imports: str) -> None:
-    assert run_new_python(f"import {imports}; print({ENVIRONMENT_ID!r} in gymnasium.registry)") == "True\n"
-
-
-def test_other_frameworks_are_imported_only_when_they_are_used(run_new_python: RunPython) -> None:
-    code = """
-import sys, doorstep, doorstep.envs
+def test_importing_the_environments_registers_the_name_and_imports_no_framework(run_new_python):
+    """The name with its module needs no import."""
+    for imports in ("gymnasium, doorstep.envs", "doorstep.envs, gymnasium"):
+        code = f"""
+import {imports}, sys
 doorstep.envs.EscapeRoomVectorEnv
+print({ENVIRONMENT_ID!r} in gymnasium.registry)
 print([name for name in ("torch", "jax", "pettingzoo", "stable_baselines3") if name in sys.modules])
 """
-    assert run_new_python(code) == "[]\n"
+        assert run_new_python(code) == "True\n[]\n"
+    code = """
+import gymnasium, sys
+assert not any(name.startswith("doorstep") for name in sys.modules)
+env = gymnasium.make_vec("doorstep.envs:doorstep/EscapeRoom-v0", 4, vectorization_mode="vector_entry_point")
+print(type(env).__name__, env.num_envs, env.spec.id)
+env = gymnasium.make("doorstep.envs:doorstep/EscapeRoom-v0")
+print(type(env.unwrapped).__name__, env.spec.id)
+"""
+    made = run_new_python(code).splitlines()
+    assert made == ["EscapeRoomVectorEnv 4 doorstep/EscapeRoom-v0", "EscapeRoomEnv doorstep/EscapeRoom-v0"]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_make_vec_steps_in_every_mode(mode: str) -> None:
-    env = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode=mode, num_agents=1, **RULES)
-    env.action_space.seed(1)
-    observations, _ = env.reset(seed=1)
-    assert observations.shape == (2, 91)
-    for step in range(5):
-        truncations = env.step(env.action_space.sample())[3]
-        assert truncations.tolist() == [step == 2] * 2
-    env.close()
-
-
-def test_make_vec_passes_arguments_on() -> None:
+def test_making_passes_arguments_on():
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
     env = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=4, agents="rows", autoreset_mode=mode, seed=3, **RULES)
     assert isinstance(env, EscapeRoomVectorEnv)
-    assert env.metadata["autoreset_mode"] is mode
-    assert (env.simulator.num_worlds, env.simulator.seed, env.simulator.episode_length) == (2, 3, 3)
-    again = gymnasium.make_vec(env.spec)
-    assert (again.num_envs, again.metadata["autoreset_mode"], again.simulator.config) == (4, mode, env.simulator.config)
-    env.close()
-    again.close()
+    for each in (env, gymnasium.make_vec(env.spec)):
+        assert (each.num_envs, each.metadata["autoreset_mode"]) == (4, mode)
+        assert (each.simulator.num_worlds, each.simulator.seed, each.simulator.episode_length) == (2, 3, 3)
+    single = gymnasium.make(ENVIRONMENT_ID, num_agents=4, render_mode="rgb_array")
+    assert single.unwrapped.simulator.num_agents == 4
+    single.reset()
+    assert single.render().shape == (480, 640, 3)
 
 
-def test_make_passes_arguments_on() -> None:
-    env = gymnasium.make(ENVIRONMENT_ID, num_agents=4, render_mode="rgb_array")
-    assert isinstance(env.unwrapped, EscapeRoomEnv)
-    assert env.unwrapped.simulator.num_agents == 4
+def test_specs_tell_the_most_steps_of_an_episode():
+    level = doorstep.levels.reference().replace(episode_length=(20, 90))
+    for arguments, steps in (({}, 200), ({"episode_length": 500}, 500), ({"episode_length": 50, "levels": level}, 90)):
+        made = gymnasium.make(ENVIRONMENT_ID, **arguments), gymnasium.make_vec(ENVIRONMENT_ID, 2, **arguments)
+        for env in (*made, gymnasium.make(made[0].spec)):
+            assert env.spec.max_episode_steps == steps
+    env = gymnasium.make(ENVIRONMENT_ID, max_episode_steps=2)  # gymnasium's own limit stays
     env.reset()
-    assert env.render().shape == (480, 640, 3)
-    env.close()
+    assert [env.step(env.action_space.sample())[3] for _ in range(2)] == [False, True]
+    with pytest.raises(doorstep.ArgumentError, match=r"max_episode_steps is 50; .*pass episode_length"):
+        gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, max_episode_steps=50)
 
 
-def test_a_framework_that_is_not_installed_is_named(run_python: RunPython) -> None:
-    code = """
-import sys
-sys.modules["gymnasium"] = None
-import doorstep, doorstep.envs
-try:
-    doorstep.envs.EscapeRoomVectorEnv
-except doorstep.LibraryError as error:
-    print(error)
-"""
-    message = run_python(code)
-    assert "gymnasium" in message
-    assert 'pip install "doorstep[gymnasium]"' in message
-
-
-def test_a_gymnasium_that_cannot_be_imported_stops_only_those_who_need_it(
-    run_new_python: RunPython, tmp_path: Path
-) -> None:
+def test_a_gymnasium_that_cannot_be_imported_stops_only_those_who_need_it(run_new_python, tmp_path):
     (tmp_path / "gymnasium.py").write_text("raise RuntimeError('half an installation')", "utf-8")
     code = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
 import doorstep.envs
-from doorstep.envs import *
-doorstep.envs.MultiDiscrete
+print([name in doorstep.envs.__all__ for name in ("MultiDiscrete", "EscapeRoomJaxEnv", "EscapeRoomEnv")])
 try:
     doorstep.envs.EscapeRoomEnv
 except RuntimeError as error:
     print(error)
+sys.modules["gymnasium"] = None
+try:
+    doorstep.envs.EscapeRoomVectorEnv
+except doorstep.LibraryError as error:
+    print(error)
 """
-    assert run_new_python(code) == "half an installation\n"
+    lines = run_new_python(code).splitlines()
+    assert lines[:2] == ["[True, True, False]", "half an installation"]
+    assert 'pip install "doorstep[gymnasium]"' in lines[2]
 
 
-@pytest.mark.parametrize(
-    "statement", ["doorstep.envs.EscapeRoomEnv", 'gymnasium.make("doorstep/EscapeRoom-v0")'], ids=["name", "make"]
-)
-def test_an_older_gymnasium_is_refused_by_name(run_python: RunPython, statement: str) -> None:
-    code = f"""
+def test_an_older_gymnasium_is_refused_by_name(run_python):
+    code = """
 import gymnasium, gymnasium.vector
 gymnasium.__version__ = "0.29.1"
 del gymnasium.vector.AutoresetMode
 import doorstep, doorstep.envs
-try:
-    {statement}
-except doorstep.LibraryError as error:
-    print(error)
+for make in (lambda: doorstep.envs.EscapeRoomEnv, lambda: gymnasium.make("doorstep/EscapeRoom-v0")):
+    try:
+        make()
+    except doorstep.LibraryError as error:
+        print(error)
 """
-    message = run_python(code)
-    assert "needs gymnasium 1.1 or newer; 0.29.1 is installed" in message
-    assert "gymnasium>=1.1" in message
+    messages = run_python(code).splitlines()
+    assert len(messages) == 2
+    for message in messages:
+        assert "needs gymnasium 1.1 or newer; 0.29.1 is installed" in message
+        assert "gymnasium>=1.1" in message
 
 
-@pytest.mark.parametrize(
-    ("arguments", "steps"),
-    [
-        ({}, 200),
-        ({"episode_length": 500}, 500),
-        ({"episode_length": 50, "levels": doorstep.levels.reference().replace(episode_length=(20, 90))}, 90),
-    ],
-    ids=str,
-)
-def test_specs_tell_the_most_steps_of_an_episode(arguments: dict[str, Any], steps: int) -> None:
-    for env in (gymnasium.make(ENVIRONMENT_ID, **arguments), gymnasium.make_vec(ENVIRONMENT_ID, 2, **arguments)):
-        assert env.spec.max_episode_steps == steps
-        env.close()
-    again = gymnasium.make(gymnasium.make(ENVIRONMENT_ID, **arguments).spec)
-    assert again.unwrapped.spec.max_episode_steps == steps
-    again.close()
+@pytest.mark.nightly
+def test_the_example_of_the_documentation_learns():
+    assert_example_learns("gymnasium_vector.py", gain=0.25)
 
 
-def test_gymnasiums_own_time_limit_stays() -> None:
-    env = gymnasium.make(ENVIRONMENT_ID, max_episode_steps=2)
-    assert env.spec.max_episode_steps == 2
-    env.reset()
-    truncations = [env.step(env.action_space.sample())[3] for _ in range(2)]
-    assert truncations == [False, True]
-    env.close()
-
-
-def test_vectors_refuse_another_length_than_that_of_the_rules() -> None:
-    with pytest.raises(doorstep.ArgumentError, match="pass episode_length") as caught:
-        gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, max_episode_steps=50)
-    assert caught.value.argument == "max_episode_steps"
-
-
-@pytest.mark.slow
-def test_the_example_of_the_documentation_learns() -> None:
-    example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "gymnasium_vector.py"
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    returns = [float(line.split()[-1]) for line in done.stdout.splitlines()]
-    assert returns[-1] > returns[0] + 0.25
+def test_the_page_counts_the_lines_that_change():
+    text = (EXAMPLES.parent / "how_to" / "other_scripts.md").read_text("utf-8")
+    counted = re.findall(r"^\| .* \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    diffs = re.findall(r"^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    patterns = [re.compile(pattern, re.MULTILINE) for pattern in (r"^-(?!-- )", r"^\+")]
+    assert counted == [("0", "0"), *(tuple(str(len(one.findall(diff))) for one in patterns) for diff in diffs)]

@@ -1,11 +1,8 @@
 """The example that trains agents with PPO: it learns, and its policy plays."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +16,14 @@ PATH = Path(__file__).resolve().parents[2] / "examples" / "ppo.py"
 
 
 @pytest.fixture(scope="module")
-def ppo() -> Any:
+def ppo():
     spec = importlib.util.spec_from_file_location("ppo", PATH)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_file_writes_a_checkpoint_that_its_policy_plays(
-    ppo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_writes_a_checkpoint_that_its_policy_plays(ppo, tmp_path, monkeypatch):
     options = ["--updates", "20", "--worlds", "2", "--seed", "3"]
     run = server("torch").run(SCRIPT, str(PATH), *options, folder=tmp_path, timeout=120)
     assert run.returncode == 0, run.stderr
@@ -43,14 +36,14 @@ def test_the_file_writes_a_checkpoint_that_its_policy_plays(
     assert (actions < np.array(doorstep.ACTIONS)).all()
 
 
-@pytest.mark.slow
-def test_returns_rise(ppo: Any) -> None:
+@pytest.mark.nightly
+def test_returns_rise(ppo):
     _, returns = ppo.train(num_updates=80, num_worlds=64, seed=0)
     assert len(returns) == 4
     assert returns[-1] > returns[0] + 0.1
 
 
-def test_a_rollout_holds_what_happened(ppo: Any) -> None:
+def test_a_rollout_holds_what_happened(ppo):
     torch.manual_seed(0)
     network = ppo.ActorCritic()
     with doorstep.Simulator(3, seed=1, episode_length=20) as sim:

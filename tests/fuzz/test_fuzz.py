@@ -1,14 +1,10 @@
 """The runner of the fuzz targets finds what breaks the invariant, and the targets find nothing in a short time."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from tests.forks import PROJECT
@@ -24,87 +20,69 @@ SECONDS = 12  # for each target
 class Reader:
     """A target that does the same with every input."""
 
-    def __init__(self, read: Callable[[bytes], object]) -> None:
-        self._read = read
+    def __init__(self, read, size=0):
+        self._read, self._size = read, size
 
-    def inputs(self) -> Sequence[bytes]:
+    def inputs(self):
         return [b"abc"]
 
-    def change(self, data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-        return change_bytes(data, chance, others)
+    def change(self, data, chance, others):
+        return chance.randbytes(self._size) if self._size else change_bytes(data, chance, others)
 
-    def run(self, data: bytes) -> str:
-        self._read(data)
-        return "read"
+    def run(self, data):
+        self._read(data)  # large ones have an outcome each, so that the runner keeps them
+        return "".join(chr(ord("a") + byte % 26) for byte in data[:20]) if self._size else "read"
 
-    def close(self) -> None:
+    def close(self):
         pass
 
 
-def refuse(data: bytes) -> None:
+def refuse(data):
     raise doorstep.ArgumentError("no")
 
 
-def look_up(data: bytes) -> None:
+def look_up(data):
     if data != b"abc":
         raise KeyError(data)
 
 
-def test_accepted_and_refused_inputs_are_counted(tmp_path: Path) -> None:
+def test_what_is_accepted_and_refused_is_counted_and_what_breaks_the_invariant_found(tmp_path, monkeypatch):
+    options = {"seconds": 60, "seed": 0, "last": tmp_path / "last"}
     for read, accepted in ((len, 50), (refuse, 0)):
-        report = fuzz(Reader(read), seconds=60, seed=0, most_runs=50, last=tmp_path / "last")
+        report = fuzz(Reader(read), most_runs=50, **options)
         assert (report.runs, report.accepted) == (50, accepted)
-
-
-def test_what_breaks_the_invariant_is_found_and_its_input_kept(tmp_path: Path) -> None:
     with pytest.raises(FoundError, match="KeyError instead of a typed error"):
-        fuzz(Reader(look_up), seconds=60, seed=0, most_runs=50, last=tmp_path / "last")
+        fuzz(Reader(look_up), most_runs=50, **options)
     assert kept_input(tmp_path / "last") != b"abc"
-
-
-def test_what_lives_on_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.running.PATIENCE", 0.1)
-    kept: list[doorstep.Simulator] = []
+    kept = []
     with pytest.raises(FoundError, match=r"these live on: .*simulator"):
         fuzz(
             Reader(lambda _: kept.append(doorstep.Simulator(1, num_threads=1)) if len(kept) < 2 else None),
-            seconds=60, seed=0, most_runs=1, last=tmp_path / "last",
+            most_runs=1, **options,
         )  # fmt: skip
     for sim in kept:
         sim.close()
     kept.clear()
 
 
-class LargeReader(Reader):
-    """Whose inputs are large, and each of which has an outcome of its own, so that the runner keeps them."""
-
-    def change(self, data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
-        return chance.randbytes(200_000)
-
-    def run(self, data: bytes) -> str:
-        super().run(data)
-        return "".join(chr(ord("a") + byte % 26) for byte in data[:20])
-
-
-def test_memory_that_stays_is_found_but_not_inputs_that_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_stays_is_found_but_not_inputs_that_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.fuzz.running.CHECK_EVERY", 10)
     monkeypatch.setattr("tests.fuzz.running.MOST_GROWTH", 16 << 20)
-    assert fuzz(LargeReader(len), seconds=60, seed=0, most_runs=200, last=tmp_path / "last").ways == 200
-    stays: list[mmap.mmap] = []
+    options = {"seconds": 60, "seed": 0, "most_runs": 200, "last": tmp_path / "last"}
+    assert fuzz(Reader(len, 200_000), **options).ways == 200
+    stays = []
 
-    def leak(data: bytes) -> None:
+    def leak(data):
         """More than the runner keeps, and not from the heap: there is room from earlier tests."""
         stays.append(mmap.mmap(-1, 3 * len(data)))
         stays[-1].write(3 * data)
 
-    leaking = LargeReader(leak)
     with pytest.raises(FoundError, match="resident memory has grown"):
-        fuzz(leaking, seconds=60, seed=0, most_runs=200, last=tmp_path / "last")
+        fuzz(Reader(leak, 200_000), **options)
 
 
-def test_the_same_seed_gives_the_same_inputs() -> None:
+def test_the_same_seed_gives_the_same_inputs():
     document = b'{"a": [1, 2.5, "x"], "b": {"c": null}}'
     for change in (change_bytes, change_json):
         first, again = ([change(document, random.Random(seed), [document]) for seed in range(50)] for _ in range(2))
@@ -112,9 +90,9 @@ def test_the_same_seed_gives_the_same_inputs() -> None:
         assert len(set(first)) > 40
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", TARGETS)
-def test_no_input_breaks_the_invariant(name: str) -> None:
+def test_no_input_breaks_the_invariant(name):
     if missing := missing_packages(name):
         pytest.skip(f"the target needs {', '.join(missing)}")
     command = [sys.executable, "-m", "tests.fuzz", "--here", "--seconds", str(SECONDS), name]

@@ -1,7 +1,5 @@
 """The two ways in which Python calls the library, for tests of processes that are told which to take."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -10,6 +8,6 @@ SWITCH = "DOORSTEP_FAST_CALLS"
 both_modes = pytest.mark.parametrize("mode", ["1", "0"], ids=["fast", "ctypes"])
 
 
-def environment(mode: str) -> dict[str, str]:
+def environment(mode):
     """This process's environment, with fast calls on ("1") or off ("0")."""
     return {**os.environ, SWITCH: mode}

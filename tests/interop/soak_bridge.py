@@ -1,19 +1,15 @@
 """Many extractions and many new tensors leave reference counts and memory as they were.
 
-    python -m tests.interop.soak_bridge [--reads 1e7] [--tensors 1e6]
+python -m tests.interop.soak_bridge [READS] [TENSORS]
 """
 
-from __future__ import annotations
-
-import argparse
+import contextlib
 import gc
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from tests.leaks import resident_bytes
 
 import doorstep
 from doorstep import ArgumentError, interop
@@ -21,11 +17,7 @@ from doorstep import ArgumentError, interop
 LEEWAY = 4 << 20  # bytes that an allocator may keep for itself
 
 
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
-def watch(name: str, objects: Sequence[object], body: Callable[[], object], count: int) -> None:
+def watch(name, objects, body, count):
     """Runs a body, and asserts that reference counts of objects and the memory of the process are as before."""
     for _ in range(min(count, 10_000)):
         body()
@@ -37,27 +29,24 @@ def watch(name: str, objects: Sequence[object], body: Callable[[], object], coun
     assert [sys.getrefcount(o) for o in objects] == references, name
     grown = resident_bytes() - before
     assert grown < LEEWAY, f"{name}: {grown} bytes more after {count}"
-    print(f"{name}: {count} times, {grown} bytes more")
 
 
-def soak(reads: int, tensors: int) -> None:
+def soak(reads, tensors):
     plain, leaf, array = torch.ones(4, 5), torch.ones(3, requires_grad=True), np.ones((4, 5))
-    parameter, nothing, single = torch.nn.Parameter(plain), torch.zeros(0), torch.tensor(1)
-    many: list[Any] = [plain, plain.t(), leaf, parameter, array, array.T, nothing, single]
-    refused = torch._neg_view(plain)
-    kept = [*many, refused, torch.Tensor, np.ndarray, torch.float32, True, None, interop.TensorDescription]
+    many = [plain, plain.t(), leaf, torch.nn.Parameter(plain), array, array.T, torch.zeros(0), torch.tensor(1)]
+    refused, target = torch._neg_view(plain), np.zeros(80, np.uint8)
+    kept = [*many, refused, target, torch.Tensor, np.ndarray, torch.float32, True, None, interop.TensorDescription]
 
-    def refuse() -> None:
-        try:
+    def refuse():
+        with contextlib.suppress(ArgumentError):
             interop.describe(refused)
-        except ArgumentError:
-            return
-        raise AssertionError("it was not refused")
+            raise AssertionError("it was not refused")
 
     watch("describe_many", kept, lambda: interop.describe_many(many), reads // len(many))
     watch("signature", kept, lambda: interop.signature(plain), reads // 10)
     watch("properties", kept, lambda: interop.describe(plain).shape, reads // 10)
-    watch("refusals", kept, refuse, reads // 1000)
+    watch("refusals", kept, refuse, reads // 100)
+    watch("copies", kept, lambda: interop.copy_to_pointer(plain, target.ctypes.data, 80), reads // 10)
     with doorstep.Simulator(2, num_threads=1) as sim:
         rewards = sim.rewards
         watch("to_torch", [*kept, rewards], rewards.to_torch, tensors)
@@ -66,13 +55,5 @@ def soak(reads: int, tensors: int) -> None:
     assert doorstep.live_counts()["export"] == 0
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--reads", type=float, default=1e7)
-    parser.add_argument("--tensors", type=float, default=1e6)
-    options = parser.parse_args()
-    soak(int(options.reads), int(options.tensors))
-
-
 if __name__ == "__main__":
-    main()
+    soak(*map(int, sys.argv[1:] or (10_000_000, 1_000_000)))

@@ -1,270 +1,65 @@
-"""What can be bound, and that everything works on bound memory."""
-
-from __future__ import annotations
+"""Binding moves tensors to memory of the caller, which steps then read and write, and nothing else: the same worlds."""
 
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tests.interop.places import WORLDS, Array, make, places_of
-from tests.scenes import random_actions
+from tests.interop.places import WORLDS, make, places_of
+from tests.refuses import refuses
+from tests.scenes import random_actions, steps
 
-import doorstep
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "dtype"),
-    [
-        ("actions", (WORLDS, 2, 4), np.int32),
-        ("actions", (WORLDS * 2, 4), np.int32),
-        ("rewards", (WORLDS, 2, 1), np.float32),
-        ("rewards", (WORLDS, 2), np.float32),
-        ("rewards", (WORLDS * 2, 1), np.float32),
-        ("rewards", (WORLDS * 2,), np.float32),
-        ("terminations", (WORLDS * 2,), np.uint8),
-        ("truncations", (WORLDS, 2), np.bool_),
-        ("resets", (WORLDS,), np.int32),
-        ("observations", (WORLDS * 2, 94), np.float32),
-        ("lidar", (WORLDS * 2, 30, 2), np.float32),
-    ],
-)
-def test_worlds_and_agents_may_be_one_dimension_and_ones_absent(name: str, shape: Any, dtype: Any) -> None:
-    with make(episode_length=3) as sim, make(episode_length=3) as plain:
-        place = np.zeros(shape, dtype)
-        sim.bind(**{name: place})
-        for _ in range(3):
-            sim.step()
-            plain.step()
-        assert sim.tensors[name].shape == plain.tensors[name].shape
-        np.testing.assert_array_equal(place.ravel(), plain.tensors[name].to_numpy().ravel())
+from doorstep import ArgumentError
 
 
-def test_what_a_tensor_holds_moves_with_it() -> None:
-    with make() as sim:
-        first, second = (np.zeros((WORLDS, 2, 4), np.int32) for _ in range(2))
-        sim.actions = np.full((WORLDS, 2, 4), 1, np.int32)
-        sim.bind(actions=first)
-        assert (first == 1).all()
-        first[:] = 2
-        sim.bind(actions=second)
-        assert (second == 2).all()
-        second[:] = 3
-        sim.bind(actions=None)
-        assert (sim.actions.to_numpy() == 3).all()
-        assert not np.shares_memory(sim.actions.to_numpy(), second)
+def places_side_by_side(sim):
+    """Memory for every tensor in one buffer, without a byte between them; worlds and agents are one dimension."""
+    tensors = sorted(sim.tensors.items(), key=lambda item: -item[1].dtype.itemsize)
+    memory = np.zeros(sum(tensor.nbytes for _, tensor in tensors) + 8, np.uint8)
+    places, begin = {}, 4
+    for name, tensor in tensors:
+        shape = tensor.shape if len(tensor.shape) == 2 else (-1, *tensor.shape[2:])
+        place = memory[begin : begin + tensor.nbytes].view(bool if tensor.dtype == np.uint8 else tensor.dtype)
+        places[name] = place.reshape(shape) if tensor.size else np.zeros(tensor.shape, tensor.dtype)
+        begin += tensor.nbytes
+    return places, memory
 
 
-def test_binding_reads_any_library_and_any_writable_buffer() -> None:
-    torch = pytest.importorskip("torch")
-    shared = bytearray(WORLDS * 2 * 4)
-    foreign = (ctypes.c_float * (WORLDS * 2))()
-    with make() as sim, make() as other:
-        for value in (
-            torch.zeros(WORLDS, 2),
-            torch.nn.Parameter(torch.zeros(WORLDS * 2), requires_grad=False),
-            np.frombuffer(shared, np.float32),
-            foreign,
-        ):
-            sim.bind(rewards=value)
-            sim.step()
-            np.testing.assert_array_equal(np.asarray(value).ravel(), sim.rewards.to_numpy().ravel())
-            address = np.asarray(value).ctypes.data
-            assert sim.rewards.__array_interface__["data"][0] == address
-        sim.bind(rewards=None, actions=other.actions)
-        other.actions.to_numpy()[:] = 1
-        assert (sim.actions.to_numpy() == 1).all()
+RULES = [{"num_threads": 3}, {"num_agents": 5, "max_levels": 2}, {"num_agents": 1}]
 
 
-def read_only(array: Array) -> Array:
-    array.flags.writeable = False
-    return array
+@pytest.mark.parametrize("options", RULES, ids=["two agents", "five agents and levels", "one agent"])
+def test_binding_changes_no_bit_over_many_episodes(options):
+    with make(episode_length=17, **options) as sim, make(episode_length=17, **options) as plain:
+        places, memory = places_side_by_side(sim)
+        own, before = dict(sim.tensors), {}
+        for step, actions in enumerate(random_actions(2, 100, WORLDS, sim.num_agents)):
+            if step % 40 == 10:
+                sim.bind(**places)
+                before = {name: tensor.copy_to_host().tobytes() for name, tensor in own.items()}
+            if step % 40 == 30:
+                sim.bind(**dict.fromkeys(places))
+            is_bound = step % 40 in range(10, 30)
+            for one in (sim, plain):
+                one.actions = actions
+                if step % 25 == 7:
+                    one.resets = np.arange(WORLDS, dtype=np.int32) % 2
+                if step % 50 == 20:
+                    one.reset([4, 1])
+                one.step()
+            for name, tensor in plain.tensors.items():
+                expected = tensor.copy_to_host().tobytes()
+                assert sim.tensors[name].copy_to_host().tobytes() == expected, (step, name)
+                assert not is_bound or places[name].tobytes() == expected, (step, name)
+                assert not is_bound or own[name].copy_to_host().tobytes() == before[name]  # no longer written
+        assert (sim.hash(), sim.health, sim.save()) == (plain.hash(), plain.health, plain.save())
+        assert not memory[:4].any()
+        assert not memory[-4:].any()
 
 
-NOT_PLACES: list[tuple[str, str, Callable[[], Any], str]] = [
-    ("int64", "actions", lambda: np.zeros((WORLDS, 2, 4), np.int64), "it must be int32"),
-    ("bool for int32", "dones", lambda: np.zeros((WORLDS, 2), bool), "it must be int32"),
-    ("uint8 for int32", "dones", lambda: np.zeros((WORLDS, 2), np.uint8), "it must be int32"),
-    ("int8 for uint8", "truncations", lambda: np.zeros((WORLDS, 2), np.int8), "it must be uint8"),
-    ("a worlds-last shape", "actions", lambda: np.zeros((2, WORLDS, 4), np.int32), "worlds and agents may be one"),
-    ("one row", "actions", lambda: np.zeros(WORLDS * 8, np.int32), "worlds and agents may be one"),
-    ("one agent merged too many", "lidar", lambda: np.zeros((WORLDS * 60, 2), np.float32), "may be one dimension"),
-    ("read-only", "rewards", lambda: read_only(np.zeros((WORLDS, 2), np.float32)), "read-only"),
-    ("bytes", "rewards", lambda: np.frombuffer(bytes(WORLDS * 8), np.float32), "read-only"),
-    ("gaps", "rewards", lambda: np.zeros((WORLDS, 4), np.float32)[:, ::2], "C-contiguous"),
-    ("Fortran order", "actions", lambda: np.zeros((WORLDS, 2, 4), np.int32, "F"), "C-contiguous"),
-    ("broadcast", "actions", lambda: np.broadcast_to(np.zeros(4, np.int32), (WORLDS, 2, 4)), "read-only"),
-    ("a list", "actions", lambda: [0] * (WORLDS * 8), "it must be a tensor"),
-    (
-        "half an element off",
-        "rewards",
-        lambda: np.zeros(WORLDS * 8 + 2, np.uint8)[2:].view(np.float32),
-        "multiple of 4",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "make_value", "message"), [case[1:] for case in NOT_PLACES], ids=[case[0] for case in NOT_PLACES]
-)
-def test_what_does_not_fit_is_not_bound_and_nothing_else_either(
-    name: str, make_value: Callable[[], Any], message: str
-) -> None:
-    with make() as sim:
-        good = {"resets": np.full(WORLDS, 7, np.int32), "final_lidar": np.full((WORLDS, 2, 30, 2), 7, np.float32)}
-        before = {tensor: sim.tensors[tensor].__array_interface__["data"] for tensor in sim.tensors}
-        with pytest.raises(doorstep.ArgumentError) as caught:
-            sim.bind(resets=good["resets"], **{name: make_value()}, final_lidar=good["final_lidar"])
-        assert caught.value.argument == name
-        assert message in str(caught.value)
-        assert {tensor: sim.tensors[tensor].__array_interface__["data"] for tensor in sim.tensors} == before
-        assert all((array == 7).all() for array in good.values())
-        sim.step()
-
-
-def test_two_tensors_cannot_share_memory() -> None:
-    with make() as sim:
-        place = np.zeros((WORLDS * 2 + 1,), np.float32)
-        with pytest.raises(doorstep.ArgumentError, match=r"episode_returns .* overlaps that of rewards"):
-            sim.bind(rewards=place[:-1], episode_returns=place[1:])
-        sim.bind(rewards=place[:-1])
-        with pytest.raises(doorstep.ArgumentError, match=r"episode_returns .* overlaps that of rewards"):
-            sim.bind(episode_returns=place[1:])
-        with pytest.raises(doorstep.ArgumentError, match="rewards is bound to memory that overlaps that of rewards"):
-            sim.bind(rewards=place[1:])
-        sim.bind(rewards=place[:-1])
-        with pytest.raises(doorstep.ArgumentError, match="overlaps that of the simulator itself"):
-            sim.bind(actions=sim.actions)
-        with pytest.raises(doorstep.ArgumentError, match="overlaps that of the simulator itself"):
-            sim.bind(rewards=sim.actions.to_numpy().view(np.float32).ravel()[: WORLDS * 2])
-
-
-@pytest.mark.parametrize("name", ["acitons", "state", "_session", ""])
-def test_binding_what_is_no_tensor_names_the_tensors(name: str) -> None:
-    with make() as sim, pytest.raises(doorstep.ArgumentError, match=r"this simulator has resets, actions, ") as caught:
-        sim.bind(**{name: None})
-    assert caught.value.argument == "tensors"
-
-
-def test_flat_observations_that_do_not_exist_cannot_be_bound() -> None:
-    with (
-        doorstep.Simulator(2, observations="by_name") as sim,
-        pytest.raises(doorstep.ArgumentError, match="observations is 'by_name'"),
-    ):
-        sim.bind(observations=np.zeros((4, 94), np.float32))
-
-
-def test_torch_tensors_with_a_history_or_without_memory_are_refused() -> None:
-    torch = pytest.importorskip("torch")
-    with make() as sim:
-        for value in (
-            torch.zeros(WORLDS, 2, requires_grad=True),
-            torch.zeros(WORLDS, 2, device="meta"),
-            torch.zeros(WORLDS, 2, dtype=torch.cfloat).conj().imag,
-        ):
-            with pytest.raises(doorstep.ArgumentError) as caught:
-                sim.bind(rewards=value)
-            assert caught.value.argument == "rewards"
-
-
-def test_jax_arrays_do_not_change_and_are_refused() -> None:
-    jax = pytest.importorskip("jax")
-    with make() as sim, pytest.raises(doorstep.ArgumentError, match="read-only") as caught:
-        sim.bind(rewards=jax.numpy.zeros((WORLDS, 2)))
-    assert caught.value.argument == "rewards"
-
-
-class OldExporter:
-    """Has `__dlpack__` as it was before arguments said whether a copy may be made."""
-
-    def __init__(self, give: Callable[[], Array]) -> None:
-        self._give = give
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-    def __dlpack__(self, stream: object = None) -> object:
-        return self._give().__dlpack__()
-
-
-def test_old_exporters_are_bound_unless_what_they_export_is_a_copy() -> None:
-    place = np.zeros((WORLDS, 2), np.float32)
-    with make(episode_length=1) as sim:
-        with pytest.raises(doorstep.ArgumentError, match="copies only") as caught:
-            sim.bind(rewards=OldExporter(place.copy))
-        assert caught.value.argument == "rewards"
-        with pytest.raises(doorstep.ArgumentError, match="copies only"):
-            sim.actions = OldExporter(lambda: np.ones((WORLDS, 2, 4), np.int32))
-        sim.bind(rewards=OldExporter(lambda: place))
-        assert np.shares_memory(sim.rewards.to_numpy(), place)
-
-
-class CudaArray:
-    """Has an interface of which some entries are as given; the others are those of actions."""
-
-    def __init__(self, **changed: object) -> None:
-        whole = {"shape": (WORLDS, 2, 4), "typestr": "<i4", "data": (1 << 20, False), "strides": None, "version": 3}
-        self.__cuda_array_interface__ = {**whole, **changed}
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"data": (0, False)}, "address is null"),
-        ({"data": (None, False)}, "address is null"),
-        ({"data": None}, "cannot be read"),
-        ({"data": ("here", False)}, "cannot be read"),
-        ({"typestr": "zz"}, "cannot be read"),
-        ({"shape": None}, "cannot be read"),
-        ({"strides": "packed"}, "cannot be read"),
-        ({"strides": (32, 16)}, "cannot be read"),
-        ({"data": (1 << 20, True)}, "writable"),
-        ({"mask": 0}, "without a mask"),
-        ({"shape": (10**14,), "strides": (4,)}, "it must be on cpu"),
-    ],
-)
-def test_interfaces_of_cuda_arrays_that_make_no_sense_are_refused(changed: dict[str, object], message: str) -> None:
-    with make() as sim:
-        address = sim.actions.__array_interface__["data"]
-        with pytest.raises(doorstep.ArgumentError, match=message) as caught:
-            sim.bind(actions=CudaArray(**changed))
-        assert caught.value.argument == "actions"
-        assert sim.actions.__array_interface__["data"] == address
-
-
-@pytest.fixture
-def hasty_threads() -> Iterator[None]:
-    """Python's threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.usefixtures("hasty_threads")
-def test_threads_that_bind_different_tensors_lose_none() -> None:
-    with make() as sim:
-        places = {name: place for name, place in places_of(sim).items() if not name.startswith("final_")}
-
-        def rebind(name: str) -> None:
-            for _ in range(200):
-                sim.bind(**{name: None})
-                sim.bind(**{name: places[name]})
-
-        threads = [threading.Thread(target=rebind, args=(name,)) for name in places]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert {name: np.shares_memory(sim.tensors[name].to_numpy(), place) for name, place in places.items()} == (
-            dict.fromkeys(places, True)
-        )
-
-
-def test_everything_works_on_bound_memory() -> None:
+def test_everything_works_on_bound_memory():
     with make(action_check="raise", strict=True, episode_length=9) as sim, make(episode_length=9) as plain:
         places = places_of(sim)
         sim.bind(**places)
@@ -274,46 +69,105 @@ def test_everything_works_on_bound_memory() -> None:
             sim.step_async().wait()
             plain.step()
         saved = sim.save()
-        sim.reset([1, 2])
-        plain.reset([1, 2])
+        for one in (sim, plain):
+            one.reset([1, 2])
         sim.refresh()
-        assert sim.hash() == plain.hash()
-        assert sim.health == plain.health
+        assert (sim.hash(), sim.health) == (plain.hash(), plain.health)
         places["actions"][3, 1, 2] = 5
-        with pytest.raises(doorstep.ArgumentError, match=r"actions\[3, 1, 2\] is 5"):
-            sim.step()
-        sim.restore(saved)
-        plain.restore(saved)
-        for _ in range(12):
-            sim.step()
-            plain.step()
+        refuses(r"actions\[3, 1, 2\] is 5", sim.step)
+        for one in (sim, plain):
+            one.restore(saved)
+            steps(12, one)
         for name, place in places.items():
             if not name.startswith("final_"):
                 assert place.tobytes() == plain.tensors[name].copy_to_host().tobytes(), name
-        sim.rewards.copy_to_host()
-        places["actions"][:] = 0
         sim.actions.copy_from_host(np.ones((WORLDS, 2, 4), np.int32))
         assert (places["actions"] == 1).all()
 
 
-def test_threads_that_bind_and_step_take_turns() -> None:
-    with make(num_threads=2) as sim:
-        stop = threading.Event()
-        failures: list[BaseException] = []
+def test_elements_move_from_memory_to_memory_and_back():
+    shared, foreign = bytearray(WORLDS * 32), (ctypes.c_int32 * (WORLDS * 8))()
+    with make() as sim, make() as other:
+        sim.actions = random_actions(3, 1, WORLDS)[0]
+        expected = sim.actions.copy_to_host()
+        rows = memoryview(foreign).cast("B").cast("i", (WORLDS * 2, 4))
+        for place in (np.frombuffer(shared, np.int32).reshape(-1, 2, 4), rows):
+            sim.bind(actions=place)
+            assert (np.asarray(place).ravel() == expected.ravel()).all()
+            sim.actions[...] += 1
+            expected += 1
+        sim.bind(actions=other.actions)  # the memory of another simulator
+        assert (np.asarray(other.actions) == expected).all()
+        other.actions[:] = 1
+        sim.bind(actions=None)
+        other.actions[:] = 0
+        assert (sim.actions == 1).all()
 
-        def play() -> None:
-            try:
-                while not stop.is_set():
+
+def test_tensors_share_no_memory_however_they_lie():
+    count = WORLDS * 2
+    places = np.zeros(4 * count, np.float32)
+    for shift in (-count, -count + 1, -1, 0, 1, count - 1, count):  # elements from one tensor to the other
+        given = {"rewards": places[count : 2 * count], "episode_returns": places[count + shift : 2 * count + shift]}
+        for together in ([given], [{name: place} for name, place in given.items()]):
+            with make() as sim:
+                for tensors in together[:-1]:
+                    sim.bind(**tensors)
+                if abs(shift) == count:  # side by side
+                    sim.bind(**together[-1])
                     sim.step()
-            except BaseException as error:
-                failures.append(error)
+                    continue
+                refuses(r"memory that overlaps that of (rewards|episode_returns)", sim.bind, **together[-1])
+                assert np.shares_memory(sim.rewards.to_numpy(), places) is (len(together) == 2)
+    with make() as sim:
+        sim.bind(rewards=places[:count])
+        refuses("rewards is bound to memory that overlaps that of rewards", sim.bind, rewards=places[1 : count + 1])
+        for own in (sim.actions.to_numpy(), sim.actions.to_numpy()[1:]):
+            with pytest.raises(ArgumentError, match="overlaps that of the simulator itself"):
+                sim.bind(episode_returns=own.view(np.float32).ravel()[:count])
 
-        players = [threading.Thread(target=play) for _ in range(3)]
-        for player in players:
-            player.start()
+
+def test_what_is_no_tensor_of_this_simulator_is_named():
+    with make(observations="by_name") as sim:
+        for name in ("acitons", "state", "_session", ""):
+            refuses(r"this simulator has resets, actions, ", sim.bind, **{name: None}, argument="tensors")
+        refuses("observations is 'by_name'", sim.bind, observations=np.zeros((WORLDS * 2, 94), np.float32))
+        refuses("max_levels is 0", sim.bind, level_weights=None)
+
+
+def test_threads_that_bind_different_tensors_lose_none():
+    before = sys.getswitchinterval()
+    with make() as sim, ThreadPoolExecutor(8) as pool:
+        places = {name: place for name, place in places_of(sim).items() if not name.startswith("final_")}
+
+        def rebind(name):
+            for _ in range(60):
+                sim.bind(**{name: None})
+                sim.bind(**{name: places[name]})
+
+        try:
+            sys.setswitchinterval(1e-6)  # threads take turns as often as they can
+            list(pool.map(rebind, places))
+        finally:
+            sys.setswitchinterval(before)
+        for name, place in places.items():
+            assert np.shares_memory(sim.tensors[name].to_numpy(), place), name
+
+
+def test_threads_that_bind_and_step_take_turns():
+    stop = threading.Event()
+
+    def play():
+        steps = 0
+        while not stop.is_set():
+            sim.step()
+            steps += 1
+        return steps
+
+    with make(num_threads=2) as sim, ThreadPoolExecutor(3) as pool:
+        players = [pool.submit(play) for _ in range(3)]
         for _ in range(200):
             sim.bind(rewards=np.zeros((WORLDS, 2), np.float32), actions=np.zeros((WORLDS, 2, 4), np.int32))
         stop.set()
-        for player in players:
-            player.join()
-        assert failures == []
+        steps = sum(player.result() for player in players)
+        assert sim.step_count == steps

@@ -1,18 +1,16 @@
-"""Reading tensors: what is said of them is what their libraries say, and what cannot be read in place is refused."""
-
-from __future__ import annotations
+"""Reading tensors: what is said of them is what their libraries say, and what cannot be read in place is refused.
+Layouts and libraries meet in test_exchange.py; here are the kinds of tensors of one library."""
 
 import ctypes
 import sys
-import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import RunPython
-from tests.interop.bridges import bridge, take_way
+from tests.interop.places import take_way
+from tests.pkg.dlpack_only import OnlyDlpack
+from tests.refuses import refuses
 
 from doorstep import ArgumentError, Simulator, interop
 from doorstep._native._generated import PythonTensor
@@ -20,170 +18,120 @@ from doorstep._native.foreign_tensor import ELEMENT_TYPES
 from doorstep._native.object_layout import find_torch_layout
 from doorstep._tensors import callbacks, types
 
-torch: Any = pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 needs_builtins = pytest.mark.skipif(interop._calls is None, reason="fast calls are off")
-__all__ = ["bridge"]
 
 # What PyTorch says of kinds of tensors that it means to give up.
 pytestmark = pytest.mark.filterwarnings("ignore:.*(quantize|nested tensors|CSR|ComplexHalf|torch.jit.script)")
 
 NUMPY_DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 NUMPY_DTYPES += ["float16", "float32", "float64", "complex64", "complex128", "bool"]
-
-TORCH_DTYPES = ("int64", "bfloat16", "bool", "complex64", "float8_e4m3fn", "float8_e5m2")
-
-LAYOUTS: dict[str, Callable[[Any], Any]] = {
-    "plain": lambda made: made,
-    "transposed": lambda made: made.T,
-    "every other": lambda made: made[:, ::2],
-    "one row": lambda made: made[1],
-    "one element": lambda made: made[1, 1],
-    "nothing": lambda made: made[:0],
-    "shifted": lambda made: made[2:, 1:],
-}
+TORCH_DTYPES = [name for name in ELEMENT_TYPES if hasattr(torch, name)]
 
 
-class Subclass(torch.Tensor):  # type: ignore[misc]
+class Subclass(torch.Tensor):
     pass
 
 
-def torch_zoo() -> dict[str, Any]:
+def torch_zoo():
     """Tensors of PyTorch that can be read."""
-    made = torch.arange(20, dtype=torch.float32).reshape(4, 5)
-    leaf = torch.ones(3, requires_grad=True)
+    made, leaf = torch.arange(20, dtype=torch.float32).reshape(4, 5), torch.ones(3, requires_grad=True)
     with torch.inference_mode():
         inferred = torch.ones(2, 3)
-    return {
-        **{name: layout(made) for name, layout in LAYOUTS.items() if name != "one element"},
-        **{name: torch.zeros(2, dtype=getattr(torch, name)) for name in TORCH_DTYPES},
-        "no dimension": torch.tensor(3.0),
-        "expanded": torch.ones(1, 4).expand(3, 4),
-        "leaf": leaf,
-        "result": leaf * 2,
-        "detached": leaf.detach(),
-        "parameter": torch.nn.Parameter(made),
-        "frozen": torch.nn.Parameter(made, requires_grad=False),
-        "subclass": made.as_subclass(Subclass),
-        "subclass with grad": torch.Tensor._make_subclass(Subclass, made, True),
-        "inferred": inferred,
-        "empty": torch.zeros(0, 3),
-        "sixteen dimensions": torch.ones((1, 2) * 8),
-    }
+    with torch.no_grad():
+        quiet = leaf * 2
+    parameter = torch.nn.Parameter(made)
+    return [
+        *(made, made.T, made[2:, 1:], torch.ones(1, 4).expand(3, 4), torch.tensor(3.0), torch.ones((1, 2) * 8)),
+        *(leaf, leaf * 2, leaf[1:], leaf.detach(), quiet, parameter, parameter.t()[1:]),
+        *(torch.nn.Parameter(made, requires_grad=False), made.as_subclass(Subclass), inferred, torch.zeros(0, 3)),
+        torch.Tensor._make_subclass(Subclass, made, True),
+        *(torch.empty(2, dtype=getattr(torch, name)) for name in TORCH_DTYPES),
+    ]
 
 
-ZOO = torch_zoo()
+def test_a_torch_tensor_is_what_its_attributes_say(bridge):
+    for tensor in torch_zoo():
+        described = bridge.describe(tensor)
+        assert described.pointer == (tensor.data_ptr() if tensor.numel() else 0)
+        assert (described.shape, described.strides) == (tuple(tensor.shape), tensor.stride())
+        assert described.dtype == str(tensor.dtype).removeprefix("torch.")
+        assert (described.device, described.library, described.readonly) == ("cpu", "torch", False)
+        assert (described.size, described.itemsize) == (tensor.numel(), tensor.element_size())
+        assert described.nbytes == tensor.numel() * tensor.element_size()
+        assert described.contiguous == tensor.is_contiguous()
+        assert described.requires_grad == tensor.requires_grad
+    assert len(TORCH_DTYPES) > 18
+    pairs = bridge.describe(torch.empty(1, dtype=torch.float4_e2m1fn_x2))
+    assert (pairs.dtype, pairs.itemsize) == ("float4_e2m1fn_x2", 1)
 
 
-@pytest.mark.parametrize("name", ZOO)
-def test_a_torch_tensor_is_what_its_attributes_say(bridge: ModuleType, name: str) -> None:
-    tensor = ZOO[name]
-    described = bridge.describe(tensor)
-    assert described.pointer == (tensor.data_ptr() if tensor.numel() else 0)
-    assert described.shape == tuple(tensor.shape)
-    assert described.strides == tensor.stride()
-    assert described.dtype == str(tensor.dtype).removeprefix("torch.")
-    assert (described.device, described.library) == ("cpu", "torch")
-    assert (described.size, described.itemsize) == (tensor.numel(), tensor.element_size())
-    assert described.nbytes == tensor.numel() * tensor.element_size()
-    assert described.contiguous == tensor.is_contiguous()
-    assert described.requires_grad == tensor.requires_grad
-    assert not described.readonly
+def test_an_array_is_what_its_attributes_say(bridge):
+    for dtype in NUMPY_DTYPES:
+        made = np.ones((4, 5), dtype)
+        for array in (made, made.T, made[:, ::2], made[2:, 1:], made[1, 1, ...], made[:0], made[::-1]):
+            described = bridge.describe(array)
+            assert described.pointer == (array.ctypes.data if array.size else 0)
+            assert (described.shape, described.dtype) == (array.shape, dtype)
+            assert tuple(stride * array.itemsize for stride in described.strides) == array.strides
+            assert (described.contiguous, described.nbytes) == (array.flags.c_contiguous, array.nbytes)
 
 
-@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_an_array_is_what_its_attributes_say(bridge: ModuleType, dtype: str, layout: str) -> None:
-    array = np.asarray(LAYOUTS[layout](np.ones((4, 5), dtype)))
-    described = bridge.describe(array)
-    assert described.pointer == (array.ctypes.data if array.size else 0)
-    assert described.shape == array.shape
-    assert tuple(stride * array.itemsize for stride in described.strides) == array.strides
-    assert (described.dtype, described.device, described.library) == (dtype, "cpu", "numpy")
-    assert (described.size, described.itemsize, described.nbytes) == (array.size, array.itemsize, array.nbytes)
-    assert described.contiguous == array.flags.c_contiguous
-    assert not described.readonly
-    assert not described.requires_grad
-
-
-def test_arrays_tell_that_they_are_read_only_or_run_backwards(bridge: ModuleType) -> None:
-    array = np.arange(6.0)
-    array.flags.writeable = False
-    assert bridge.describe(array).readonly
-    backwards = np.arange(6.0)[::-1]
-    described = bridge.describe(backwards)
-    assert (described.strides, described.pointer, described.contiguous) == ((-1,), backwards.ctypes.data, False)
-
-
-def test_tensors_of_a_simulator_are_read_in_place(bridge: ModuleType) -> None:
-    with Simulator(2) as sim:
-        rewards, actions = bridge.describe(sim.rewards), bridge.describe(sim.actions)
-        assert rewards.pointer == sim.rewards.to_numpy().ctypes.data
-        assert (rewards.dtype, rewards.shape) == ("float32", (2, 2, 1))
-        assert (rewards.readonly, rewards.library) == (True, "doorstep")
-        assert (actions.dtype, actions.readonly) == ("int32", False)
-        positions = bridge.describe(sim.state.body_positions)
-        assert not positions.contiguous
-        assert tuple(4 * stride for stride in positions.strides) == sim.state.body_positions.strides
-
-
-def test_tensors_of_jax_are_read_in_place_and_read_only(bridge: ModuleType) -> None:
+def test_tensors_of_other_libraries_are_read_in_place(bridge, monkeypatch):
     jax = pytest.importorskip("jax")
-    array = jax.numpy.arange(6.0).reshape(2, 3)
+    with Simulator(2) as sim:
+        for tensor in (*sim.tensors.values(), sim.state.body_positions):
+            described = bridge.describe(tensor)
+            assert described.pointer == (tensor.to_numpy().ctypes.data if tensor.size else 0)
+            assert (described.dtype, described.shape) == (str(tensor.dtype), tensor.shape)
+            assert (described.readonly, described.library) == (tensor.readonly, "doorstep")
+            assert tuple(stride * tensor.dtype.itemsize for stride in described.strides) == tensor.strides
+        refuses("has no standard way to make tensors", bridge.zeros_like, sim.actions)
+    array, half = jax.numpy.arange(6.0).reshape(2, 3), jax.numpy.ones(3, jax.numpy.bfloat16)
     described = bridge.describe(array)
     assert described.pointer == array.unsafe_buffer_pointer()
     assert (described.dtype, described.shape, described.library) == ("float32", (2, 3), "jax")
-    assert described.readonly
-    half = jax.numpy.ones(3, jax.numpy.bfloat16)
-    assert bridge.describe(half).dtype == "bfloat16"
-    assert bridge.describe(np.ones(3, half.dtype)).dtype == "bfloat16"  # a numpy array of JAX's type
+    assert bridge.describe(half).dtype == bridge.describe(np.ones(3, half.dtype)).dtype == "bfloat16"
     array.delete()
-    with pytest.raises(ArgumentError, match="cannot be read in place"):
-        bridge.describe(array)
-    with pytest.raises(ArgumentError):
-        jax.jit(lambda traced: bridge.describe(traced))(half)
+    refuses("cannot be read in place", bridge.describe, array)
+    refuses(None, jax.jit(bridge.describe), half)
+    made = ModuleType("warp")
+    made.zeros, made.empty = (lambda *_, dtype, device: (dtype, device)), None
+    monkeypatch.setitem(sys.modules, "warp", made)
+    for name in ("warp", "cupy"):
+        own = type("array", (OnlyDlpack,), {"__module__": f"{name}.types", "dtype": "f", "device": "d", "shape": (3,)})
+        assert bridge.describe(own(np.ones(3))).library == name
+        assert name == "cupy" or bridge.zeros_like(own(np.ones(3))) == ("f", "d")
 
 
-def test_arrays_of_warp_are_read_in_place(bridge: ModuleType) -> None:
-    warp = pytest.importorskip("warp")
-    array = warp.zeros((2, 3), dtype=warp.float32, device="cpu")
-    described = bridge.describe(array)
-    assert (described.pointer, described.dtype, described.shape) == (array.ptr, "float32", (2, 3))
-    assert described.library == "warp"
+# ---- Refusals
 
 
-# ---- Refusals ----
-
-
-def make_fake() -> Any:
+def make_fake():
     with torch._subclasses.FakeTensorMode():
         return torch.zeros(3)
 
 
-class Wrapper(torch.Tensor):  # type: ignore[misc]
+class Wrapper(torch.Tensor):
     """A tensor without memory of its own."""
 
     @staticmethod
-    def __new__(cls, like: Any) -> Any:
+    def __new__(cls, like):
         return torch.Tensor._make_wrapper_subclass(cls, like.shape, dtype=like.dtype)
 
     @classmethod
-    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         raise NotImplementedError
 
 
-def resized(tensor: Any, nbytes: int) -> Any:
+def resized(tensor, nbytes):
     interop.describe(tensor)  # with this its kind is known
     tensor.untyped_storage().resize_(nbytes)
     return tensor
 
 
-def cut_record() -> Any:
-    return np.zeros(3, np.dtype([("a", "u1"), ("b", "f4")]))["b"]
-
-
-REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
+REFUSED = {
     "no tensor": (lambda: [1.0, 2.0], "a list, which is no tensor", "__dlpack__"),
-    "number": (lambda: 5, "no tensor", "__dlpack__"),
     "class": (lambda: torch.Tensor, "no tensor", "__dlpack__"),
     "numpy scalar": (lambda: np.float32(1), "no tensor", "__dlpack__"),
     "fake": (make_fake, "fake tensor", "real one"),
@@ -209,141 +157,129 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "seventeen dimensions": (lambda: torch.ones((1,) * 17), "17 dimensions", "16 or fewer"),
     "masked": (lambda: np.ma.masked_array([1.0, 2.0], [True, False]), "masked array", "filled"),
     "text": (lambda: np.array(["a"]), "array of <U1", "plain numbers"),
-    "dates": (lambda: np.array(["2020-01-01"], "M8[D]"), "datetime64", "plain numbers"),
     "objects": (lambda: np.array([None]), "array of object", "plain numbers"),
     "records": (lambda: np.zeros(3, [("a", "f4")]), "array of", "plain numbers"),
     "foreign byte order": (lambda: np.zeros(3, ">f4"), "array of >f4", "byte order"),
     "long double": (lambda: np.zeros(3, np.longdouble), "array of", "plain numbers"),
-    "cut records": (cut_record, "parts of elements", "copy"),
+    "cut records": (lambda: np.zeros(3, [("a", "u1"), ("b", "f4")])["b"], "parts of elements", "copy"),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_lie_in_memory_as_described_is_refused(bridge: ModuleType, name: str) -> None:
-    make, words, hint = REFUSED[name]
-    tensor = make()
-    with pytest.raises(ArgumentError, match=words) as caught:
-        bridge.describe(tensor)
-    assert caught.value.argument == "tensor"
-    assert hint in caught.value.hint
-    with pytest.raises(ArgumentError, match=rf"^tensors\[1\] is .*{words}") as caught:
-        bridge.describe_many([torch.ones(2), tensor])
-    for function in (bridge.signature, bridge.empty_like, bridge.zeros_like):
-        with pytest.raises(ArgumentError, match=words):
-            function(tensor)
-    with pytest.raises(ArgumentError, match=words):
-        bridge.copy_to_pointer(tensor, 8, 8)
+def test_what_does_not_lie_in_memory_as_described_is_refused(bridge):
+    for make, words, hint in REFUSED.values():
+        tensor = make()
+        with pytest.raises(ArgumentError, match=words) as caught:
+            bridge.describe(tensor)
+        assert caught.value.argument == "tensor"
+        assert hint in caught.value.hint
+        refuses(rf"^tensors\[1\] is .*{words}", bridge.describe_many, [torch.ones(2), tensor])
+        for function in (bridge.signature, bridge.empty_like, lambda tensor: bridge.copy_to_pointer(tensor, 8, 8)):
+            refuses(words, function, tensor)
 
 
-@pytest.mark.parametrize("module", ["numpy.ma", "torch", "torch._subclasses.fake_tensor"])
-def test_a_library_that_another_thread_imports_at_this_moment_is_not_asked(
-    bridge: ModuleType, monkeypatch: pytest.MonkeyPatch, module: str
-) -> None:
-    class Fresh(np.ndarray):  # whose kind is not known yet
-        pass
-
-    class Masked(np.ma.MaskedArray):
-        pass
-
+def test_a_library_that_another_thread_imports_at_this_moment_is_not_asked(bridge):
     class Capsules:  # read in Python
-        def __init__(self, array: Any) -> None:
+        def __init__(self, array):
             self.__dlpack_device__ = array.__dlpack_device__
 
-        def __dlpack__(self, **options: Any) -> Any:
+        def __dlpack__(self, **options):
             return array.__dlpack__()
 
-    array, tensor, masked = np.ones(2), torch.nn.Parameter(torch.ones(2)), Masked([1, 2])
-    if module == "numpy.ma":
-        monkeypatch.delattr(np, "ma")
-    fresh, capsules = array.view(Fresh), Capsules(array)
-    monkeypatch.setitem(sys.modules, module, ModuleType(module))
-    readable = (fresh, capsules) if module == "torch" else (fresh, capsules, tensor)
-    assert {bridge.describe(value).shape for value in readable} == {(2,)}
-    with pytest.raises(ArgumentError, match="masked array"):
-        bridge.describe(masked)
+    for module in ("numpy.ma", "torch", "torch._subclasses.fake_tensor"):
+        fresh_type, masked_type = type("Fresh", (np.ndarray,), {}), type("Masked", (np.ma.MaskedArray,), {})
+        array, tensor, masked = np.ones(2), torch.nn.Parameter(torch.ones(2)), masked_type([1, 2])
+        with pytest.MonkeyPatch.context() as patch:
+            if module == "numpy.ma":
+                patch.delattr(np, "ma")
+            patch.setitem(sys.modules, module, ModuleType(module))
+            for value in (array.view(fresh_type), Capsules(array), *([] if module == "torch" else [tensor])):
+                assert bridge.describe(value).shape == (2,)
+            refuses("masked array", bridge.describe, masked)
 
 
-@pytest.mark.parametrize("transform", ["vmap", "grad", "jvp", "functionalize"])
-def test_tensors_within_transforms_are_refused(bridge: ModuleType, transform: str) -> None:
-    def body(inside: Any) -> Any:
-        with pytest.raises(ArgumentError, match=r"torch\.func|without memory"):
-            bridge.describe(inside)
+def test_tensors_within_transforms_are_refused(bridge):
+    seen = []
+
+    def body(inside):
+        refuses(r"torch\.func|without memory", bridge.describe, inside)
+        seen.append(inside)
         return inside.sum()
 
     ones = torch.ones(3)
-    calls = {
-        "vmap": lambda: torch.vmap(body)(torch.ones(2, 3)),
-        "grad": lambda: torch.func.grad(body)(ones),
-        "jvp": lambda: torch.func.jvp(body, (ones,), (ones,)),
-        "functionalize": lambda: torch.func.functionalize(body)(ones),
-    }
-    calls[transform]()
+    torch.vmap(body)(torch.ones(2, 3))
+    torch.func.grad(body)(ones)
+    torch.func.jvp(body, (ones,), (ones,))
+    torch.func.functionalize(body)(ones)
+    assert len(seen) == 4
 
 
-def test_a_class_that_watches_its_attributes_is_not_asked(bridge: ModuleType) -> None:
-    class Watching(torch.Tensor):  # type: ignore[misc]
+def test_a_class_that_watches_its_attributes_is_not_asked(bridge):
+    class Watching(torch.Tensor):
         @classmethod
-        def __torch_function__(cls, *arguments: Any) -> Any:
+        def __torch_function__(cls, *arguments):
             raise RuntimeError("code of a user has run")
+
+    class Exporting(np.ndarray):
+        def __buffer__(self, flags):
+            return memoryview(bytearray(5))
 
     made = torch.ones(2, 3)
     for requires_grad in (False, True):
-        watching = torch.Tensor._make_subclass(Watching, made, requires_grad)
-        described = bridge.describe(watching)
+        described = bridge.describe(torch.Tensor._make_subclass(Watching, made, requires_grad))
         assert (described.pointer, described.requires_grad) == (made.data_ptr(), requires_grad)
+    array = np.arange(6.0).reshape(2, 3).view(Exporting)
+    described = bridge.describe(array)
+    assert (described.pointer, described.shape, described.dtype) == (array.ctypes.data, (2, 3), "float64")
 
 
-# ---- Both ways ----
+def test_what_a_storage_still_holds_is_read(bridge):
+    made = resized(torch.zeros(10), 24)
+    assert (bridge.describe(made[2:6]).shape, bridge.describe(made[1:6:2]).strides) == ((4,), (2,))
+    assert bridge.describe(made[:0]).size == 0
+    view = PythonTensor()
+    for tensor, vouches in ((torch.ones(2), True), (torch.ones(0), False), (torch.ones(3, 0), False)):
+        assert callbacks.read(tensor, ctypes.addressof(view), "tensor", True, False, 0) is vouches  # for its kind
+        assert view.count == tensor.numel()
 
 
-def test_both_ways_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = [np.asarray(layout(np.ones((4, 5), dtype))) for dtype in NUMPY_DTYPES for layout in LAYOUTS.values()]
-    tensors = [*ZOO.values(), *arrays]
-    said = {}
-    for way in ("native", "python"):
+# ---- Descriptions
+
+
+def test_both_ways_say_the_same_and_builtins_are_documented_as_what_they_stand_for(monkeypatch):
+    said, zoo = {}, torch_zoo()
+    for way in ("python", "native"):
         with monkeypatch.context() as context:
             module = take_way(way, context)
-            said[way] = [(module.describe(t), repr(module.describe(t)), module.signature(t)) for t in tensors]
-            assert module.describe_many(tensors) == tuple(row[0] for row in said[way])
+            said[way] = [(module.describe(t), repr(module.describe(t)), module.signature(t)) for t in zoo]
+            assert module.describe_many(zoo) == tuple(row[0] for row in said[way])
     for native, python in zip(said["native"], said["python"], strict=True):
         assert native == python
         assert hash(native[0]) == hash(python[0])
         assert type(native[0]) is not type(python[0])
+    for name, function in interop.__test__.items():
+        first = " ".join(function.__doc__.partition("\n\n")[0].split())
+        assert interop._calls[name].__doc__.strip() == first
 
 
-def test_native_names_are_those_of_the_table() -> None:
-    if interop._calls is None:
-        pytest.skip("fast calls are off")
-    names = [name for name in ELEMENT_TYPES if hasattr(torch, name)]
-    assert len(names) > 18
-    assert [interop.describe(torch.empty(1, dtype=getattr(torch, name))).dtype for name in names] == names
-    pairs = torch.empty(1, dtype=torch.float4_e2m1fn_x2)
-    described = interop.describe(pairs)
-    assert (described.dtype, described.itemsize) == ("float4_e2m1fn_x2", 1)
-
-
-def test_descriptions_do_not_change(bridge: ModuleType) -> None:
-    array, other = np.zeros((2, 3)), np.zeros((2, 3))
+def test_descriptions_do_not_change(bridge):
+    array = np.zeros((2, 3))
     described = bridge.describe(array)
     assert described == bridge.describe(array)
     assert isinstance(described, interop.TensorDescription)
     for name in ("shape", "pointer", "something"):
-        with pytest.raises(AttributeError):
-            setattr(described, name, (1,))
-    assert described != bridge.describe(other)  # elsewhere
-    assert described != "something else"
+        refuses(None, setattr, described, name, (1,), error=AttributeError)
+    assert described != bridge.describe(np.zeros((2, 3)))  # elsewhere
+    square, frozen = np.zeros((2, 2)), np.zeros((2, 2))[:]
+    frozen.flags.writeable = False
+    others = (square, square.T, square[:1], square.view(np.int64), frozen, frozen.base, torch.from_numpy(square))
+    assert len({bridge.describe(other) for other in others}) == len(others)
     assert repr(described) == "TensorDescription(numpy, float64 [2, 3], cpu)"
+    array.flags.writeable = False
+    assert repr(bridge.describe(array.T)) == "TensorDescription(numpy, float64 [3, 2], cpu, strided, read-only)"
+    assert "requires grad" in repr(bridge.describe(torch.ones(1, requires_grad=True)))
 
 
-def test_builtins_are_documented_as_the_functions_they_stand_for() -> None:
-    if interop._calls is None:
-        pytest.skip("fast calls are off")
-    for name, function in interop.__test__.items():
-        first = " ".join((function.__doc__ or "").partition("\n\n")[0].split())
-        assert (interop._calls[name].__doc__ or "").strip() == first
-
-
-def test_is_tensor_knows_tensors_from_other_things(bridge: ModuleType) -> None:
+def test_is_tensor_knows_tensors_from_other_things(bridge):
     with Simulator(1) as sim:
         for tensor in (torch.ones(1), np.ones(1), np.ma.ones(1), make_fake(), sim.actions):
             assert bridge.is_tensor(tensor)
@@ -351,190 +287,117 @@ def test_is_tensor_knows_tensors_from_other_things(bridge: ModuleType) -> None:
         assert not bridge.is_tensor(other)
 
 
-def test_a_signature_says_what_decides(bridge: ModuleType) -> None:
-    made = torch.ones(4, 5)
-    assert bridge.signature(made) == "[torch,D2,Sfloat32,cpu,4x5]"
-    assert bridge.signature(made.t()) == "[torch,D2,Sfloat32,cpu,5x4,strided]"
-    assert bridge.signature(torch.nn.Parameter(made)) == "[torch,D2,Sfloat32,cpu,4x5,grad]"
-    assert bridge.signature(torch.tensor(1)) == "[torch,D0,Sint64,cpu,]"
-    array = np.ones((1, 1234567, 0), np.uint8)
-    array.flags.writeable = False
-    assert bridge.signature(array) == "[numpy,D3,Suint8,cpu,1x1234567x0,readonly]"
-    assert len({bridge.signature(tensor) for tensor in (made, made.double(), made[:3], made[None], made.numpy())}) == 5
+# ---- PyTorch without what makes it fast
 
 
-# ---- PyTorch without what makes it fast ----
-
-
-@pytest.fixture
-def unwarned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(types, "_warned", False)
-
-
-@pytest.mark.usefixtures("unwarned")
-def test_without_the_exchange_api_results_are_the_same_and_a_warning_comes_once() -> None:
-    class Old(torch.Tensor):  # type: ignore[misc]
+def test_without_the_exchange_api_or_the_layout_results_are_the_same_and_a_warning_comes_once(monkeypatch):
+    class Old(torch.Tensor):
         __dlpack_c_exchange_api__ = None
 
-    made = torch.arange(6.0).reshape(2, 3)
-    old = made.T.as_subclass(Old)
-    with pytest.warns(RuntimeWarning, match="exchange API") as warned:
-        described = interop.describe(old)
-    assert len(warned) == 1
-    assert described == interop.describe(made.T)
-    with pytest.raises(ArgumentError, match="negative bit"):
-        interop.describe(torch._neg_view(made).as_subclass(Old))
-    assert (interop.zeros_like(old) == torch.zeros(3, 2)).all()
-
-
-@pytest.mark.usefixtures("unwarned")
-def test_without_the_layout_results_are_the_same_and_a_warning_comes_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Unknown(torch.Tensor):  # type: ignore[misc]
+    class Unknown(torch.Tensor):
         pass
 
-    monkeypatch.setattr(types, "torch_layout", lambda: None)
     made = torch.arange(6.0).reshape(2, 3)
-    with pytest.warns(RuntimeWarning, match="exchange API"):
-        described = interop.describe(made.as_subclass(Unknown))
-    assert described == interop.describe(made)
-    with pytest.raises(ArgumentError, match="conjugate bit"):
-        interop.describe(made.to(torch.complex64).conj().as_subclass(Unknown))
+    for cls in (Old, Unknown):
+        monkeypatch.setattr(types, "_warned", False)
+        with pytest.warns(RuntimeWarning, match="exchange API") as warned:
+            described = interop.describe(made.T.as_subclass(cls))
+        assert len(warned) == 1
+        assert described == interop.describe(made.T)
+        refuses("negative bit", interop.describe, torch._neg_view(made).as_subclass(cls))
+        refuses("conjugate bit", interop.describe, made.to(torch.complex64).conj().as_subclass(cls))
+        assert (interop.zeros_like(made.T.as_subclass(cls)) == torch.zeros(3, 2)).all()
+        monkeypatch.setattr(types, "torch_layout", lambda: None)
 
 
-def test_the_layout_is_found_on_this_pytorch() -> None:
-    assert find_torch_layout(torch) is not None
-
-
-def test_a_pytorch_that_answers_differently_has_no_layout() -> None:
-    def keys_are(raw: Callable[[Any], int]) -> Any:
+def test_a_pytorch_that_answers_differently_has_no_layout():
+    def keys_are(raw):
         internals = SimpleNamespace(**vars(torch._C))
         internals._dispatch_keys = lambda tensor: SimpleNamespace(raw_repr=lambda: raw(tensor))
         return SimpleNamespace(**{**vars(torch), "_C": internals})
 
-    def true_keys(tensor: Any) -> int:
+    def true_keys(tensor):
         return int(torch._C._dispatch_keys(tensor).raw_repr())
 
-    assert find_torch_layout(keys_are(true_keys)) == find_torch_layout(torch)
+    assert find_torch_layout(keys_are(true_keys)) == find_torch_layout(torch) is not None
     assert find_torch_layout(keys_are(lambda tensor: 12345678987654321)) is None  # not to be found anywhere
     assert find_torch_layout(keys_are(lambda tensor: true_keys(tensor) ^ tensor.is_neg())) is None
     assert find_torch_layout(SimpleNamespace(_C=torch._C)) is None
 
 
-MODES = {
-    "no grad": "with torch.no_grad(): look()",
-    "inference": "with torch.inference_mode(): look()",
-    "fake": "with torch._subclasses.FakeTensorMode(): look()",
-    "default device": "with torch.device('meta'): look()",
-    "vmap": "torch.vmap(look)(torch.ones(2, 3))",
-    "grad": "torch.func.grad(look)(torch.ones(3))",
-    "jvp": "torch.func.jvp(look, (torch.ones(3),), (torch.ones(3),))",
-    "functionalize": "torch.func.functionalize(look)(torch.ones(3))",
-}
-
-
 @needs_builtins
-@pytest.mark.parametrize("mode", MODES)
-def test_what_is_switched_on_when_the_first_tensor_is_met_makes_no_difference(
-    mode: str, run_python: RunPython
-) -> None:
-    program = (
-        "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n"  # PyTorch's own
-        "import torch\n"
-        "from doorstep import interop\n"
-        "from doorstep._tensors import callbacks\n"
-        "from doorstep._tensors.types import TensorKind, find_tensor_type\n"
-        "plain, met = torch.ones(3), []\n"
-        "def look(inside=None):\n"
-        "    met.append(interop.describe(plain))\n"
-        "    return None if inside is None else inside.sum()\n"
-        f"{MODES[mode]}\n"
-        "assert find_tensor_type(torch.Tensor).kind == TensorKind.TORCH\n"
-        "del callbacks.read\n"  # from now on only native code reads
-        "assert met == [interop.describe(plain)]\n"
-    )
+def test_what_is_switched_on_when_the_first_tensor_is_met_makes_no_difference(run_python):
+    program = """
+import os, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch's own, and of forks
+import torch
+from torch._subclasses import FakeTensorMode
+from doorstep import interop
+from doorstep._tensors import callbacks
+from doorstep._tensors.types import TensorKind, find_tensor_type
+plain, met = torch.ones(3), []
+
+def look(inside=None):
+    met.append(interop.describe(plain))
+    return None if inside is None else inside.sum()
+
+def within(mode):
+    with mode:
+        look()
+
+modes = [
+    lambda: within(torch.inference_mode()), lambda: within(FakeTensorMode()), lambda: within(torch.device("meta")),
+    lambda: torch.func.grad(look)(torch.ones(3)), lambda: torch.func.functionalize(look)(torch.ones(3)),
+]
+for mode in modes:
+    child = os.fork()
+    if child == 0:
+        mode()
+        assert find_tensor_type(torch.Tensor).kind == TensorKind.TORCH
+        del callbacks.read  # from now on only native code reads
+        assert met == [interop.describe(plain)]
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
     run_python(program)
 
 
-def test_torch_is_never_imported_for_what_is_not_its_own(run_new_python: RunPython) -> None:
-    program = (
-        "import sys, numpy, doorstep.interop as interop\n"
-        "interop.describe(numpy.zeros(3)), interop.is_tensor(5), interop.zeros_like(numpy.zeros(3))\n"
-        "assert not {'torch', 'jax'} & sys.modules.keys()\n"
-        "import torch\n"
-        "assert interop.describe(torch.zeros(3)).library == 'torch'\n"
-    )
-    run_new_python(program)
-
-
-def test_what_a_storage_still_holds_is_read(bridge: ModuleType) -> None:
-    made = resized(torch.zeros(10), 24)
-    assert bridge.describe(made[2:6]).shape == (4,)
-    assert bridge.describe(made[1:6:2]).strides == (2,)
-    assert bridge.describe(made[:0]).size == 0
-
-
-def test_a_tensor_without_elements_vouches_for_no_other() -> None:
-    view = PythonTensor()
-    for tensor, vouches in ((torch.ones(2), True), (torch.ones(0), False), (torch.ones(3, 0), False)):
-        assert callbacks.read(tensor, ctypes.addressof(view), "tensor", True, False, 0) is vouches
-        assert view.count == tensor.numel()
-
-
-def test_an_array_that_exports_itself_otherwise_is_read_by_its_attributes(bridge: ModuleType) -> None:
-    class Exporting(np.ndarray[Any, Any]):
-        def __buffer__(self, flags: int) -> memoryview:
-            return memoryview(bytearray(5))
-
-    array = np.arange(6.0).reshape(2, 3).view(Exporting)
-    described = bridge.describe(array)
-    assert (described.pointer, described.shape, described.dtype) == (array.ctypes.data, (2, 3), "float64")
-
-
-# ---- Many types, many threads ----
-
-
-def test_more_types_than_are_kept_are_read_all_the_same() -> None:
-    for i in range(700):
-        tensor_class = type(f"Tensor{i}", (np.ndarray,), {})
-        assert interop.describe(np.ones(3).view(tensor_class)).shape == (3,)
-        assert not interop.is_tensor(type(f"Other{i}", (), {})())
-    assert interop.describe(torch.ones(2)).library == "torch"
-    assert interop.is_tensor(np.ones(2))
+# ---- Many types, many threads
 
 
 @needs_builtins
-def test_a_library_s_own_types_find_a_place_after_any_number_of_others(run_python: RunPython) -> None:
-    program = (
-        "import numpy as np, torch\n"
-        "from doorstep import interop\n"
-        "from doorstep._tensors import callbacks\n"
-        "for i in range(1000):\n"
-        "    interop.describe(np.ones(3).view(type('T', (np.ndarray,), {})))\n"
-        "    interop.is_tensor(type('O', (), {})())\n"
-        "tensors = [np.ones(1), torch.ones(1), torch.nn.Parameter(torch.ones(1))]\n"
-        "said = interop.describe_many(tensors)\n"
-        "del callbacks.examine_type\n"  # from now on only what is kept is known
-        "assert interop.describe_many(tensors) == said\n"
-    )
+def test_more_types_than_are_kept_are_read_all_the_same_and_a_library_s_own_find_a_place(run_python):
+    program = """
+import numpy as np, torch
+from doorstep import interop
+from doorstep._tensors import callbacks
+for i in range(300):  # more than there are places
+    assert interop.describe(np.ones(3).view(type("T", (np.ndarray,), {}))).shape == (3,)
+    assert not interop.is_tensor(type("O", (), {})())
+tensors = [np.ones(1), torch.ones(1), torch.nn.Parameter(torch.ones(1))]
+said = interop.describe_many(tensors)
+assert [one.library for one in said] == ["numpy", "torch", "torch"]
+del callbacks.examine_type  # from now on only what is kept is known
+assert interop.describe_many(tensors) == said
+"""
     run_python(program)
 
 
-def test_threads_read_at_once() -> None:
-    tensors = [torch.full((i + 1, 2), float(i)) for i in range(8)]
-    errors: list[BaseException] = []
+def test_torch_is_never_imported_for_what_is_not_its_own(run_python):
+    program = """
+import sys, numpy, doorstep.interop as interop
+interop.describe(numpy.zeros(3)), interop.is_tensor(5), interop.zeros_like(numpy.zeros(3))
+assert not {"torch", "jax"} & sys.modules.keys()
+"""
+    run_python(program)
 
-    def read(i: int) -> None:
-        try:
-            for _ in range(300):
-                assert interop.describe(tensors[i]).shape == (i + 1, 2)
-                with pytest.raises(ArgumentError, match="negative"):
-                    interop.describe(torch._neg_view(tensors[i]))
-        except BaseException as error:
-            errors.append(error)
 
-    threads = [threading.Thread(target=read, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+def test_threads_read_at_once():
+    def read(i):
+        tensor = torch.full((i + 1, 2), float(i))
+        for _ in range(200):
+            assert interop.describe(tensor).shape == (i + 1, 2)
+            refuses("negative", interop.describe, torch._neg_view(tensor))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(read, range(8)))

@@ -1,101 +1,104 @@
-"""What is declared of DLPack, in C++ and in ctypes, is laid out as in DLPack's own header."""
-
-from __future__ import annotations
+"""What is retyped of DLPack's header, in C++ and in ctypes, is what that header declares."""
 
 import ctypes
 import re
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
-from tests.interop.c_declarations import bodies_of, strip, words_of
 
 from doorstep._native import dlpack
-from doorstep._native.dlpack import EXCHANGE_MAJOR
 from doorstep._native.foreign_tensor import DEVICE_NAMES, DTYPE_NAMES
 
-tvm_ffi: Any = pytest.importorskip("tvm_ffi")
-
-THEIRS = Path(tvm_ffi.__file__).parent / "include" / "dlpack" / "dlpack.h"
-OURS = Path(__file__).resolve().parents[2] / "native" / "src" / "runtime" / "dlpack.h"
-
-THEIR_NAMES = {"manager": "manager_ctx"}  # where ours are shorter
-
-THEIR_TEXT = strip(THEIRS.read_text())
-THEIR_BODIES = bodies_of(THEIR_TEXT)
-OUR_BODIES = bodies_of(strip(OURS.read_text()))
+SOURCES = Path(__file__).resolve().parents[2] / "native" / "src"
+POINTER = 8
+SIZES = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "uint64_t": 8, "int32_t": 4, "int64_t": 8}
+SIZES |= {"int": 4, "unsigned int": 4, "DLDeviceType": 4}
 
 
-def test_nothing_is_left_out() -> None:
-    assert OUR_BODIES.keys() == {
-        "DLDevice",
-        "DLDataType",
-        "DLTensor",
-        "DLManagedTensor",
-        "DLManagedTensorVersioned",
-        "DLPackVersion",
-        "DLPackExchangeAPIHeader",
-        "DLPackExchangeAPI",
-    }
-    assert words_of("DLTensor", THEIR_BODIES)[1] == 48
-    assert len(words_of("DLPackExchangeAPI", THEIR_BODIES)[0]) == 8
+class Word(NamedTuple):
+    """A field that is no struct, at its place in the struct that it is part of in the end."""
+
+    name: str
+    offset: int
+    size: int
 
 
-@pytest.mark.parametrize("name", OUR_BODIES)
-def test_our_structs_are_dlpacks(name: str) -> None:
-    ours, our_size, _ = words_of(name, OUR_BODIES)
-    theirs, their_size, _ = words_of(name, THEIR_BODIES)
-    assert [word._replace(name=THEIR_NAMES.get(word.name, word.name)) for word in ours] == theirs
-    assert our_size == their_size
+def strip(text):
+    """Without comments and directives."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    return re.sub(r"^\s*#.*?(?<!\\)$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    ("structure", "name"),
-    [
+def bodies_of(text):
+    """What stands between the braces of each struct."""
+    c = re.findall(r"typedef struct(?: \w+)? ?\{([^{}]*)\} (\w+);", text)
+    return {name: body for body, name in c} | dict(re.findall(r"^struct (\w+) \{\n([^{}]*)\n\};", text, re.MULTILINE))
+
+
+def words_of(name, bodies):
+    """The words of a struct, its size and its alignment."""
+    words, end, largest = [], 0, 1
+    for declaration in filter(None, (" ".join(part.split()) for part in bodies[name].split(";"))):
+        function = re.search(r"\(\s*\*\s*(\w+)\s*\)", declaration)
+        match = re.fullmatch(r"(?:struct )?(.*?)\s*((?:\w+)(?:, \w+)*)", declaration)
+        kind, names = ("*", [function[1]]) if function else (match[1], match[2].split(", "))
+        for field in names:
+            if kind in bodies:
+                inner, size, alignment = words_of(kind, bodies)
+            else:
+                size = SIZES.get(kind, POINTER)  # everything else is the address of something
+                inner, alignment = [Word(field, 0, size)], size
+            begin = -(-end // alignment) * alignment
+            words += [Word(word.name, begin + word.offset, word.size) for word in inner]
+            end, largest = begin + size, max(largest, alignment)
+    return words, -(-end // largest) * largest, largest
+
+
+def enumerators_of(name, text):
+    """Names in lower case by their numbers."""
+    body = re.search(rf"\{{([^{{}}]*)\}} {name};", text)[1]
+    return {int(number): word.lower() for word, number in re.findall(r"kDL(\w+) = (\d+)U?", body)}
+
+
+def flat(structure, base=0):
+    """Places of all fields of a ctypes struct."""
+    for field, kind in structure._fields_:
+        place, is_struct = getattr(structure, field), issubclass(kind, ctypes.Structure)
+        yield from flat(kind, base + place.offset) if is_struct else [(base + place.offset, place.size)]
+
+
+def test_ours_are_dlpacks():
+    source = (Path(pytest.importorskip("tvm_ffi").__file__).parent / "include" / "dlpack" / "dlpack.h").read_text()
+    our_source, text = (SOURCES / "runtime" / "dlpack.h").read_text(), strip(source)
+    bodies = bodies_of(text)
+    expected = {"DLDevice", "DLDataType", "DLTensor", "DLManagedTensor", "DLManagedTensorVersioned", "DLPackVersion"}
+    ours = bodies_of(strip(our_source))
+    assert ours.keys() == expected | {"DLPackExchangeAPIHeader", "DLPackExchangeAPI"}
+    assert (words_of("DLTensor", bodies)[1], len(words_of("DLPackExchangeAPI", bodies)[0])) == (48, 8)
+    for name in ours:
+        words, *size = words_of(name, ours)
+        renamed = [word._replace(name="manager_ctx") if word.name == "manager" else word for word in words]
+        assert (renamed, *size) == words_of(name, bodies)
+    for structure, name in (
         (dlpack._Tensor, "DLTensor"),
         (dlpack._Managed, "DLManagedTensor"),
         (dlpack._ManagedVersioned, "DLManagedTensorVersioned"),
-    ],
-)
-def test_our_ctypes_are_dlpacks(structure: type[ctypes.Structure], name: str) -> None:
-    def flat(part: Any, base: int = 0) -> list[tuple[int, int]]:
-        rows: list[tuple[int, int]] = []
-        for field, kind in part._fields_:
-            place = getattr(part, field)
-            is_struct = issubclass(kind, ctypes.Structure)
-            rows += flat(kind, base + place.offset) if is_struct else [(base + place.offset, place.size)]
-        return rows
+    ):
+        words, size, _ = words_of(name, bodies)
+        assert (list(flat(structure)), ctypes.sizeof(structure)) == ([(w.offset, w.size) for w in words], size)
 
-    words, size, _ = words_of(name, THEIR_BODIES)
-    assert flat(structure) == [(word.offset, word.size) for word in words]
-    assert ctypes.sizeof(structure) == size
-
-
-def enumerators_of(name: str) -> dict[int, str]:
-    """Names in lower case by their numbers."""
-    match = re.search(rf"\{{([^{{}}]*)\}} {name};", THEIR_TEXT)
-    assert match is not None
-    return {int(number): word.lower() for word, number in re.findall(r"kDL(\w+) = (\d+)U?", match[1])}
-
-
-FLAGS = {"READ_ONLY": "kDLPackReadOnly", "IS_COPIED": "kDLPackIsCopied"}
-
-
-def test_our_numbers_are_dlpacks() -> None:
-    codes, devices = enumerators_of("DLDataTypeCode"), enumerators_of("DLDeviceType")
+    codes, devices = enumerators_of("DLDataTypeCode", text), enumerators_of("DLDeviceType", text)
     for (code, bits), name in DTYPE_NAMES.items():
         assert name in (codes[code], f"{codes[code]}{bits}")
     for number, name in DEVICE_NAMES.items():
         assert name.replace("_", "") == devices[number]
-    source = THEIRS.read_text()
-    found = re.findall(r"#define DLPACK_FLAG_BITMASK_(READ_ONLY|IS_COPIED) \(1UL << (\d)UL\)", source)
-    flags = {name: 1 << int(bit) for name, bit in found}
+    flags = dict(re.findall(r"#define DLPACK_FLAG_BITMASK_(READ_ONLY|IS_COPIED) \(1UL << (\d)UL\)", source))
+    flags = {name: 1 << int(bit) for name, bit in flags.items()}
     assert flags == {"READ_ONLY": dlpack.READ_ONLY, "IS_COPIED": dlpack.IS_COPIED}
-    major = re.search(r"#define DLPACK_MAJOR_VERSION (\d+)", source)
-    assert major is not None
-    assert int(major[1]) == EXCHANGE_MAJOR
-    theirs = {f"kdl{name}": number for names in (codes, devices) for number, name in names.items()}
-    ours = {name: int(number) for name, number in re.findall(r"\b(kDL\w+) = (\d+)", OURS.read_text())}
-    assert {ours.pop(FLAGS[name]): name for name in flags} == {flag: name for name, flag in flags.items()}
-    assert len(ours) == 9
-    assert ours == {name: theirs[name.lower()] for name in ours}
+    assert f"#define DLPACK_MAJOR_VERSION {dlpack.EXCHANGE_MAJOR}" in source
+    numbers = {f"kDL{name}".lower(): number for names in (codes, devices) for number, name in names.items()}
+    numbers |= {"kdlpackreadonly": flags["READ_ONLY"], "kdlpackiscopied": flags["IS_COPIED"]}
+    ours = {name.lower(): int(number) for name, number in re.findall(r"\b(kDL\w+) = (\d+)", our_source)}
+    assert len(ours) == 11
+    assert ours == {name: numbers[name] for name in ours}

@@ -9,7 +9,6 @@
 
 #include "batches.h"
 #include "draws.h"
-#include "processes.h"
 #include "runtime/hash.h"
 #include "simulators.h"
 
@@ -31,8 +30,6 @@ void draw_inputs(const HostBatch& batch, Draws& draws, ds_simulator simulator) {
         memcpy(tensor_of(simulator, id).data, batch.tensors[id], static_cast<size_t>(batch.bytes_of(id)));
 }
 
-bool is_kept_between_episodes(int tensor) { return doorstep::kTensorRows[tensor].outlives_step; }
-
 bool has_tensor(const HostBatch& batch, int tensor) {
     return batch.batch.max_levels > 0 || doorstep::kTensorRows[tensor].presence != doorstep::Presence::LEVELS;
 }
@@ -48,35 +45,6 @@ void check_same(const HostBatch& batch, ds_simulator simulator) {
     for (int64_t world = 0; world < batch.batch.num_worlds; ++world)
         CHECK(doorstep::hash_bytes(batch.world(world), static_cast<size_t>(batch.info.world_bytes)) ==
               hashes[static_cast<size_t>(world)]);
-}
-
-// 65 and 130 worlds are more than the calling thread steps alone.
-void a_batch_is_a_simulator() {
-    struct {
-        int64_t worlds, agents;
-    } const cases[] = {{1, 2}, {64, 1}, {65, 2}, {130, 3}, {7, 8}};
-    for (const auto& [worlds, agents] : cases) {
-        ds_simulator_config config = default_config(worlds);
-        config.num_agents = agents;
-        config.episode_length = 9;
-        config.seed = 4294967295;
-        config.world_offset = 77;
-        const ds_simulator simulator = make_simulator(config);
-        HostBatch batch(worlds, agents, 9);
-        for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor)
-            if (is_kept_between_episodes(tensor))
-                memset(batch.tensors[tensor], 0, static_cast<size_t>(batch.bytes_of(tensor)));
-        CHECK_EQUAL(ds_batch_create(&batch.batch, 4294967295, 77), DS_STATUS_OK);
-        Draws draws{static_cast<uint64_t>(worlds)};
-        for (int step = 0; step < 40; ++step) {
-            check_same(batch, simulator);
-            draw_inputs(batch, draws, simulator);
-            CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
-            CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
-        }
-        check_same(batch, simulator);
-        close_simulator(simulator);
-    }
 }
 
 // Level 0 is the reference's generator, 1 has other rooms and physics, 2 is empty.
@@ -106,69 +74,45 @@ void write_weights(const HostBatch& batch, ds_simulator simulator, const std::ve
            static_cast<size_t>(batch.bytes_of(DS_TENSOR_level_weights)));
 }
 
-// A simulator's first levels are the reference's.
-void a_batch_with_levels_is_a_simulator() {
+// 65 and 130 worlds are more than the calling thread steps alone. A simulator's first levels are the reference's.
+void a_batch_is_a_simulator() {
     const std::vector<ds_level> levels = some_levels(), first(3, levels[0]);
     struct {
-        int64_t worlds, agents;
-    } const cases[] = {{1, 2}, {130, 3}, {7, 8}};
-    for (const auto& [worlds, agents] : cases) {
+        int64_t worlds, agents, max_levels;
+    } const cases[] = {{1, 2, 0}, {64, 1, 0}, {65, 2, 0}, {130, 3, 0}, {7, 8, 0}, {1, 2, 3}, {130, 3, 3}};
+    for (const auto& [worlds, agents, max_levels] : cases) {
         ds_simulator_config config = default_config(worlds);
         config.num_agents = agents;
         config.episode_length = 9;
-        config.seed = 5;
-        config.max_levels = 3;
+        config.seed = DS_MAX_SEED;
+        config.world_offset = 77;
+        config.max_levels = max_levels;
         const ds_simulator simulator = make_simulator(config);
-        HostBatch batch(worlds, agents, 9, 0xA5, 3);
+        HostBatch batch(worlds, agents, 9, 0xA5, max_levels);
         for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor)
-            if (is_kept_between_episodes(tensor))
+            if (doorstep::kTensorRows[tensor].outlives_step)
                 memset(batch.tensors[tensor], 0, static_cast<size_t>(batch.bytes_of(tensor)));
-        write_weights(batch, simulator, {1.f, 0.f, 0.f});
+        if (max_levels) write_weights(batch, simulator, {1.f, 0.f, 0.f});
         batch.batch.levels = first.data();
-        CHECK_EQUAL(ds_batch_create(&batch.batch, 5, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_batch_create(&batch.batch, DS_MAX_SEED, 77), DS_STATUS_OK);
         batch.batch.levels = levels.data();
-        CHECK_EQUAL(ds_simulator_set_levels(simulator, levels.data(), levels.size(), nullptr), DS_STATUS_OK);
+        if (max_levels)
+            CHECK_EQUAL(ds_simulator_set_levels(simulator, levels.data(), levels.size(), nullptr), DS_STATUS_OK);
         Draws draws{static_cast<uint64_t>(worlds)};
         int32_t played[3] = {};
-        for (int step = 0; step < 60; ++step) {
-            if (step % 20 == 0) write_weights(batch, simulator, {1.f, 1.f, static_cast<float>(step)});
+        for (int step = 0; step < 45; ++step) {
+            if (max_levels && step % 15 == 0) write_weights(batch, simulator, {1.f, 1.f, static_cast<float>(step)});
             check_same(batch, simulator);
             draw_inputs(batch, draws, simulator);
             CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
             CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
-            for (int64_t world = 0; world < worlds; ++world) played[batch.tensor<int32_t>(DS_TENSOR_level_indices)[world]]++;
+            for (int64_t world = 0; world < worlds && max_levels; ++world)
+                played[batch.tensor<int32_t>(DS_TENSOR_level_indices)[world]]++;
         }
         check_same(batch, simulator);
-        if (worlds > 1) CHECK(played[0] && played[1] && played[2]);
+        if (max_levels && worlds > 1) CHECK(played[0] && played[1] && played[2]);
         close_simulator(simulator);
     }
-}
-
-void levels_need_a_table_and_their_tensors() {
-    const std::vector<ds_level> levels = some_levels();
-    HostBatch batch(2, 2, 200, 0xA5, 3);
-    const auto check_refused = [&](const char* argument) {
-        CHECK_EQUAL(ds_batch_create(&batch.batch, 0, 0), DS_STATUS_INVALID_ARGUMENT);
-        CHECK(last_error_names(argument));
-        CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_INVALID_ARGUMENT);
-    };
-    check_refused("levels");
-    batch.batch.levels = reinterpret_cast<const ds_level*>(reinterpret_cast<const char*>(levels.data()) + 1);
-    check_refused("levels");
-    batch.batch.levels = levels.data();
-    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_level_indices}) {
-        void* address = std::exchange(batch.tensors[tensor], nullptr);
-        check_refused(doorstep::kTensorRows[tensor].name);
-        batch.tensors[tensor] = address;
-    }
-    for (const int64_t count : {int64_t{-1}, int64_t{DS_MAX_LEVELS} + 1}) {
-        batch.batch.max_levels = count;
-        check_refused("max_levels");
-    }
-    HostBatch plain(2);
-    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_level_indices}) plain.tensors[tensor] = nullptr;
-    CHECK_EQUAL(ds_batch_create(&plain.batch, 0, 0), DS_STATUS_OK);
-    CHECK_EQUAL(ds_batch_step(&plain.batch), DS_STATUS_OK);
 }
 
 void what_the_memory_held_before_leaves_no_trace() {
@@ -178,9 +122,9 @@ void what_the_memory_held_before_leaves_no_trace() {
     CHECK_EQUAL(ds_batch_create_from(&second.batch, words), DS_STATUS_OK);
     CHECK(first.all_worlds() == second.all_worlds());
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-        if (is_kept_between_episodes(tensor) || !has_tensor(first, tensor)) continue;
-        CHECK_EQUAL(memcmp(first.tensors[tensor], second.tensors[tensor], static_cast<size_t>(first.bytes_of(tensor))),
-                    0);
+        if (doorstep::kTensorRows[tensor].outlives_step || !has_tensor(first, tensor)) continue;
+        const size_t bytes = static_cast<size_t>(first.bytes_of(tensor));
+        CHECK_EQUAL(memcmp(first.tensors[tensor], second.tensors[tensor], bytes), 0);
     }
 }
 
@@ -249,10 +193,7 @@ void memory_that_holds_no_worlds_is_refused() {
         for (int64_t i = 0; i < batch.info.world_bytes; ++i) batch.world(1)[i] = static_cast<char>(draws.below(256));
         check_refused(batch, 1);
     }
-}
-
-void worlds_of_other_rules_are_refused() {
-    HostBatch batch(2, 2, 200);
+    HostBatch batch(2);
     CHECK_EQUAL(ds_batch_create(&batch.batch, 0, 0), DS_STATUS_OK);
     batch.batch.episode_length = 50;  // 200 steps remain
     check_refused(batch, 0);
@@ -264,7 +205,7 @@ void a_damaged_world_is_refused_or_stepped() {
     const float floats[] = {0.f, -1.f, 1e9f, -1e30f, 3e38f, std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN(), 1e-40f};
     int refused = 0, stepped = 0;
-    for (int trial = 0; trial < 3000; ++trial) {
+    for (int trial = 0; trial < 1000; ++trial) {
         HostBatch batch(2, 1 + trial % 3, 30);
         CHECK_EQUAL(ds_batch_create(&batch.batch, trial, 0), DS_STATUS_OK);
         const uint32_t words = static_cast<uint32_t>(batch.info.world_bytes / 4);
@@ -283,7 +224,7 @@ void a_damaged_world_is_refused_or_stepped() {
             (status ? refused : stepped)++;
         }
     }
-    CHECK(refused > 100 && stepped > 100);
+    CHECK(refused > 50 && stepped > 50);
 }
 
 void trouble_is_told() {
@@ -310,33 +251,33 @@ void bad_arguments_are_named_and_change_nothing() {
     HostBatch good(3);
     CHECK_EQUAL(ds_batch_create(&good.batch, 0, 0), DS_STATUS_OK);
     const std::vector<char> before = good.all_worlds();
-    void* missing[DS_TENSOR_COUNT];
-    memcpy(missing, good.tensors, sizeof missing);
-    missing[DS_TENSOR_lidar] = nullptr;
-    void* crooked[DS_TENSOR_COUNT];
-    memcpy(crooked, good.tensors, sizeof crooked);
-    crooked[DS_TENSOR_rewards] = static_cast<char*>(crooked[DS_TENSOR_rewards]) + 2;
+    void* tensors[DS_TENSOR_COUNT];
     struct {
         const char* argument;
-        void (*spoil)(ds_batch&, void**, void**);
+        void (*spoil)(ds_batch&);
     } const cases[] = {
-        {"batch", [](ds_batch& b, void**, void**) { b.struct_size--; }},
-        {"device_kind", [](ds_batch& b, void**, void**) { b.device_kind = DS_DEVICE_AUTO; }},
-        {"device_index", [](ds_batch& b, void**, void**) { b.device_index = 1; }},
-        {"num_worlds", [](ds_batch& b, void**, void**) { b.num_worlds = 0; }},
-        {"num_agents", [](ds_batch& b, void**, void**) { b.num_agents = 9; }},
-        {"episode_length", [](ds_batch& b, void**, void**) { b.episode_length = 0; }},
-        {"auto_reset", [](ds_batch& b, void**, void**) { b.auto_reset = 2; }},
-        {"action_check", [](ds_batch& b, void**, void**) { b.action_check = DS_ACTION_CHECK_RAISE; }},
-        {"worlds", [](ds_batch& b, void**, void**) { b.worlds = nullptr; }},
-        {"worlds", [](ds_batch& b, void**, void**) { b.worlds = static_cast<char*>(b.worlds) + 4; }},
-        {"tensors", [](ds_batch& b, void**, void**) { b.tensors = nullptr; }},
-        {"lidar", [](ds_batch& b, void** absent, void**) { b.tensors = absent; }},
-        {"rewards", [](ds_batch& b, void**, void** odd) { b.tensors = odd; }},
+        {"batch", [](ds_batch& b) { b.struct_size--; }},
+        {"device_kind", [](ds_batch& b) { b.device_kind = DS_DEVICE_AUTO; }},
+        {"device_index", [](ds_batch& b) { b.device_index = 1; }},
+        {"num_worlds", [](ds_batch& b) { b.num_worlds = 0; }},
+        {"num_agents", [](ds_batch& b) { b.num_agents = 9; }},
+        {"episode_length", [](ds_batch& b) { b.episode_length = 0; }},
+        {"auto_reset", [](ds_batch& b) { b.auto_reset = 2; }},
+        {"action_check", [](ds_batch& b) { b.action_check = DS_ACTION_CHECK_RAISE; }},
+        {"worlds", [](ds_batch& b) { b.worlds = nullptr; }},
+        {"worlds", [](ds_batch& b) { b.worlds = static_cast<char*>(b.worlds) + 4; }},
+        {"tensors", [](ds_batch& b) { b.tensors = nullptr; }},
+        {"lidar", [](ds_batch& b) { b.tensors[DS_TENSOR_lidar] = nullptr; }},
+        {"rewards",
+         [](ds_batch& b) { b.tensors[DS_TENSOR_rewards] = static_cast<char*>(b.tensors[DS_TENSOR_rewards]) + 2; }},
+        {"max_levels", [](ds_batch& b) { b.max_levels = DS_MAX_LEVELS + 1; }},
+        {"levels", [](ds_batch& b) { b.max_levels = 1; }},
     };
     for (const auto& row : cases) {
         ds_batch bad = good.batch;
-        row.spoil(bad, missing, crooked);
+        memcpy(tensors, good.tensors, sizeof tensors);
+        bad.tensors = tensors;
+        row.spoil(bad);
         CHECK_EQUAL(ds_batch_step(&bad), DS_STATUS_INVALID_ARGUMENT);
         CHECK(last_error_names(row.argument));
         CHECK_EQUAL(ds_batch_create(&bad, 0, 0), DS_STATUS_INVALID_ARGUMENT);
@@ -370,15 +311,6 @@ void batches_of_several_threads_take_turns() {
     for (std::thread& thread : threads) thread.join();
 }
 
-void a_forked_child_steps_its_batches() {
-    HostBatch batch(200);
-    CHECK_EQUAL(ds_batch_create(&batch.batch, 3, 0), DS_STATUS_OK);
-    if (kCanStartThreadsInChild) {
-        CHECK_EQUAL(run_in_child([&] { return ds_batch_step(&batch.batch) ? 1 : 0; }), 0);
-    }
-    CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
-}
-
 // Below the stack lies memory that no call may write.
 void calls_fit_into_a_small_stack() {
     constexpr size_t kStack = 64 << 10, kBelow = 1 << 20;
@@ -410,13 +342,10 @@ void calls_fit_into_a_small_stack() {
 
 int main() {
     RUN(a_batch_is_a_simulator);
-    RUN(a_batch_with_levels_is_a_simulator);
-    RUN(levels_need_a_table_and_their_tensors);
     RUN(what_the_memory_held_before_leaves_no_trace);
     RUN(inputs_of_their_own_stay_as_they_are);
     RUN(flat_observations_may_be_left_out);
     RUN(memory_that_holds_no_worlds_is_refused);
-    RUN(worlds_of_other_rules_are_refused);
     RUN(a_damaged_world_is_refused_or_stepped);
     RUN(trouble_is_told);
     RUN(bad_arguments_are_named_and_change_nothing);
@@ -424,6 +353,5 @@ int main() {
 #ifndef DS_SANITIZED  // whose frames and shadows are larger
     RUN(calls_fit_into_a_small_stack);
 #endif
-    RUN(a_forked_child_steps_its_batches);
     check_nothing_lives();
 }

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "render/cameras/renderers.h"
 #include "render_reference.h"
+#include "view_calls.h"
 
 namespace doorstep {
 
@@ -20,27 +21,17 @@ inline void run_alone(void*, int64_t count, ds_task task, void* context) {
 using CreateRenderer = ds_status (*)(const CameraSetup& setup, BatchRenderer** renderer);
 constexpr float kTangentOf50Degrees = 1.1917536f;
 
-struct DrawnViews {
+struct DrawnViews : PixelTensors {
     Views views;
-    std::vector<uint8_t> rgb, segmentation;
-    std::vector<float> depth, normals;
     BatchRenderer* renderer = nullptr;
 
     DrawnViews(CreateRenderer create, const WorldFields& fields, int num_worlds, int width, int height,
                float tangent = kTangentOf50Degrees) {
-        const auto pixels = static_cast<size_t>(num_worlds * fields.num_agents * width * height);
-        rgb.assign(4 * pixels, 77);
-        segmentation.assign(2 * pixels, 77);
-        depth.assign(pixels, 77.f);
-        normals.assign(3 * pixels, 77.f);
-        views = {fields, num_worlds,
-                 {width, height, tangent * static_cast<float>(width) / static_cast<float>(height), tangent,
-                  {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}},
-                 {rgb.data(), depth.data(), segmentation.data(), normals.data()}};
+        const CameraRig rig = rig_of(width, height, tangent);
+        reset(num_worlds * fields.num_agents, rig);
+        views = {fields, num_worlds, rig, tensors()};
         CameraSetup setup{};
-        setup.info.device_kind = DS_DEVICE_CPU;
-        setup.info.num_threads = 2;
-        setup.views = views;
+        setup.info.device_kind = DS_DEVICE_CPU, setup.info.num_threads = 2, setup.views = views;
         CHECK_EQUAL(create(setup, &renderer), DS_STATUS_OK);
         draw();
     }
@@ -49,11 +40,8 @@ struct DrawnViews {
     ~DrawnViews() { delete renderer; }
 
     void draw() {
-        ds_turn turn{};
-        turn.struct_size = sizeof turn;
-        turn.device_kind = DS_DEVICE_CPU;
-        turn.num_workers = 2;
-        turn.run = run_alone;
+        auto turn = sized<ds_turn>();
+        turn.device_kind = DS_DEVICE_CPU, turn.num_workers = 2, turn.run = run_alone;
         CHECK_EQUAL(renderer->draw(views, turn), DS_STATUS_OK);
     }
 };
@@ -87,13 +75,12 @@ struct ReferenceView {
     reference::Hit trace(double x, double y) const { return reference::trace(ray(x, y), triangles, hidden, true); }
 
     bool is_silhouette(double x, double y, const reference::Hit& hit) const {
-        for (const double dx : {-0.02, 0.02}) {
+        for (const double dx : {-0.02, 0.02})
             for (const double dy : {-0.02, 0.02}) {
                 const reference::Hit other = trace(x + dx, y + dy);
                 const double turned = hit.object == reference::kSky ? 1 : reference::dot(other.normal, hit.normal);
                 if (!(other == hit) || turned < 0.99) return true;
             }
-        }
         return false;
     }
 
@@ -115,11 +102,11 @@ struct ReferenceView {
     static double covered(double coordinate, double width) {
         width = fmin(width, kGridCell);
         int on_line = 0;
-        for (int i = 0; i < 4000; ++i) {
-            const double at = coordinate + width * ((i + 0.5) / 4000 - 0.5);
+        for (int i = 0; i < 500; ++i) {
+            const double at = coordinate + width * ((i + 0.5) / 500 - 0.5);
             on_line += fabs(at - kGridCell * round(at / kGridCell)) < 0.5 * kGridLineWidth;
         }
-        return on_line / 4000.0;
+        return on_line / 500.0;
     }
 
     reference::Vector colour(double x, double y, const reference::Hit& hit) const {
@@ -129,11 +116,8 @@ struct ReferenceView {
         if (hit.object == reference::kFloor) {
             const double share = lines(x, y);
             base = vector(kFloorColour) * (1 - share) + vector(kFloorLineColour) * share;
-        } else if (hit.material == kEyeMaterial) {
-            base = vector(kEyeColour);
-        } else {
-            base = vector(colour_of_kind(objects[static_cast<size_t>(hit.object)].kind));
-        }
+        } else if (hit.material == kEyeMaterial) base = vector(kEyeColour);
+        else base = vector(colour_of_kind(objects[static_cast<size_t>(hit.object)].kind));
         const double toward_light = reference::dot(hit.normal, reference::unit({-1, -1, 2}));
         return base * (0.45 + 0.1 * hit.normal.z + 0.45 * fmax(toward_light, 0));
     }
@@ -169,22 +153,17 @@ struct ComparedPixels {
 inline ComparedPixels check_views(const DrawnViews& drawn) {
     ComparedPixels compared;
     const Views& views = drawn.views;
-    for (int world = 0; world < views.num_worlds; ++world) {
-        for (int agent = 0; agent < views.fields.num_agents; ++agent) {
-            const ReferenceView view(views, world, agent);
-            for (int row = 0; row < views.rig.height; ++row) {
-                for (int column = 0; column < views.rig.width; ++column) {
-                    const size_t pixel = compared.all++;
-                    const double x = column + 0.5, y = row + 0.5;
-                    const reference::Hit hit = view.trace(x, y);
-                    if (view.is_silhouette(x, y, hit)) {
-                        ++compared.silhouettes;
-                        continue;
-                    }
-                    check_pixel(drawn, pixel, view, x, y, hit);
-                    ++compared.kinds[drawn.segmentation[2 * pixel]];
-                }
-            }
+    for (int of = 0; of < static_cast<int>(views.num_worlds) * views.fields.num_agents; ++of) {
+        const ReferenceView view(views, of / views.fields.num_agents, of % views.fields.num_agents);
+        for (int i = 0; i < views.rig.height * views.rig.width; ++i) {
+            const size_t pixel = compared.all++;
+            const double x = i % views.rig.width + 0.5, y = i / views.rig.width + 0.5;
+            const reference::Hit hit = view.trace(x, y);
+            const bool is_silhouette = view.is_silhouette(x, y, hit);
+            compared.silhouettes += is_silhouette;
+            if (is_silhouette) continue;
+            check_pixel(drawn, pixel, view, x, y, hit);
+            ++compared.kinds[drawn.segmentation[2 * pixel]];
         }
     }
     CHECK(compared.silhouettes * 2 <= compared.all);

@@ -1,5 +1,5 @@
-// What native/src/runtime/cuda declares of the driver has the numbers, sizes and parameters of NVIDIA's headers. Most of
-// it is checked when this file is compiled.
+// What native/src/runtime/cuda declares of the driver has the numbers, sizes and parameters of NVIDIA's headers. Most
+// of it is checked when this file is compiled.
 #include <stddef.h>
 
 #include <type_traits>
@@ -68,72 +68,31 @@ DS_DRIVER_TABLE(SAME_FUNCTION)
 #include "driver_numbers.inc"
 #undef X
 
-#define SAME_STRUCT(our_name, their_name) static_assert(sizeof(doorstep::our_name) == sizeof(::their_name));
+#define SAME_SIZE(our_name, their_name) static_assert(sizeof(doorstep::our_name) == sizeof(::their_name));
 #define SAME_FIELD(our_name, our_field, their_name, their_field)                                \
     static_assert(offsetof(doorstep::our_name, our_field) == offsetof(::their_name, their_field)); \
     static_assert(sizeof(doorstep::our_name::our_field) == sizeof(::their_name::their_field));
-#define FIELD(structure, field) SAME_FIELD(structure, field, structure, field)
+#define AGAIN() FIELDS
+#define EXPAND(...) EXPAND1(EXPAND1(EXPAND1(EXPAND1(__VA_ARGS__))))
+#define EXPAND1(...) EXPAND2(EXPAND2(EXPAND2(EXPAND2(__VA_ARGS__))))
+#define EXPAND2(...) __VA_ARGS__
+#define NOTHING
+#define FIELDS(name, field, ...) \
+    SAME_FIELD(name, field, name, field) __VA_OPT__(AGAIN NOTHING()(name, __VA_ARGS__))
+#define SAME_STRUCT(name, ...) SAME_SIZE(name, name) EXPAND(FIELDS(name, __VA_ARGS__))
 
-SAME_STRUCT(CUuuid, CUuuid)
-
-SAME_STRUCT(CUmemLocation, CUmemLocation)
-FIELD(CUmemLocation, type)
-FIELD(CUmemLocation, id)
-
-
-SAME_STRUCT(CUDA_MEMCPY2D, CUDA_MEMCPY2D)
-FIELD(CUDA_MEMCPY2D, srcXInBytes)
-FIELD(CUDA_MEMCPY2D, srcY)
-FIELD(CUDA_MEMCPY2D, srcMemoryType)
-FIELD(CUDA_MEMCPY2D, srcHost)
-FIELD(CUDA_MEMCPY2D, srcDevice)
-FIELD(CUDA_MEMCPY2D, srcArray)
-FIELD(CUDA_MEMCPY2D, srcPitch)
-FIELD(CUDA_MEMCPY2D, dstXInBytes)
-FIELD(CUDA_MEMCPY2D, dstY)
-FIELD(CUDA_MEMCPY2D, dstMemoryType)
-FIELD(CUDA_MEMCPY2D, dstHost)
-FIELD(CUDA_MEMCPY2D, dstDevice)
-FIELD(CUDA_MEMCPY2D, dstArray)
-FIELD(CUDA_MEMCPY2D, dstPitch)
-FIELD(CUDA_MEMCPY2D, WidthInBytes)
-FIELD(CUDA_MEMCPY2D, Height)
-
-SAME_STRUCT(CUmemAllocationProp, CUmemAllocationProp)
-FIELD(CUmemAllocationProp, type)
-FIELD(CUmemAllocationProp, requestedHandleTypes)
-FIELD(CUmemAllocationProp, location)
-FIELD(CUmemAllocationProp, win32HandleMetaData)
-FIELD(CUmemAllocationProp, allocFlags)
-FIELD(CUmemAllocationProp, allocFlags.usage)
-
-SAME_STRUCT(CUmemAccessDesc, CUmemAccessDesc)
-FIELD(CUmemAccessDesc, location)
-FIELD(CUmemAccessDesc, flags)
-
-SAME_STRUCT(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, CUDA_EXTERNAL_MEMORY_HANDLE_DESC)
-FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, type)
-FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle)
-FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle.fd)
-FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size)
-FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, flags)
-FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, reserved)
-
-SAME_STRUCT(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, CUDA_EXTERNAL_MEMORY_BUFFER_DESC)
-FIELD(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, offset)
-FIELD(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size)
-FIELD(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, flags)
-FIELD(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, reserved)
-
-SAME_STRUCT(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC)
-FIELD(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, type)
-FIELD(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, handle)
-FIELD(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, handle.fd)
-FIELD(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, flags)
-FIELD(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, reserved)
-
+SAME_SIZE(CUuuid, CUuuid)
+SAME_STRUCT(CUmemLocation, type, id)
+SAME_STRUCT(CUDA_MEMCPY2D, srcXInBytes, srcY, srcMemoryType, srcHost, srcDevice, srcArray, srcPitch, dstXInBytes, dstY,
+            dstMemoryType, dstHost, dstDevice, dstArray, dstPitch, WidthInBytes, Height)
+SAME_STRUCT(CUmemAllocationProp, type, requestedHandleTypes, location, win32HandleMetaData, allocFlags,
+            allocFlags.usage)
+SAME_STRUCT(CUmemAccessDesc, location, flags)
+SAME_STRUCT(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, type, handle, handle.fd, size, flags, reserved)
+SAME_STRUCT(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, offset, size, flags, reserved)
+SAME_STRUCT(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC, type, handle, handle.fd, flags, reserved)
 #define SAME_SEMAPHORE_PARAMS(their_name)                                                        \
-    SAME_STRUCT(CUDA_EXTERNAL_SEMAPHORE_PARAMS, their_name)                                      \
+    SAME_SIZE(CUDA_EXTERNAL_SEMAPHORE_PARAMS, their_name)                                        \
     SAME_FIELD(CUDA_EXTERNAL_SEMAPHORE_PARAMS, fence_value, their_name, params.fence.value)      \
     SAME_FIELD(CUDA_EXTERNAL_SEMAPHORE_PARAMS, flags, their_name, flags)                         \
     SAME_FIELD(CUDA_EXTERNAL_SEMAPHORE_PARAMS, reserved, their_name, reserved)

@@ -51,9 +51,7 @@ struct EngineOptions {
     int64_t num_worlds = 1, num_threads = 1, num_replicas = 1;
     int32_t scheduler = DS_SCHEDULER_FIXED_CHUNK, controller = DS_CONTROLLER_PULL;
     int64_t max_levels = 0, num_policies = 4, max_restarts = 0;
-    int32_t preempts = 0;
     ds_metrics metrics = 0;
-    int64_t output_capacity = 0, output_bytes = 0;  // 0: the default
 };
 
 inline ds_config make_rollout_config(const EngineOptions& options) {
@@ -62,7 +60,6 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     simulator.max_levels = options.max_levels;
     auto order = defaults_of<ds_scheduler_config>();
     order.type = options.scheduler;
-    order.preempts = options.preempts;
     auto controller = defaults_of<ds_controller_config>();
     controller.type = options.controller;
     const ConfigHandle parts[] = {ConfigHandle(simulator), ConfigHandle(order), ConfigHandle(controller),
@@ -73,8 +70,6 @@ inline ds_config make_rollout_config(const EngineOptions& options) {
     rules.controller = parts[2];
     rules.metrics = parts[3];
     rules.max_policies = options.num_policies;
-    if (options.output_capacity) rules.output_capacity = options.output_capacity;
-    if (options.output_bytes) rules.output_bytes = options.output_bytes;
     rules.max_restarts = options.max_restarts;
     rules.num_devices = static_cast<int32_t>(options.num_replicas);
     for (int32_t i = 0; i < rules.num_devices; ++i) rules.devices[i].kind = DS_DEVICE_CPU;
@@ -118,12 +113,6 @@ struct PlayingEngine {
         CHECK_EQUAL(ds_engine_get_info(handle, &info), DS_STATUS_OK);
         return info;
     }
-    ds_replica_info replica(int64_t number) const {
-        ds_replica_info info;
-        info.struct_size = sizeof info;
-        CHECK_EQUAL(ds_engine_get_replica(handle, number, &info), DS_STATUS_OK);
-        return info;
-    }
     std::vector<ds_episode_output> take_all() const {
         std::vector<ds_episode_output> all;
         ds_episode_output some[50];
@@ -144,9 +133,5 @@ struct PlayingEngine {
         rows.struct_size = sizeof rows;
         CHECK_EQUAL(ds_engine_take_rows(handle, -1, &rows), DS_STATUS_OK);
         return rows;
-    }
-    void return_rows(const ds_rows& rows, const std::vector<int32_t>& actions) const {
-        CHECK_EQUAL(ds_engine_return_rows(handle, rows.id, actions.data(), 0), DS_STATUS_OK);
-        CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
     }
 };

@@ -1,6 +1,5 @@
 #include "runtime/handles.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "check.h"
@@ -23,68 +22,34 @@ struct Counted : RefCounted {
 
 Ref<Counted> make(int* alive) { return Ref<Counted>::adopt(new Counted(alive)); }
 
-void a_handle_finds_its_object_until_it_is_removed() {
+LAW(a_handle_finds_its_object_until_it_is_removed_and_never_the_next_one_in_its_slot) {
     int alive = 0;
     static HandleRegistry<Counted> registry{HandleKind::SIMULATOR};
     const uint64_t id = registry.insert(make(&alive));
-    CHECK(id != 0);
-    CHECK(registry.find(id, "one"));
-    CHECK_EQUAL(registry.size(), 1);
-    CHECK(registry.remove(id, "one"));
+    CHECK(id != 0 && registry.find(id, "one"));
+    for (const uint64_t invented : {uint64_t{0}, id + 1, id + (uint64_t{1} << 32), UINT64_MAX})
+        CHECK(!registry.find(invented, "one"));
+    {
+        const Ref<Counted> used = registry.find(id, "one");
+        CHECK(registry.remove(id, "one"));
+        CHECK_EQUAL(alive, 1);  // what is in use outlives its handle
+    }
     CHECK_EQUAL(alive, 0);
-    CHECK(!registry.find(id, "one"));
     CHECK(!registry.remove(id, "one"));
+    const uint64_t next = registry.insert(make(&alive));
+    CHECK_EQUAL(static_cast<uint32_t>(next), static_cast<uint32_t>(id));
+    CHECK(!registry.find(id, "one") && registry.find(next, "one"));
+    uint64_t ids[1000];
+    for (uint64_t& other : ids) other = registry.insert(make(&alive));
+    CHECK_EQUAL(registry.size(), 1001);
+    for (const uint64_t other : ids) CHECK(registry.find(other, "one"));
+    for (const uint64_t other : ids) registry.remove(other, "one");
+    registry.remove(next, "one");
+    CHECK_EQUAL(alive, 0);
     CHECK_EQUAL(registry.size(), 0);
 }
 
-void a_stale_handle_does_not_find_the_next_object_in_its_slot() {
-    int alive = 0;
-    static HandleRegistry<Counted> registry{HandleKind::SIMULATOR};
-    const uint64_t old_id = registry.insert(make(&alive));
-    registry.remove(old_id, "one");
-    const uint64_t new_id = registry.insert(make(&alive));
-    CHECK_EQUAL(static_cast<uint32_t>(new_id), static_cast<uint32_t>(old_id));
-    CHECK(!registry.find(old_id, "one"));
-    CHECK(registry.find(new_id, "one"));
-    registry.remove(new_id, "one");
-}
-
-void null_and_invented_handles_find_nothing() {
-    int alive = 0;
-    static HandleRegistry<Counted> registry{HandleKind::SIMULATOR};
-    CHECK(!registry.find(0, "one"));
-    const uint64_t id = registry.insert(make(&alive));
-    CHECK(!registry.find(0, "one"));
-    CHECK(!registry.find(id + 1, "one"));
-    CHECK(!registry.find(id + (uint64_t{1} << 32), "one"));
-    CHECK(!registry.find(UINT64_MAX, "one"));
-    registry.remove(id, "one");
-}
-
-void an_object_in_use_outlives_its_handle() {
-    int alive = 0;
-    static HandleRegistry<Counted> registry{HandleKind::SIMULATOR};
-    const uint64_t id = registry.insert(make(&alive));
-    {
-        const Ref<Counted> used = registry.find(id, "one");
-        registry.remove(id, "one");
-        CHECK_EQUAL(alive, 1);
-    }
-    CHECK_EQUAL(alive, 0);
-}
-
-void a_registry_grows_to_many_objects() {
-    int alive = 0;
-    static HandleRegistry<Counted> registry{HandleKind::SIMULATOR};
-    uint64_t ids[1000];
-    for (uint64_t& id : ids) id = registry.insert(make(&alive));
-    CHECK_EQUAL(alive, 1000);
-    for (const uint64_t id : ids) CHECK(registry.find(id, "one"));
-    for (const uint64_t id : ids) registry.remove(id, "one");
-    CHECK_EQUAL(alive, 0);
-}
-
-void a_handle_says_what_it_refers_to() {
+LAW(a_handle_says_what_it_refers_to) {
     int alive = 0;
     static HandleRegistry<Counted> simulators{HandleKind::SIMULATOR}, policies{HandleKind::POLICY};
     const uint64_t simulator = simulators.insert(make(&alive)), policy = policies.insert(make(&alive));
@@ -106,7 +71,7 @@ struct Searching : RefCounted {
     static inline bool found = true;
 };
 
-void an_object_that_is_being_destroyed_cannot_be_shared_again() {
+LAW(an_object_that_is_being_destroyed_cannot_be_shared_again) {
     Ref<Searching> object = Ref<Searching>::adopt(new Searching);
     CHECK(Ref<Searching>::share_if_alive(object.get()));
     object = {};
@@ -117,37 +82,21 @@ struct Atomic : RefCounted {
     std::atomic<int> uses{0};
 };
 
-HandleRegistry<Atomic> shared_registry{HandleKind::SIMULATOR};
-std::atomic<uint64_t> shared_id{0};
-
-void* use_shared_handle(void*) {
-    for (int i = 0; i < 20'000; ++i) {
-        const Ref<Atomic> found = shared_registry.find(shared_id.load(), "one");
-        if (found) found->uses.fetch_add(1);
+LAW(threads_may_close_and_use_a_handle_at_once) {
+    static HandleRegistry<Atomic> registry{HandleKind::SIMULATOR};
+    std::atomic<uint64_t> id{0};
+    {
+        const auto use = [&] {
+            for (int i = 0; i < 20'000; ++i)
+                if (const Ref<Atomic> found = registry.find(id.load(), "one")) found->uses.fetch_add(1);
+        };
+        JoiningThread threads[] = {JoiningThread(use), JoiningThread(use), JoiningThread(use)};
+        for (int i = 0; i < 2'000; ++i) {
+            id.store(registry.insert(Ref<Atomic>::adopt(new Atomic)));
+            registry.remove(id.load(), "one");
+        }
     }
-    return nullptr;
-}
-
-void threads_may_close_and_use_a_handle_at_once() {
-    pthread_t threads[3];
-    for (pthread_t& thread : threads) CHECK_EQUAL(pthread_create(&thread, nullptr, use_shared_handle, nullptr), 0);
-    for (int i = 0; i < 2'000; ++i) {
-        shared_id.store(shared_registry.insert(Ref<Atomic>::adopt(new Atomic)));
-        shared_registry.remove(shared_id.load(), "one");
-    }
-    for (const pthread_t thread : threads) pthread_join(thread, nullptr);
-    CHECK_EQUAL(shared_registry.size(), 0);
+    CHECK_EQUAL(registry.size(), 0);
 }
 
 }  // namespace
-
-int main() {
-    RUN(a_handle_finds_its_object_until_it_is_removed);
-    RUN(a_stale_handle_does_not_find_the_next_object_in_its_slot);
-    RUN(null_and_invented_handles_find_nothing);
-    RUN(an_object_in_use_outlives_its_handle);
-    RUN(a_registry_grows_to_many_objects);
-    RUN(a_handle_says_what_it_refers_to);
-    RUN(an_object_that_is_being_destroyed_cannot_be_shared_again);
-    RUN(threads_may_close_and_use_a_handle_at_once);
-}

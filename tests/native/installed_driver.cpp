@@ -7,9 +7,7 @@
 
 #include "functions.h"
 #include "launches.h"
-#include "policy_launch.h"
 #include "runtime/cuda/driver.h"
-#include "view_launch.h"
 
 namespace stand_in {
 namespace {
@@ -25,7 +23,7 @@ void install(const Settings& settings) {
     doorstep::reset_driver(find_symbol);
 }
 
-void fail_next(const char* function, doorstep::CUresult result) { driver().report.plan_fault(function, 1, result); }
+void fail_next(const char* function, doorstep::CUresult result) { driver().report.faults.push_back({function, 1, result}); }
 
 int64_t alive(const char* kind) {
     const std::map<std::string, int64_t> live = driver().live();
@@ -42,20 +40,20 @@ int64_t alive() {
 int64_t retained(int device) { return driver().contexts[static_cast<size_t>(device)].retained; }
 
 int64_t violations() {
-    const std::vector<std::string>& all = driver().report.violations();
+    const std::vector<std::string>& all = driver().report.violations;
     for (const std::string& violation : all) fprintf(stderr, "%s\n", violation.c_str());
     return static_cast<int64_t>(all.size());
 }
 
-int64_t calls() { return static_cast<int64_t>(driver().report.calls().size()); }
+int64_t calls() { return static_cast<int64_t>(driver().report.calls.size()); }
 
 int64_t count_calls(const char* function) {
-    const std::vector<std::string>& calls = driver().report.calls();
+    const std::vector<std::string>& calls = driver().report.calls;
     return std::count(calls.begin(), calls.end(), function);
 }
 
 int64_t first_call(const char* function) {
-    const std::vector<std::string>& calls = driver().report.calls();
+    const std::vector<std::string>& calls = driver().report.calls;
     const auto found = std::find(calls.begin(), calls.end(), function);
     return found == calls.end() ? -1 : found - calls.begin();
 }

@@ -3,8 +3,11 @@
 
 #include <stdint.h>
 
+#include "check.h"
 #include "driver.h"
 #include "runtime/cuda/module.h"
+#include "runtime/reference.h"
+#include "runtime/status.h"
 
 namespace stand_in {
 
@@ -38,3 +41,35 @@ constexpr char kKernelName[] = "double_everything";
 doorstep::Ref<doorstep::Module> load_module(const doorstep::Ref<doorstep::Context>& context);
 
 }  // namespace stand_in
+
+// ---- Checks: the thread's error, and leaks
+
+inline ds_error latest_error() {
+    ds_error error{};
+    doorstep::read_last_error(&error);
+    return error;
+}
+
+inline int64_t live_resources() {
+    int64_t sum = 0;
+    for (const auto& count : doorstep::live_counts.resources) sum += count.load();
+    return sum;
+}
+
+// Every law ends the resources that it made, and no call breaks the driver's rules.
+inline void check_after_driver_law() {
+    CHECK_EQUAL(live_resources(), 0);
+    CHECK_EQUAL(stand_in::violations(), 0);
+}
+inline const bool checks_after_laws = (check_after_law = check_after_driver_law, true);
+
+// Drops references in this order.
+template <class... Refs>
+void drop(Refs&... refs) { ((refs = {}), ...); }
+
+// Besides, nothing is left alive but contexts and modules, which the process keeps.
+inline void check_clean() {
+    CHECK_EQUAL(stand_in::alive(), 0);
+    for (int device = 0; device < stand_in::driver().settings.devices; ++device) CHECK(stand_in::retained(device) <= 1);
+    check_after_driver_law();
+}

@@ -4,6 +4,9 @@
 #include "math/float_environment.h"
 #include "runtime/machine.h"
 #include "staged_worlds.h"
+#ifdef DS_GOLDEN_TRACE
+#include "golden_trace.h"
+#endif
 
 namespace {
 
@@ -15,34 +18,16 @@ using Wide = WideFloat;
 bool machine_has_lanes() { return cpu_features().avx2; }
 #endif
 
-// Index of the first byte that differs, or -1.
-long long first_difference(const void* left, const void* right, size_t bytes) {
-    if (bytes == 0 || memcmp(left, right, bytes) == 0) return -1;
+// Aborts at the first byte that differs, if any does.
+void expect_equal(const void* left, const void* right, size_t bytes, const Batch& batch, int step, int stage,
+                  const char* where, size_t item) {
+    if (bytes == 0 || memcmp(left, right, bytes) == 0) return;
     const uint8_t *a = static_cast<const uint8_t*>(left), *b = static_cast<const uint8_t*>(right);
-    long long at = 0;
+    size_t at = 0;
     while (a[at] == b[at]) at++;
-    return at;
-}
-
-void fail(const Batch& batch, int step, int stage, const char* where, long long item, long long offset) {
-    fprintf(stderr, "%d agents, %s lanes in tiles of %d: first differs in step %d after %s: %s %lld, byte %lld\n",
-            kAgents, batch.lanes, batch.tile_worlds, step, kNames[stage], where, item, offset);
+    fprintf(stderr, "%d agents, %s lanes in tiles of %d: first differs in step %d after %s: %s %zu, byte %zu\n",
+            kAgents, batch.lanes, batch.tile_worlds, step, kNames[stage], where, item, at);
     abort();
-}
-
-void expect_equal_worlds(const Batch& reference, const Batch& batch, int step, int stage) {
-    for (size_t i = 0; i < kWorlds; i++) {
-        const long long at = first_difference(&reference.blocks[i], &batch.blocks[i], sizeof(Block));
-        if (at >= 0) fail(batch, step, stage, "world", static_cast<long long>(i), at);
-    }
-}
-
-void expect_equal_tensors(const Batch& reference, const Batch& batch, int step, int stage) {
-    for (size_t i = 0; i < DS_TENSOR_COUNT; i++) {
-        const long long at =
-            first_difference(reference.tensors[i].data(), batch.tensors[i].data(), reference.tensors[i].size());
-        if (at >= 0) fail(batch, step, stage, kTensorRows[i].name, static_cast<long long>(i), at);
-    }
 }
 
 void step_together(const std::vector<Block>& start, bool look_for_edits) {
@@ -57,9 +42,14 @@ void step_together(const std::vector<Block>& start, bool look_for_edits) {
         for (int stage = 0; stage < kNumStages; stage++)
             for (Batch* batch : batches) {
                 batch->run(stage);
-                expect_equal_worlds(reference, *batch, step, stage);
+                for (size_t i = 0; i < kWorlds; i++)
+                    expect_equal(&reference.blocks[i], &batch->blocks[i], sizeof(Block), *batch, step, stage, "world",
+                                 i);
             }
-        for (Batch* batch : batches) expect_equal_tensors(reference, *batch, step, kNumStages - 1);
+        for (Batch* batch : batches)
+            for (size_t i = 0; i < DS_TENSOR_COUNT; i++)
+                expect_equal(reference.tensors[i].data(), batch->tensors[i].data(), reference.tensors[i].size(), *batch,
+                             step, kNumStages - 1, kTensorRows[i].name, i);
     }
     uint32_t moved = 0;
     for (size_t i = 0; i < kWorlds; i++) moved += memcmp(&start[i], &reference.blocks[i], sizeof(Block)) != 0;
@@ -74,6 +64,9 @@ void lanes_and_tiles_do_not_change_a_byte_among_cubes() { step_together(among_cu
 __attribute__((noinline)) void run_all() {
     RUN(lanes_and_tiles_do_not_change_a_byte_from_the_normal_start);
     RUN(lanes_and_tiles_do_not_change_a_byte_among_cubes);
+#ifdef DS_GOLDEN_TRACE
+    RUN(stages_change_what_they_changed_before);
+#endif
 }
 
 }  // namespace

@@ -11,9 +11,7 @@
 namespace doorstep {
 
 // How many things a world has beside its agents.
-struct LevelSlots {
-    int cubes, statics, buttons;
-};
+struct LevelSlots { int cubes, statics, buttons; };
 constexpr LevelSlots kReferenceSlots = {5, 12, 6};
 constexpr LevelSlots kMostSlots = {DS_LEVEL_MAX_CUBES, DS_LEVEL_MAX_STATICS, DS_LEVEL_MAX_BUTTONS};
 

@@ -24,19 +24,13 @@ void run_act_interpreted(const ActArguments& arguments, uint32_t grid, uint32_t 
     ptx::launch(program, kernel, {grid, kActThreads, shared_bytes, &arguments}, order);
 }
 
-void the_ptx_of_the_policies_gives_the_bytes_of_the_cpu() {
+LAW(the_ptx_of_the_policies_gives_the_bytes_of_the_cpu) {
     check_acting(run_act_interpreted, 2, "forwards", 70, false);
     check_acting(run_act_interpreted, 1, "backwards", 50, true);
 }
 
-void products_of_bf16_are_those_of_rounded_numbers() { check_products_are_rounded(run_act_interpreted, 5); }
+LAW(products_of_bf16_are_those_of_rounded_numbers) { check_products_are_rounded(run_act_interpreted, 5); }
 
-void networks_of_bf16_are_near_the_exact_ones() { check_rounded_networks(run_act_interpreted, 1, "backwards", 25); }
+LAW(networks_of_bf16_are_near_the_exact_ones) { check_rounded_networks(run_act_interpreted, 1, "backwards", 25); }
 
 }  // namespace
-
-int main() {
-    RUN(the_ptx_of_the_policies_gives_the_bytes_of_the_cpu);
-    RUN(products_of_bf16_are_those_of_rounded_numbers);
-    RUN(networks_of_bf16_are_near_the_exact_ones);
-}

@@ -22,9 +22,8 @@ constexpr bool kCanStartThreadsInChild = true;
 inline int wait_for_process(pid_t process) {
     for (int tick = 0; tick < 2000; ++tick) {
         int status;
-        if (waitpid(process, &status, WNOHANG) == process) {
+        if (waitpid(process, &status, WNOHANG) == process)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        }
         const timespec pause{0, 10'000'000};
         nanosleep(&pause, nullptr);
     }
@@ -34,8 +33,7 @@ inline int wait_for_process(pid_t process) {
 }
 
 // Runs function() in a forked child that then ends through exit(), as programs do.
-template <class Function>
-int run_in_child(const Function& function) {
+int run_in_child(const auto& function) {
     fflush(nullptr);
     const pid_t process = fork();
     CHECK(process >= 0);

@@ -1,13 +1,13 @@
 // Interpreting the embedded PTX, from which machine code for every GPU is compiled, on the host gives the bytes of the
 // CPU executor.
-#include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "embedded.h"
 #include "kernel_batches.h"
 #include "machine.h"
+#include "render/raycast/block_views.h"
 #include "training_calls.h"
+#include "view_calls.h"
 
 namespace {
 
@@ -23,12 +23,8 @@ const ptx::Program& program_for(WorldKind kind) {
 void run_interpreted(WorldKind kind, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
                      const char* way) {
     const KernelShape& shape = find_kernel_shape(kind);
-    std::vector<uint32_t> order(static_cast<size_t>(shape.threads));
-    std::iota(order.begin(), order.end(), 0u);
-    if (way[0] == 'b') std::reverse(order.begin(), order.end());
-    const ptx::Program& program = program_for(kind);
-    ptx::launch(program, program.kernel(kKernelNames[kernel]),
-                {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments}, order);
+    ptx::launch(program_for(kind), kKernelNames[kernel],
+                {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments}, way[0] == 'b');
 }
 
 void step_with(WorldKind kind, int num_worlds, int steps, const KernelLaunch& launch) {
@@ -41,12 +37,14 @@ void step_with(WorldKind kind, int num_worlds, int steps, const KernelLaunch& la
     }
 }
 
-void the_ptx_for_two_agents_gives_the_bytes_of_the_cpu() {
-    step_with({2, false}, 37, 60, {run_interpreted, 2, "forwards"});
-    step_with({2, false}, 37, 30, {run_interpreted, 3, "backwards"});
+LAW(the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu) {
+    step_with({2, false}, 37, 30, {run_interpreted, 2, "forwards"});
+    step_with({2, false}, 37, 15, {run_interpreted, 3, "backwards"});
+    for (int agents : {1, 3, 6, 8}) step_with({agents, false}, 19, 12, {run_interpreted, 2, "backwards"});
+    for (int agents : {1, 2, 8}) step_with({agents, true}, 19, 12, {run_interpreted, 2, "backwards"});
 }
 
-void the_ptx_sees_a_side_at_no_distance_as_the_cpu_does() {
+LAW(the_ptx_sees_a_side_at_no_distance_as_the_cpu_does) {
     for (const bool plays_levels : {false, true}) {
         KernelBatches batches({2, plays_levels}, 48, {run_interpreted, 2, "forwards"});
         batches.create();
@@ -55,35 +53,41 @@ void the_ptx_sees_a_side_at_no_distance_as_the_cpu_does() {
     }
 }
 
-void the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu() {
-    for (int agents = 1; agents <= DS_MAX_AGENTS; agents++)
-        step_with({agents, false}, 19, 12, {run_interpreted, 2, "backwards"});
-}
-
-void the_ptx_for_levels_gives_the_bytes_of_the_cpu() {
-    for (int agents : {1, 2, 8}) step_with({agents, true}, 19, 12, {run_interpreted, 2, "backwards"});
-}
-
 void run_training_interpreted(const char* kernel, const void* call, uint32_t grid, int) {
     static const ptx::Program program = ptx::read_embedded(kTrainingModule);
-    std::vector<uint32_t> order(kTrainingThreads);
-    std::iota(order.begin(), order.end(), 0u);
-    ptx::launch(program, program.kernel(kernel), {grid, kTrainingThreads, 0, call}, order);
+    ptx::launch(program, kernel, {grid, kTrainingThreads, 0, call});
 }
 
-void the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu() {
+LAW(the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu) {
     for (int64_t items : {1, 65, 200}) {
         check_training<float>({run_training_interpreted, 2, 0}, items);
         check_training<double>({run_training_interpreted, 2, 0}, items);
     }
 }
 
-}  // namespace
-
-int main() {
-    RUN(the_ptx_for_two_agents_gives_the_bytes_of_the_cpu);
-    RUN(the_ptx_sees_a_side_at_no_distance_as_the_cpu_does);
-    RUN(the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu);
-    RUN(the_ptx_for_levels_gives_the_bytes_of_the_cpu);
-    RUN(the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu);
+void draw_interpreted(const ViewsCall& call, uint32_t grid, bool backwards) {
+    static const ptx::Program program = ptx::read_embedded(kViewsModule);
+    const ViewKernel kernel = find_view_kernel(call.views.fields);
+    ptx::launch(program, kernel.name, {grid, kViewThreads, kernel.block_bytes, &call}, backwards);
 }
+
+void check_views(int num_agents, int num_worlds, int width, int height, uint32_t grid, bool backwards,
+           LevelSlots slots = kReferenceSlots) {
+    const LevelWorlds worlds(num_agents, num_worlds, 60 + static_cast<uint64_t>(num_agents), slots);
+    const CameraRig rig = rig_of(width, height, 1.f);
+    ViewPixels expected(worlds, rig), interpreted(worlds, rig);
+    draw_narrow(expected.call);
+    draw_interpreted(interpreted.call, grid, backwards);
+    CHECK(interpreted == expected);
+}
+
+LAW(the_ptx_draws_views_of_any_number_of_agents_and_objects_as_the_cpu) {
+    check_views(2, 6, 24, 16, 3, false);
+    check_views(2, 12, 13, 9, 50, true);
+    check_views(1, 3, 20, 12, 1, true);
+    check_views(8, 2, 17, 11, 5, false);
+    check_views(2, 3, 24, 16, 4, false, kMostSlots);
+    check_views(8, 1, 24, 26, 3, true, kMostSlots);
+}
+
+}  // namespace

@@ -1,6 +1,6 @@
-// Rendering with Embree, against a ray tracer in double precision.
+// Embree and its use for objects, against a ray tracer in double precision; and pictures, most of which is tested from
+// Python.
 #include <dirent.h>
-#include <malloc.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,14 +9,11 @@
 
 #include <string>
 
-#include "check.h"
-#include "drawn_views.h"
 #include "level_worlds.h"
 #include "render/api/core.h"
-#include "render/cameras/renderers.h"
 #include "render/embree/object_scene.h"
 #include "render/embree/picture.h"
-#include "render_worlds.h"
+#include "render_reference.h"
 
 using namespace doorstep;
 using reference::Hit;
@@ -26,6 +23,13 @@ using reference::Vector;
 namespace {
 
 alignas(32) constexpr int kAll[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+// Before all others of this program.
+LAW(rendering_uses_the_functions_of_the_library) {
+    const ds_api* api;
+    CHECK_EQUAL(ds_get_api(DS_ABI_VERSION, &api), DS_STATUS_OK);
+    set_core(api);
+}
 
 // ---- Embree itself
 
@@ -38,8 +42,8 @@ int count_threads() {
     return count;
 }
 
-// Must run first: a device that reads configuration files would start four threads because of the file written here.
-void embree_starts_no_threads_and_reads_no_files() {
+// First: a device that reads configuration files would start four threads because of the file written here.
+LAW(embree_starts_no_threads_and_reads_no_files) {
     char folder[] = "/tmp/embree_home_XXXXXX";
     CHECK(mkdtemp(folder));
     setenv("HOME", folder, 1);
@@ -63,7 +67,7 @@ void embree_starts_no_threads_and_reads_no_files() {
 }
 
 // A triangle in the plane z = 2 with corners (0, 0), (4, 0), (0, 4): every field of a hit is known.
-void structs_are_laid_out_as_embrees() {
+LAW(structs_are_laid_out_as_embrees) {
     const EmbreeDevice* shared;
     CHECK_EQUAL(get_embree_device(&shared), DS_STATUS_OK);
     alignas(16) const float vertices[12] = {0, 0, 2, 4, 0, 2, 0, 4, 2, 0, 0, 0};
@@ -106,9 +110,7 @@ void structs_are_laid_out_as_embrees() {
         if (!hit) continue;
         CHECK_NEAR(packet.hit.u[i], 0.25, 1e-6);
         CHECK_NEAR(packet.hit.v[i], 0.5, 1e-6);
-        CHECK_NEAR(packet.hit.Ng_x[i], 0, 1e-6);
-        CHECK_NEAR(packet.hit.Ng_y[i], 0, 1e-6);
-        CHECK_NEAR(packet.hit.Ng_z[i], 16, 1e-5);
+        CHECK(packet.hit.Ng_x[i] == 0 && packet.hit.Ng_y[i] == 0 && packet.hit.Ng_z[i] == 16);
     }
     CHECK(memcmp(&packet.ray.mask, &before.ray.mask, 3 * 32) == 0);
 
@@ -117,12 +119,7 @@ void structs_are_laid_out_as_embrees() {
     single.hit.geomID = single.hit.instID[0] = single.hit.instPrimID[0] = RTC_INVALID_GEOMETRY_ID;
     rtcIntersect1(scene, &single, nullptr);
     CHECK_NEAR(single.ray.tfar, 1.5, 1e-6);
-    CHECK_NEAR(single.hit.u, 0.25, 1e-6);
-    CHECK_NEAR(single.hit.v, 0.5, 1e-6);
-    CHECK_NEAR(single.hit.Ng_z, 16, 1e-5);
-    CHECK_EQUAL(single.hit.primID, 1);
-    CHECK_EQUAL(single.hit.geomID, 0);
-    CHECK_EQUAL(single.hit.instID[0], RTC_INVALID_GEOMETRY_ID);
+    CHECK(single.hit.v == packet.hit.v[0] && single.hit.Ng_z == packet.hit.Ng_z[0] && single.hit.primID == 1);
 
     RTCRay8 rays = before.ray;
     rtcOccluded8(valid, scene, &rays, nullptr);
@@ -136,9 +133,11 @@ struct ManyObjects {
     ObjectScene scene;
     std::vector<reference::Triangle> triangles;
 
+    static constexpr int kAgents = 8;
+
     // The objects of a world.
     ManyObjects() {
-        static const RenderWorlds worlds(1);
+        static const LevelWorlds worlds(kAgents, 1, 7);
         const WorldFields fields = worlds.fields();
         CHECK_EQUAL(scene.create(kMaxObjects), DS_STATUS_OK);
         int count = 0;
@@ -152,23 +151,26 @@ struct ManyObjects {
     }
 };
 
-void set_ray(RTCRay8& rays, int lane, const Ray& ray) {
-    rays.org_x[lane] = static_cast<float>(ray.origin.x);
-    rays.org_y[lane] = static_cast<float>(ray.origin.y);
-    rays.org_z[lane] = static_cast<float>(ray.origin.z);
-    rays.dir_x[lane] = static_cast<float>(ray.direction.x);
-    rays.dir_y[lane] = static_cast<float>(ray.direction.y);
-    rays.dir_z[lane] = static_cast<float>(ray.direction.z);
-    rays.tnear[lane] = kNearPlane;
-    rays.tfar[lane] = kFarPlane;
-    rays.time[lane] = 0.f;
-    rays.mask[lane] = ~0u;
+void set_ray(RTCRayHit8& packet, int lane, const Ray& ray) {
+    RTCRay8& rays = packet.ray;
+    rays.org_x[lane] = static_cast<float>(ray.origin.x), rays.dir_x[lane] = static_cast<float>(ray.direction.x);
+    rays.org_y[lane] = static_cast<float>(ray.origin.y), rays.dir_y[lane] = static_cast<float>(ray.direction.y);
+    rays.org_z[lane] = static_cast<float>(ray.origin.z), rays.dir_z[lane] = static_cast<float>(ray.direction.z);
+    rays.tnear[lane] = kNearPlane, rays.tfar[lane] = kFarPlane;
+    rays.time[lane] = 0.f, rays.mask[lane] = ~0u;
+    packet.hit.geomID[lane] = RTC_INVALID_GEOMETRY_ID;
+}
+
+void check_normal(const RTCHit8& hit, int lane, Vector normal, double tolerance) {
+    CHECK_NEAR(hit.Ng_x[lane], normal.x, tolerance);
+    CHECK_NEAR(hit.Ng_y[lane], normal.y, tolerance);
+    CHECK_NEAR(hit.Ng_z[lane], normal.z, tolerance);
 }
 
 // Between two random positions, in float precision.
 Ray random_ray(Draws& draws) {
     const auto place = [&] {
-        return Vec3{draws.between(-6.f, 6.f), draws.between(-8.f, 8.f), draws.between(0.f, 4.f)};
+        return Vec3{draws.between(-9.f, 9.f), draws.between(0.f, 40.f), draws.between(0.f, 4.f)};
     };
     const Vec3 from = place(), to = place();
     return {reference::from(from), reference::from(to - from)};
@@ -189,7 +191,7 @@ bool is_clear(const Ray& ray, const Hit& hit, const std::vector<reference::Trian
     return true;
 }
 
-void packets_hit_what_the_reference_hits() {
+LAW(packets_hit_what_the_reference_hits) {
     ManyObjects many;
     Draws draws{11};
     int clear = 0, hits = 0, agents = 0;
@@ -201,8 +203,7 @@ void packets_hit_what_the_reference_hits() {
         Ray rays[8];
         for (int lane = 0; lane < 8; ++lane) {
             rays[lane] = random_ray(draws);
-            set_ray(packet.ray, lane, rays[lane]);
-            packet.hit.geomID[lane] = RTC_INVALID_GEOMETRY_ID;
+            set_ray(packet, lane, rays[lane]);
         }
         RTCRay8 blocked = packet.ray;
         many.scene.intersect(kAll, packet, query, false);
@@ -217,20 +218,18 @@ void packets_hit_what_the_reference_hits() {
             continue;
         }
         ++hits;
-        agents += hit.object < RenderWorlds::kAgents;
+        agents += hit.object < ManyObjects::kAgents;
         CHECK_EQUAL(packet.hit.geomID[lane], 0);
         CHECK_EQUAL(packet.hit.primID[lane], hit.object);
         CHECK_NEAR(packet.ray.tfar[lane], hit.distance, 1e-5);
-        CHECK_NEAR(packet.hit.Ng_x[lane], hit.normal.x, 1e-3);
-        CHECK_NEAR(packet.hit.Ng_y[lane], hit.normal.y, 1e-3);
-        CHECK_NEAR(packet.hit.Ng_z[lane], hit.normal.z, 1e-3);
+        check_normal(packet.hit, lane, hit.normal, 1e-3);
         CHECK_EQUAL(packet.hit.u[lane], hit.material);
         CHECK(blocked.tfar[lane] < 0);
     }
     CHECK(clear > count * 8 / 10 && hits > count / 3 && agents > count / 30);
 }
 
-void rays_from_inside_see_through() {
+LAW(rays_from_inside_see_through) {
     ObjectScene scene;
     CHECK_EQUAL(scene.create(2), DS_STATUS_OK);
     scene.objects()[0] = {{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_AGENT, 0, true};
@@ -239,8 +238,7 @@ void rays_from_inside_see_through() {
     RTCRayHit8 packet;
     for (int lane = 0; lane < 8; ++lane) {
         const double y = lane < 4 ? 0 : 9;  // within the agent, within the cube
-        set_ray(packet.ray, lane, {{0.1 * lane, y, 1}, {0, 1, 0.01}});
-        packet.hit.geomID[lane] = RTC_INVALID_GEOMETRY_ID;
+        set_ray(packet, lane, {{0.1 * lane, y, 1}, {0, 1, 0.01}});
     }
     ObjectQuery query;
     scene.intersect(kAll, packet, query, true);
@@ -251,134 +249,10 @@ void rays_from_inside_see_through() {
     }
 }
 
-// ---- Views
-
-struct EmbreeViews : DrawnViews {
-    EmbreeViews(const RenderWorlds& worlds, int width, int height)
-        : DrawnViews(create_embree_renderer, worlds.fields(), worlds.num_worlds, width, height) {}
-};
-
-ComparedPixels check_embree(int num_worlds, int width, int height) {
-    const RenderWorlds worlds(num_worlds);
-    return check_views(EmbreeViews(worlds, width, height));
-}
-
-void views_are_what_the_reference_sees() {
-    const ComparedPixels compared = check_embree(5, 48, 36);
-    CHECK(compared.silhouettes * 25 < compared.all);
-    for (const int kind : {DS_ENTITY_BUTTON, DS_ENTITY_CUBE, DS_ENTITY_WALL, DS_ENTITY_AGENT, DS_ENTITY_DOOR}) {
-        CHECK(compared.kinds[kind] > 5);
-    }
-}
-
-void views_of_as_many_objects_as_there_are_are_what_the_reference_sees() {
-    const LevelWorlds worlds(DS_MAX_AGENTS, 2, 17, kMostSlots);
-    CHECK_EQUAL(object_count(worlds.fields()), kMaxObjects);
-    const DrawnViews drawn(create_embree_renderer, worlds.fields(), worlds.num_worlds(), 20, 16);
-    CHECK(check_views(drawn).kinds[DS_ENTITY_AGENT] > 50);
-}
-
-// Packets are 4 x 2 pixels.
-void views_of_any_size_are_complete() {
-    check_embree(1, 13, 7);
-    check_embree(1, 1, 1);
-    check_embree(1, 3, 2);
-}
-
-void only_what_is_wanted_is_written() {
-    const RenderWorlds worlds(2);
-    EmbreeViews drawn(worlds, 20, 10);
-    const std::vector<uint8_t> rgb = drawn.rgb, segmentation = drawn.segmentation;
-    const std::vector<float> depth = drawn.depth, normals = drawn.normals;
-    for (int only = 0; only < 4; ++only) {
-        memset(drawn.rgb.data(), 1, drawn.rgb.size());
-        memset(drawn.segmentation.data(), 1, drawn.segmentation.size());
-        for (float& value : drawn.depth) value = 1.f;
-        for (float& value : drawn.normals) value = 1.f;
-        drawn.views.tensors = {only == 0 ? drawn.rgb.data() : nullptr, only == 1 ? drawn.depth.data() : nullptr,
-                               only == 2 ? drawn.segmentation.data() : nullptr,
-                               only == 3 ? drawn.normals.data() : nullptr};
-        drawn.draw();
-        CHECK((drawn.rgb == rgb) == (only == 0));
-        CHECK((drawn.depth == depth) == (only == 1));
-        CHECK((drawn.segmentation == segmentation) == (only == 2));
-        CHECK((drawn.normals == normals) == (only == 3));
-    }
-}
-
-void what_has_no_place_is_not_drawn() {
-    RenderWorlds worlds(2);
-    const EmbreeViews whole(worlds, 32, 24);
-    RenderWorlds without = worlds;
-    worlds.body_positions[2 * 3 + 1] = NAN;
-    worlds.body_positions[3 * 3] = -INFINITY;
-    worlds.body_rotations[4 * 4] = INFINITY;
-    worlds.static_sizes[0] = NAN;
-    worlds.static_positions[1 * 3 + 2] = INFINITY;
-    for (int i = 2; i < 5; ++i) without.body_kinds[static_cast<size_t>(i)] = DS_ENTITY_NONE;
-    without.static_kinds[0] = without.static_kinds[1] = DS_ENTITY_NONE;
-    const EmbreeViews broken(worlds, 32, 24), less(without, 32, 24);
-    CHECK(broken.rgb == less.rgb && broken.segmentation == less.segmentation && broken.depth == less.depth);
-    const size_t one_world = whole.rgb.size() / 2;
-    CHECK(memcmp(whole.rgb.data() + one_world, broken.rgb.data() + one_world, one_world) == 0);
-    CHECK(memcmp(whole.rgb.data(), broken.rgb.data(), one_world) != 0);
-}
-
-void an_agent_without_a_place_sees_the_sky() {
-    for (const float nowhere : {NAN, INFINITY, 1e30f}) {
-        RenderWorlds worlds(1);
-        worlds.body_positions[0] = nowhere;
-        const EmbreeViews drawn(worlds, 16, 16);
-        for (size_t i = 0; i < 16 * 16; ++i) {
-            CHECK(drawn.segmentation[2 * i] == 0 && drawn.depth[i] == 0.f && drawn.normals[3 * i + 2] == 0.f);
-            CHECK_EQUAL(drawn.rgb[4 * i + 2], 230);  // of the sky, 0.9
-        }
-    }
-}
-
-void agents_do_not_see_themselves_when_others_are_gone() {
-    RenderWorlds worlds(1), without(1);
-    worlds.body_kinds[0] = DS_ENTITY_NONE;
-    without.body_positions[0] = without.body_positions[1] = 9e5f;
-    const EmbreeViews drawn(worlds, 32, 24), expected(without, 32, 24);
-    const size_t view = 4 * 32 * 24;
-    CHECK(memcmp(drawn.rgb.data() + view, expected.rgb.data() + view, view) == 0);
-}
-
-void whatever_else_is_of_the_agents_kind_is_a_box() {
-    RenderWorlds walls(1), agents(1);
-    agents.static_kinds[0] = DS_ENTITY_AGENT;
-    const EmbreeViews drawn(agents, 32, 24), expected(walls, 32, 24);
-    CHECK(drawn.depth == expected.depth && drawn.normals == expected.normals);
-}
-
-// mallinfo2() is too new for the systems that the library is built for; below 2 GiB mallinfo() reports the same.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-size_t allocated_bytes() {
-    const struct mallinfo info = mallinfo();
-    return static_cast<size_t>(info.uordblks) + static_cast<size_t>(info.hblkhd);
-}
-
-void drawing_keeps_its_memory() {
-    RenderWorlds worlds(20);
-    EmbreeViews drawn(worlds, 16, 16);
-    const auto move_and_draw = [&](int times) {
-        for (int i = 0; i < times; ++i) {
-            for (float& value : worlds.body_positions) value += 0.01f;
-            drawn.draw();
-        }
-    };
-    move_and_draw(5);
-    const size_t before = allocated_bytes();
-    move_and_draw(50);
-    CHECK_EQUAL(allocated_bytes(), before);
-}
-
 // ---- Pictures
 
 ds_picture_config picture_config(int width, int height) {
-    ds_picture_config config{};
-    config.struct_size = sizeof config;
+    auto config = sized<ds_picture_config>();
     config.width = width;
     config.height = height;
     config.samples = 1;
@@ -414,46 +288,8 @@ void look_down(ds_picture_config& config, float x, float y, float metres) {
     config.rotation[1] = -sqrtf(0.5f);
 }
 
-// The light's direction is (1, 1, -2): a cube of 2 m casts its shadow 1 m to the right and 1 m up in the picture. The
-// view from above is 10 m and 100 pixels wide, centred on the cube, so one pixel is 0.1 m.
-void shadows_fall_away_from_the_light() {
-    ds_picture_config config = picture_config(100, 100);
-    look_down(config, 1.f, 1.f, 10.f);
-    const std::vector<ds_picture_object> cube{object_at(DS_PICTURE_BOX, 1.f, 1.f, 1.f, 2.f)};
-    const std::vector<uint8_t> light = drawn(cube, config);
-    config.shadows = 1;
-    const std::vector<uint8_t> dark = drawn(cube, config);
-    for (int row = 0; row < 100; ++row) {
-        for (int column = 0; column < 100; ++column) {
-            const double x = (column + 0.5 - 50) / 10, y = (49.5 - row) / 10;  // from the cube's centre
-            const bool on_cube = fabs(x) < 1 && fabs(y) < 1;
-            // The cube's outline swept by (1, 1).
-            const bool swept = x > -1 && y > -1 && x < 2 && y < 2 && fabs(x - y) < 2;
-            const double edge = fmin(fmin(fabs(x - 2), fabs(y - 2)), fabs(fabs(x - y) - 2));
-            const size_t at = static_cast<size_t>(3 * (100 * row + column));
-            if (edge < 0.1) continue;
-            CHECK((dark[at] != light[at]) == (swept && !on_cube));
-        }
-    }
-}
-
-void colours_are_lit_in_linear_light_and_what_has_no_shape_is_not_there() {
-    ds_picture_config config = picture_config(3, 3);
-    look_down(config, 0.f, 0.f, 1.f);
-    std::vector<ds_picture_object> objects{object_at(DS_PICTURE_BOX, 0, 0, 1, 2),
-                                           object_at(DS_PICTURE_NONE, 0, 0, 5, 2)};
-    const float colour[3] = {0.2f, 0.4f, 0.6f};
-    for (int i = 0; i < 3; ++i) objects[0].colour[i] = colour[i];
-    const std::vector<uint8_t> rgb = drawn(objects, config);
-    const double light = 0.25 + 0.5 * 2 / sqrt(6.0);  // of sides that face up
-    for (int i = 0; i < 3; ++i) {
-        const double linear = pow((static_cast<double>(colour[i]) + 0.055) / 1.055, 2.4) * light;
-        CHECK_NEAR(rgb[static_cast<size_t>(12 + i)], 255 * (1.055 * pow(linear, 1 / 2.4) - 0.055), 1.01);
-    }
-}
-
 // From above, 100 pixels for 10 m: a disc of 2 m, stripes, a rectangle that is half transparent.
-void shapes_on_the_floor_cover_what_they_should() {
+LAW(shapes_on_the_floor_cover_what_they_should) {
     ds_picture_config config = picture_config(100, 100);
     look_down(config, 0.f, 0.f, 10.f);
     config.sun = 0.f;
@@ -479,43 +315,7 @@ void shapes_on_the_floor_cover_what_they_should() {
     CHECK_EQUAL(count_dark(), 0);
 }
 
-void borders_of_shadows_are_as_wide_as_the_sun() {
-    ds_picture_config config = picture_config(200, 200);
-    look_down(config, 0.f, 0.f, 4.f);
-    config.shadows = 1;
-    config.to_sun[0] = 0.f;
-    config.to_sun[1] = -0.6f;
-    config.to_sun[2] = 0.8f;
-    config.sun_radius = 0.1f;
-    // Its upper edge at z = 4 is 5 m from the floor along the light: the border is 2 * 0.5 m wide across it, and 1 / 0.8
-    // of that on the floor.
-    const std::vector<ds_picture_object> wall{object_at(DS_PICTURE_BOX, 0, -3.5f, 2, 4)};
-    const std::vector<uint8_t> rgb = drawn(wall, config);
-    int changing = 0;
-    for (int row = 1; row < 200; ++row) {
-        const size_t here = static_cast<size_t>(3 * (200 * row + 100)), above = here - 3 * 200;
-        changing += rgb[here] != rgb[above];
-    }
-    CHECK(changing * 0.02 > 0.8);
-    CHECK(changing * 0.02 < 1.4);
-}
-
-// Half of every pixel of the middle column shows the cube's top, half the floor.
-void samples_are_averaged() {
-    ds_picture_config config = picture_config(3, 3);
-    look_down(config, 1.f, 0.7f, 0.3f);
-    std::vector<ds_picture_object> cube{object_at(DS_PICTURE_BOX, 0.f, 0.f, 1.f, 2.f)};
-    for (float& part : cube[0].colour) part = 0.f;
-    const auto light = [](uint8_t level) { return pow((level / 255.0 + 0.055) / 1.055, 2.4); };
-    for (const int samples : {2, 3, 4, 8}) {
-        config.samples = samples;
-        const std::vector<uint8_t> rgb = drawn(cube, config);
-        const double share = (light(rgb[3 * 4]) - light(rgb[3 * 5])) / (light(rgb[3 * 3]) - light(rgb[3 * 5]));
-        CHECK_NEAR(share, 0.5, 0.5 / samples * 0.4 + 0.02);
-    }
-}
-
-void threads_draw_the_same_picture() {
+LAW(threads_draw_the_same_picture) {
     ds_picture_config config = picture_config(97, 61);
     config.position[1] = -9.f;
     config.position[2] = 3.f;
@@ -530,61 +330,4 @@ void threads_draw_the_same_picture() {
     }
 }
 
-void rows_drawn_apart_are_those_of_the_whole_picture() {
-    ds_picture_config config = picture_config(97, 61);
-    config.position[1] = -9.f;
-    config.position[2] = 3.f;
-    config.samples = 3;
-    config.shadows = 1;
-    config.num_threads = 2;
-    const std::vector<ds_picture_object> objects{object_at(DS_PICTURE_AGENT, 0, 0, 1, 2)};
-    const std::vector<uint8_t> whole = drawn(objects, config);
-    std::vector<uint8_t> rgb(whole.size());
-    for (const int first_row : {40, 0, 20, 60}) {
-        config.first_row = first_row;
-        config.num_rows = first_row == 60 ? 0 : 20;
-        const std::vector<uint8_t> before = rgb;
-        CHECK_EQUAL(draw_picture(objects.data(), objects.size(), config, rgb.data()), DS_STATUS_OK);
-        const size_t begin = static_cast<size_t>(first_row * 97 * 3), end = begin + (first_row == 60 ? 1 : 20) * 97 * 3;
-        for (size_t i = 0; i < rgb.size(); ++i) CHECK(rgb[i] == (i < begin || i >= end ? before : whole)[i]);
-    }
-    CHECK(rgb == whole);
-}
-
-void empty_pictures_are_floor_and_sky() {
-    ds_picture_config config = picture_config(2, 2);
-    config.position[2] = 1.f;
-    const std::vector<uint8_t> rgb = drawn({}, config);
-    CHECK_EQUAL(rgb[0], 0);  // the background
-    CHECK(rgb[6] > 100);
-}
-
 }  // namespace
-
-int main() {
-    const ds_api* api;
-    CHECK_EQUAL(ds_get_api(DS_ABI_VERSION, &api), DS_STATUS_OK);
-    set_core(api);
-    RUN(embree_starts_no_threads_and_reads_no_files);
-    RUN(structs_are_laid_out_as_embrees);
-    RUN(packets_hit_what_the_reference_hits);
-    RUN(rays_from_inside_see_through);
-    RUN(views_are_what_the_reference_sees);
-    RUN(views_of_as_many_objects_as_there_are_are_what_the_reference_sees);
-    RUN(views_of_any_size_are_complete);
-    RUN(only_what_is_wanted_is_written);
-    RUN(what_has_no_place_is_not_drawn);
-    RUN(an_agent_without_a_place_sees_the_sky);
-    RUN(agents_do_not_see_themselves_when_others_are_gone);
-    RUN(whatever_else_is_of_the_agents_kind_is_a_box);
-    RUN(drawing_keeps_its_memory);
-    RUN(shadows_fall_away_from_the_light);
-    RUN(borders_of_shadows_are_as_wide_as_the_sun);
-    RUN(colours_are_lit_in_linear_light_and_what_has_no_shape_is_not_there);
-    RUN(shapes_on_the_floor_cover_what_they_should);
-    RUN(samples_are_averaged);
-    RUN(threads_draw_the_same_picture);
-    RUN(rows_drawn_apart_are_those_of_the_whole_picture);
-    RUN(empty_pictures_are_floor_and_sky);
-    return 0;
-}

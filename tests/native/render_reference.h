@@ -14,9 +14,7 @@
 
 namespace reference {
 
-struct Vector {
-    double x, y, z;
-};
+struct Vector { double x, y, z; };
 
 inline Vector from(doorstep::Vec3 a) { return {a.x, a.y, a.z}; }
 inline Vector operator+(Vector a, Vector b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
@@ -28,9 +26,7 @@ inline Vector cross(Vector a, Vector b) {
 }
 inline Vector unit(Vector a) { return a * (1 / sqrt(dot(a, a))); }
 
-struct Ray {
-    Vector origin, direction;
-};
+struct Ray { Vector origin, direction; };
 
 struct Triangle {
     Vector corners[3], normals[3];
@@ -99,13 +95,10 @@ inline Hit trace(const Ray& ray, const std::vector<Triangle>& triangles, int hid
     Hit hit;
     if (floor && ray.direction.z < 0 && ray.origin.z > 0) {
         const double distance = -ray.origin.z / ray.direction.z;
-        if (distance > doorstep::kNearPlane && distance < doorstep::kFarPlane) {
-            hit = {kFloor, 0, distance, {0, 0, 1}};
-        }
+        if (distance > doorstep::kNearPlane && distance < doorstep::kFarPlane) hit = {kFloor, 0, distance, {0, 0, 1}};
     }
-    for (const Triangle& triangle : triangles) {
+    for (const Triangle& triangle : triangles)
         if (triangle.object != hidden) meet(ray, triangle, doorstep::kNearPlane, hit);
-    }
     return hit;
 }
 

@@ -9,8 +9,7 @@
 #include "doorstep.h"
 
 inline ds_simulator_config default_config(int64_t num_worlds) {
-    ds_simulator_config config;
-    config.struct_size = sizeof config;
+    auto config = sized<ds_simulator_config>();
     CHECK_EQUAL(ds_simulator_config_default(&config), DS_STATUS_OK);
     config.num_worlds = num_worlds;
     return config;
@@ -31,6 +30,17 @@ inline ds_simulator make_simulator(int64_t num_worlds, int64_t num_threads) {
 
 inline void close_simulator(ds_simulator simulator) { CHECK_EQUAL(ds_simulator_close(simulator), DS_STATUS_OK); }
 
+// Closes itself at the end, unless a test has closed it.
+struct OpenSimulator {
+    explicit OpenSimulator(const ds_simulator_config& config) : handle(make_simulator(config)) {}
+    OpenSimulator(int64_t num_worlds, int64_t num_threads) : handle(make_simulator(num_worlds, num_threads)) {}
+    OpenSimulator(const OpenSimulator&) = delete;
+    ~OpenSimulator() { ds_simulator_close(handle); }
+    operator ds_simulator() const { return handle; }
+
+    const ds_simulator handle;
+};
+
 inline uint64_t hash_of(ds_simulator simulator) {
     uint64_t hash;
     CHECK_EQUAL(ds_simulator_hash(simulator, nullptr, 0, &hash), DS_STATUS_OK);
@@ -38,9 +48,14 @@ inline uint64_t hash_of(ds_simulator simulator) {
 }
 
 inline ds_tensor_info tensor_of(ds_simulator simulator, ds_tensor_id tensor) {
-    ds_tensor_info info;
-    info.struct_size = sizeof info;
+    auto info = sized<ds_tensor_info>();
     CHECK_EQUAL(ds_simulator_get_tensor(simulator, tensor, &info), DS_STATUS_OK);
+    return info;
+}
+
+inline ds_simulator_info info_of(ds_simulator simulator) {
+    auto info = sized<ds_simulator_info>();
+    CHECK_EQUAL(ds_simulator_get_info(simulator, &info), DS_STATUS_OK);
     return info;
 }
 
@@ -81,25 +96,25 @@ inline int64_t live(ds_live_kind kind) {
 }
 
 inline void check_nothing_lives() {
-    CHECK_EQUAL(live(DS_LIVE_SIMULATOR), 0);
-    CHECK_EQUAL(live(DS_LIVE_MEMORY), 0);
-    CHECK_EQUAL(live(DS_LIVE_EVENT), 0);
-    CHECK_EQUAL(live(DS_LIVE_EXPORT), 0);
-    CHECK_EQUAL(live(DS_LIVE_THREAD), 0);
+    for (const auto kind : {DS_LIVE_SIMULATOR, DS_LIVE_MEMORY, DS_LIVE_EVENT, DS_LIVE_EXPORT, DS_LIVE_THREAD})
+        CHECK_EQUAL(live(kind), 0);
+}
+inline const bool checks_after_laws = (check_after_law = check_nothing_lives, true);
+
+inline ds_error last_error() {
+    auto error = sized<ds_error>();
+    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    return error;
 }
 
 inline bool last_error_names(const char* argument) {
-    ds_error error;
-    error.struct_size = sizeof error;
-    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    const ds_error error = last_error();
     if (strcmp(error.argument, argument) != 0) fprintf(stderr, "%s: %s\n", error.argument, error.message);
     return strcmp(error.argument, argument) == 0;
 }
 
 inline bool last_message_has(const char* text) {
-    ds_error error;
-    error.struct_size = sizeof error;
-    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    const ds_error error = last_error();
     if (!strstr(error.message, text)) fprintf(stderr, "message: %s\n", error.message);
     return strstr(error.message, text) != nullptr;
 }

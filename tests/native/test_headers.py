@@ -33,8 +33,8 @@ def compilers() -> dict[str, dict[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("standard", STANDARDS)
 def test_every_header_compiles_alone_and_without_warnings(compiler: str, standard: str, tmp_path: Path) -> None:
     language = STANDARDS[standard]
     texts = [f'#include "{path.relative_to(HEADERS)}"\n' for path in sorted(HEADERS.rglob("*.h"))]

@@ -85,6 +85,7 @@ struct MultiDiscrete {
             if (i % 20 != 19) logits[i] = -infinity<Float>();  // never the only choice
         uniforms = drawn<Float>(draws, count * 5, 0.4999);
         for (Float& uniform : uniforms) uniform += Float(0.5);
+        uniforms[0] = 0;  // of a component whose first choice is excluded
         gradients = drawn<Float>(draws, count * 2, 3);
     }
 
@@ -133,6 +134,7 @@ void check_multi_discrete(const TrainingLaunch& launch, int64_t rows) {
     const MultiDiscrete<Float> batch(rows);
     const Arrays<Float> expected = batch.run(run_on_cpu);
     CHECK(expected[0] == expected[2] && expected[1] == expected[3]);  // sample and evaluate agree
+    for (const Float log_probability : expected[0]) CHECK(log_probability > -1000);  // no excluded choice is drawn
     CHECK(same_bytes(expected, batch.run([&](const char* name, const ds_multi_discrete& call) {
         launch.run(kernel_name<Float>(name).c_str(), &call, launch.grid, launch.way);
     })));

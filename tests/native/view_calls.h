@@ -19,34 +19,40 @@ inline CameraRig rig_of(int width, int height, float tangent_y) {
 // The output tensors.
 enum : unsigned { kRgb = 1, kDepth = 2, kSegmentation = 4, kNormals = 8, kEverything = 15 };
 
-class ViewPixels {
-public:
-    ViewPixels(const LevelWorlds& worlds, const CameraRig& rig, unsigned outputs = kEverything) : constants_(rig) {
-        const auto pixels =
-            static_cast<size_t>(worlds.num_worlds() * worlds.fields().num_agents * rig.width * rig.height);
+struct PixelTensors {
+    std::vector<uint8_t> rgb, segmentation;
+    std::vector<float> depth, normals;
+
+    void reset(int64_t views, const CameraRig& rig, unsigned outputs = kEverything) {
+        const auto pixels = static_cast<size_t>(views * rig.width * rig.height);
         if (outputs & kRgb) rgb.assign(4 * pixels, 77);
         if (outputs & kDepth) depth.assign(pixels, 77.f);
         if (outputs & kSegmentation) segmentation.assign(2 * pixels, 77);
         if (outputs & kNormals) normals.assign(3 * pixels, 77.f);
-        const auto where = [](auto& tensor) { return tensor.empty() ? nullptr : tensor.data(); };
-        views_ = {worlds.fields(), worlds.num_worlds(), rig,
-                  {where(rgb), where(depth), where(segmentation), where(normals)}};
+    }
+    ViewTensors tensors(unsigned outputs = kEverything) {
+        const auto where = [&](auto& tensor, unsigned output) {
+            return tensor.empty() || !(outputs & output) ? nullptr : tensor.data();
+        };
+        return {where(rgb, kRgb), where(depth, kDepth), where(segmentation, kSegmentation), where(normals, kNormals)};
+    }
+    bool operator==(const PixelTensors&) const = default;
+};
+
+class ViewPixels : public PixelTensors {
+public:
+    ViewPixels(const LevelWorlds& worlds, const CameraRig& rig, unsigned outputs = kEverything) : constants_(rig) {
+        reset(worlds.num_worlds() * worlds.fields().num_agents, rig, outputs);
+        views_ = {worlds.fields(), worlds.num_worlds(), rig, tensors()};
         memory_.resize(static_cast<size_t>(constants_.bytes()) + 64);
         char* aligned = memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64);
         constants_.write(aligned);
         call = constants_.call(views_, aligned);
     }
-
     ViewPixels(ViewPixels&&) = default;
-
-    bool operator==(const ViewPixels& other) const {
-        return rgb == other.rgb && depth == other.depth && segmentation == other.segmentation &&
-               normals == other.normals;
-    }
+    bool operator==(const ViewPixels& other) const { return PixelTensors::operator==(other); }
 
     ViewsCall call;
-    std::vector<uint8_t> rgb, segmentation;
-    std::vector<float> depth, normals;
 
 private:
     RaycastConstants constants_;

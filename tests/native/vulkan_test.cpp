@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <string>
+
 #include "check.h"
 #include "render/api/core.h"
 #include "render/vulkan/device.h"
@@ -38,19 +40,17 @@ Views views_of(int64_t num_worlds, int num_agents, int width, int height) {
 
 struct DeviceWith : VulkanDevice {
     explicit DeviceWith(uint64_t bytes) : VulkanDevice{} {
-        largest_binding = bytes;
-        largest_buffer = bytes;
-        binding_alignment = 256;
+        largest_binding = largest_buffer = bytes, binding_alignment = 256;
         strcpy(name, "a device");
     }
 };
 
-bool latest_message_has(const char* text) {
-    ds_error error{};
-    error.struct_size = sizeof error;
+std::string latest_message() {
+    auto error = sized<ds_error>();
     CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
-    return strstr(error.message, text) != nullptr;
+    return error.message;
 }
+bool latest_message_has(const char* text) { return latest_message().find(text) != std::string::npos; }
 
 // ---- Chunks
 
@@ -76,21 +76,18 @@ void check_plan(const Views& views, const VulkanDevice& device) {
     CHECK_EQUAL(next_view, static_cast<uint64_t>(views.num_worlds) * num_agents);
 }
 
-void chunks_have_every_view_once() {
+LAW(chunks_have_every_view_once) {
     const DeviceWith small(uint64_t{1} << 27), large(UINT32_MAX);
     const int sizes[][2] = {{64, 64}, {1, 1}, {37, 23}, {2049, 67}, {2049, 2049}, {1023, 1025}, {4096, 1}, {3, 4096}};
-    for (const auto& size : sizes) {
-        for (const int64_t num_worlds : {1, 7, 1000, 100003}) {
-            for (const int num_agents : {1, 2, 3, 8}) {
-                check_plan(views_of(num_worlds, num_agents, size[0], size[1]), small);
-                check_plan(views_of(num_worlds, num_agents, size[0], size[1]), large);
-            }
-        }
-    }
+    for (const auto& [width, height] : sizes)
+        for (const int64_t num_worlds : {1, 7, 100003})
+            for (const int num_agents : {1, 3, 8})
+                for (const DeviceWith* device : {&small, &large})
+                    check_plan(views_of(num_worlds, num_agents, width, height), *device);
     check_plan(views_of(3, 2, 4096, 4096), large);
 }
 
-void views_beyond_the_device_are_refused() {
+LAW(views_beyond_the_device_are_refused) {
     ChunkPlan plan;
     const DeviceWith small(uint64_t{1} << 27);
     CHECK_EQUAL(plan_chunks(views_of(1, 1, 4096, 4096), small, &plan), DS_STATUS_RENDERER);
@@ -98,7 +95,7 @@ void views_beyond_the_device_are_refused() {
 }
 
 // The device's functions are not called.
-void buffers_beyond_the_device_are_refused() {
+LAW(buffers_beyond_the_device_are_refused) {
     DeviceWith small(uint64_t{1} << 20);
     Buffer buffer;
     CHECK_EQUAL(buffer.create(&small, (uint64_t{1} << 20) + 1, HostAccess::kNone), DS_STATUS_RENDERER);
@@ -114,7 +111,7 @@ void write_constants(Text* constants) {
 }
 
 // Some locales write decimal points as commas.
-void constants_are_written_as_bits() {
+LAW(constants_are_written_as_bits) {
     Text constants;
     write_constants(&constants);
     CHECK(strstr(constants.data(), "static const float kTangentX = asfloat(0x3f99999au);\n"));
@@ -124,7 +121,7 @@ void constants_are_written_as_bits() {
 }
 
 // Devices need not support writes in vertex shaders.
-void vertex_shaders_write_nothing() {
+LAW(vertex_shaders_write_nothing) {
     const struct {
         void (*write)(const Text& constants, Text* source);
         const wchar_t* profile;
@@ -158,22 +155,15 @@ ds_status compile_material(const char* material) {
     return check_material(spirv, bindings, "mine.hlsl");
 }
 
-bool latest_message_begins_with(const char* text) {
-    ds_error error{};
-    error.struct_size = sizeof error;
-    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
-    return strncmp(error.message, text, strlen(text)) == 0;
-}
-
-void materials_compile_or_tell_their_line() {
+LAW(materials_compile_or_tell_their_line) {
     CHECK_EQUAL(compile_material(nullptr), DS_STATUS_OK);
     CHECK_EQUAL(compile_material("float3 surface_colour(Surface s) { return s.position; }"), DS_STATUS_OK);
     CHECK_EQUAL(compile_material("\n\nfloat3 surface_colour(Surface s) { return s.nothing; }"), DS_STATUS_SHADER);
-    CHECK(latest_message_begins_with("mine.hlsl:3:45: error: no member named 'nothing'"));
+    CHECK(latest_message().starts_with("mine.hlsl:3:45: error: no member named 'nothing'"));
 }
 
 // Using a resource that the pipeline does not provide would be undefined behaviour of the driver.
-void materials_bind_nothing_of_their_own() {
+LAW(materials_bind_nothing_of_their_own) {
     const char* const refused[] = {
         "Texture2D<float4> t; float3 surface_colour(Surface s) { return t[uint2(0, 0)].rgb; }",
         "Texture2D<float4> t : register(t4); float3 surface_colour(Surface s) { return t[uint2(0, 0)].rgb; }",
@@ -198,19 +188,18 @@ void materials_bind_nothing_of_their_own() {
 
 // ---- The device
 
-void a_device_is_shared_and_given_back() {
-    if (void* loader = dlopen("libvulkan.so.1", RTLD_NOW)) {
-        dlclose(loader);
-    } else {
-        printf("    skipped: no Vulkan loader is installed\n");
-        return;
-    }
+bool is_there(DeviceUse& use) {
+    void* const loader = dlopen("libvulkan.so.1", RTLD_NOW);
+    if (loader) dlclose(loader);
+    const bool is = loader && use.find(nullptr) != DS_STATUS_RENDERER;
+    if (!is) printf("    skipped: there is no Vulkan device here\n");
+    return is;
+}
+
+LAW(a_device_is_shared_and_given_back) {
     for (int round = 0; round < 3; ++round) {
         DeviceUse first, second;
-        if (first.find(nullptr) == DS_STATUS_RENDERER) {
-            printf("    skipped: there is no Vulkan device here\n");
-            return;
-        }
+        if (!is_there(first)) return;
         CHECK_EQUAL(second.find(first->uuid), DS_STATUS_OK);
         CHECK(first.get() == second.get());
         CHECK_EQUAL(first->users, 2);
@@ -222,12 +211,9 @@ void a_device_is_shared_and_given_back() {
     }
 }
 
-void a_retired_device_is_found_no_more() {
+LAW(a_retired_device_is_found_no_more) {
     DeviceUse first, second, third;
-    if (first.find(nullptr) == DS_STATUS_RENDERER) {
-        printf("    skipped: there is no Vulkan device here\n");
-        return;
-    }
+    if (!is_there(first)) return;
     retire_device(first.get());
     retire_device(first.get());
     CHECK_EQUAL(second.find(first->uuid), DS_STATUS_OK);
@@ -243,19 +229,3 @@ void a_retired_device_is_found_no_more() {
 }
 
 }  // namespace
-
-int main() {
-    const ds_api* api;
-    CHECK_EQUAL(ds_get_api(DS_ABI_VERSION, &api), DS_STATUS_OK);
-    set_core(api);
-    RUN(chunks_have_every_view_once);
-    RUN(views_beyond_the_device_are_refused);
-    RUN(buffers_beyond_the_device_are_refused);
-    RUN(constants_are_written_as_bits);
-    RUN(vertex_shaders_write_nothing);
-    RUN(materials_compile_or_tell_their_line);
-    RUN(materials_bind_nothing_of_their_own);
-    RUN(a_device_is_shared_and_given_back);
-    RUN(a_retired_device_is_found_no_more);
-    return 0;
-}

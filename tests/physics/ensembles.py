@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from tests.reference import constants as c
 from tests.reference.boxes import rotation_matrices, yaw_of
-from tests.scenes import BACK, FORWARD, RIGHT, STRAIGHT, Array, Scene
+from tests.scenes import BACK, FORWARD, RIGHT, STRAIGHT, Scene
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 WORLDS = 256
@@ -39,12 +39,12 @@ class Case:
     gaps: tuple[float, float]
 
     @property
-    def goes_around(self) -> bool:
+    def goes_around(self):
         """The agent moves sideways and turns with the cube that it holds: 'forward' is along x, its first direction."""
         return self.angle == RIGHT
 
 
-def case_of(name: str) -> Case:
+def case_of(name):
     verb, value = re.search(r"(push|pull|sideways|turn) (\d)", name).groups()  # type: ignore[union-attr]
     grabs = name.startswith("grab")
     return Case(
@@ -59,35 +59,32 @@ def case_of(name: str) -> Case:
     )
 
 
-def read_table(name: str) -> list[dict[str, str]]:
-    lines = (DATA / name).read_text().splitlines()
-    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+def read_table(name):
+    return list(csv.DictReader(line for line in (DATA / name).read_text().splitlines() if not line.startswith("#")))
 
 
-def contact_rows() -> dict[str, dict[int, dict[str, float]]]:
+def contact_rows():
     """The reference's figures by case and step."""
-    rows: dict[str, dict[int, dict[str, float]]] = {}
+    rows = {}
     for row in read_table("contact_ensembles.csv"):
         figures = {name: float(row[name]) for name in (*COLUMNS, *ERRORS.values())}
         rows.setdefault(row["case"], {})[int(row["step"])] = figures
     return rows
 
 
-def play_case(case: Case, steps: list[int], seed: int = 1, late_contacts: bool = False) -> dict[int, dict[str, float]]:
+def play_case(case, steps, seed=1, late_contacts=False):
     """Means over starts drawn as in the reference's measurement, after each of `steps`.
 
     With `late_contacts` an agent passes into a resting cube wherever the reference does not detect the contact.
     """
     generator = np.random.default_rng(seed)
-    scene = Scene(WORLDS, episode_length=10**6)
-    scene.open_floor()
+    scene = Scene(WORLDS, episode_length=10**6).open_floor()
     yaw = generator.uniform(-0.1, 0.1, WORLDS)
     scene.place(0, case.off_centre + generator.uniform(-0.2, 0.2, WORLDS), 0.0, yaw=yaw)
     cube = scene.place_cube(0, 0.0, TOUCHING + generator.uniform(*case.gaps, WORLDS))
     start = scene.body_positions.copy()
     across = 0 if case.goes_around else 1
-    turned = np.zeros(WORLDS)
-    figures = {}
+    turned, figures = np.zeros(WORLDS), {}
     for step in range(1, max(steps) + 1):
         if case.grabs and step == 1:
             scene.act(0, FORWARD, STRAIGHT, 1, agents=0)
@@ -115,16 +112,15 @@ def play_case(case: Case, steps: list[int], seed: int = 1, late_contacts: bool =
     return figures
 
 
-def undetected(scene: Scene, cube: int) -> Array:
+def undetected(scene, cube):
     """Worlds whose cube rests too far from the agent for the reference to notice a contact in the next step."""
     yaws = yaw_of(scene.body_rotations[:, [0, cube]])
     reach = (np.abs(np.cos(yaws)) + np.abs(np.sin(yaws))) @ (c.AGENT_SIDE / 2, c.CUBE_SIDE / 2)
     apart = np.abs(scene.body_positions[:, 0, :2] - scene.body_positions[:, cube, :2]).max(axis=1) - reach
-    resting = (scene.body_linear_velocities[:, cube] == 0).all(axis=1)
-    return np.asarray(resting & (apart > REFERENCE_REACH))
+    return np.asarray((scene.body_linear_velocities[:, cube] == 0).all(axis=1) & (apart > REFERENCE_REACH))
 
 
-def step_past(scene: Scene, cube: int, worlds: Array) -> None:
+def step_past(scene, cube, worlds):
     """Steps; in these worlds the cube is out of the way for that time."""
     place = scene.body_positions[worlds, cube].copy()
     scene.body_positions[worlds, cube, 2] += 1000.0
@@ -143,9 +139,9 @@ class Row:
     amount: int
 
 
-def row_table() -> dict[Row, dict[int, list[float]]]:
+def row_table():
     """The reference's figures by row and step: how far the cubes have moved, from the agent's one on, metres."""
-    rows: dict[Row, dict[int, list[float]]] = {}
+    rows = {}
     for line in read_table("cube_rows.csv"):
         moved = [float(line[name]) for name in ("moved_1", "moved_2", "moved_3") if line[name]]
         row = Row(line["start"], int(line["cubes"]), int(line["amount"]))
@@ -153,11 +149,10 @@ def row_table() -> dict[Row, dict[int, list[float]]]:
     return rows
 
 
-def push_row(row: Row, steps: list[int], seed: int = 1) -> dict[int, list[float]]:
+def push_row(row, steps, seed=1):
     """As row_table(), for doorstep; of all cubes."""
     generator = np.random.default_rng(seed)
-    scene = Scene(WORLDS, episode_length=10**6)
-    scene.open_floor()
+    scene = Scene(WORLDS, episode_length=10**6).open_floor()
     near = row.start == "near"
     aside, turned, first = (0.2, 0.05, 12.7) if near else (0.5, 0.1, 13.0)
     yaw = generator.uniform(-turned, turned, WORLDS)
@@ -170,30 +165,19 @@ def push_row(row: Row, steps: list[int], seed: int = 1) -> dict[int, list[float]
     figures = {}
     for step in range(1, max(steps) + 1):
         scene.step()
-        moved = scene.body_positions[:, scene.cubes, 1] - start
-        figures[step] = [float(metres) for metres in moved[:, : row.cubes].mean(axis=0)]
+        moved = (scene.body_positions[:, scene.cubes, 1] - start)[:, : row.cubes]
+        figures[step] = moved.mean(axis=0).astype(float).tolist()
     return {step: figures[step] for step in steps}
-
-
-@dataclass(frozen=True)
-class Rest:
-    """Cubes after a step, as in cube_rest.csv."""
-
-    still_moving: float
-    speed: float
-    mean_distance: float
-    p95_distance: float
 
 
 TIME_STEP = 0.04
 MOVING = 1e-3  # metres in a step
 
 
-def kick_cubes(kick: float, steps: list[int], worlds: int = 512, seed: int = 2) -> dict[int, Rest]:
-    """Cubes alone on the floor, with random yaw, velocity and spin about z; nobody acts."""
+def kick_cubes(kick, steps, worlds=512, seed=2):
+    """Cubes alone on the floor, with random yaw, velocity and spin about z; nobody acts. What cube_rest.csv has."""
     generator = np.random.default_rng(seed)
-    scene = Scene(worlds, episode_length=10**6)
-    scene.open_floor()
+    scene = Scene(worlds, episode_length=10**6).open_floor()
     scene.place(0, 0.0, -400.0)
     cube = scene.place_cube(0, 0.0, 0.0, yaw=generator.uniform(-np.pi, np.pi, worlds))
     speed, direction = generator.uniform(0, kick, worlds), generator.uniform(-np.pi, np.pi, worlds)
@@ -207,32 +191,27 @@ def kick_cubes(kick: float, steps: list[int], worlds: int = 512, seed: int = 2) 
         moved = np.linalg.norm(scene.body_positions[:, cube, :2] - before, axis=-1)
         moving = moved > MOVING
         distance = np.linalg.norm(scene.body_positions[:, cube, :2], axis=-1)
-        found[step] = Rest(
-            still_moving=float(moving.mean()),
-            speed=float(moved[moving].mean() / TIME_STEP) if moving.any() else 0.0,
-            mean_distance=float(distance.mean()),
-            p95_distance=float(np.percentile(distance, 95)),
-        )
+        speed = float(moved[moving].mean() / TIME_STEP) if moving.any() else 0.0
+        found[step] = {"still_moving": float(moving.mean()), "speed_of_those_m_s": speed}
+        found[step] |= {"mean_distance_m": float(distance.mean()), "p95_distance_m": float(np.percentile(distance, 95))}
     return {step: found[step] for step in steps}
 
 
-def compared(ours: float, reference: float) -> str:
+def compared(ours, reference):
     return f"{ours:8.3f} {reference:8.3f} {ours / reference if reference else np.nan:5.2f}"
 
 
-def main() -> None:
+def main():
     print("ours, reference, ratio")
     for name, rows in contact_rows().items():
         case = case_of(name)
-        late = case.gaps[1] == 1.0
-        figures = play_case(case, list(rows))
+        late, figures = case.gaps[1] == 1.0, play_case(case, list(rows))
         as_reference = play_case(case, list(rows), late_contacts=True) if late else figures
         print(f"\n{name}\n step" + "".join(f"  {column:>22}" for column in COLUMNS))
         for step, reference in rows.items():
             print(f"{step:5d}" + "".join(f"  {compared(figures[step][k], reference[k])}" for k in COLUMNS))
             if late and step <= 10:
-                late_row = (f"  {compared(as_reference[step][k], reference[k])}" for k in COLUMNS)
-                print(" late" + "".join(late_row))
+                print(" late" + "".join(f"  {compared(as_reference[step][k], reference[k])}" for k in COLUMNS))
     for cubes, moved in row_table().items():
         print(f"\n{cubes.cubes} cubes, {cubes.start}, pushed with {cubes.amount}\n step  moved, metres")
         ours = push_row(cubes, list(moved))
@@ -243,11 +222,8 @@ def main() -> None:
         figures_at = kick_cubes(kick, [int(row["step"]) for row in kicks])
         print(f"\nkicked with up to {kick} m/s\n step  still moving  speed  mean distance  95%")
         for row in kicks:
-            rest = figures_at[int(row["step"])]
-            columns = ("still_moving", "speed_of_those_m_s", "mean_distance_m", "p95_distance_m")
-            values = (rest.still_moving, rest.speed, rest.mean_distance, rest.p95_distance)
-            pairs = zip(values, columns, strict=True)
-            print(f"{row['step']:>5}" + "".join(f"  {compared(value, float(row[name]))}" for value, name in pairs))
+            rest = figures_at[int(row["step"])].items()
+            print(f"{row['step']:>5}" + "".join(f"  {compared(value, float(row[name]))}" for name, value in rest))
 
 
 if __name__ == "__main__":

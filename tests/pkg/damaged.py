@@ -1,14 +1,9 @@
 """Documents in which something is wrong."""
 
-from __future__ import annotations
-
-import random
-from typing import Any
-
-JUNK: list[Any] = [None, True, -1, 0, 1e300, 10**400, "", "x", [], {}, [[]], {"x": 1}, [1, 2], [{}], "\ud800"]
+JUNK = [None, True, -1, 0, 1e300, 10**400, "", "x", [], {}, [[]], {"x": 1}, [1, 2], [{}], "\ud800"]
 
 
-def damaged(value: Any, generator: random.Random) -> Any:
+def damaged(value, generator):
     """A copy in which something, somewhere, is junk or missing."""
     if generator.random() < 0.2 or not isinstance(value, (dict, list)) or not value:
         return generator.choice(JUNK)

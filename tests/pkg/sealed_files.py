@@ -1,19 +1,14 @@
 """Files with a checksum, changed by hand or by accident."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import doorstep
 from doorstep._safetensors import CHECKSUM, METADATA, seal, split
 
 
-def change_header(path: Path, change: Callable[[dict[str, Any]], None], *, sealed: bool = True) -> None:
+def change_header(path, change, *, sealed=True):
     """Changes the header, and the checksum accordingly, or removes it."""
     header, arrays = split(path.read_bytes())
     del header[METADATA][CHECKSUM]
@@ -22,20 +17,19 @@ def change_header(path: Path, change: Callable[[dict[str, Any]], None], *, seale
     path.write_bytes((seal(header, arrays) if sealed else len(text).to_bytes(8, "little") + text) + bytes(arrays))
 
 
-def change_metadata(path: Path, key: str, **changes: Any) -> None:
+def change_metadata(path, key, **changes):
     """Changes what an entry of the metadata says."""
 
-    def change(header: dict[str, Any]) -> None:
+    def change(header):
         header[METADATA][key] = json.dumps({**json.loads(header[METADATA][key]), **changes})
 
     change_header(path, change)
 
 
-def assert_flipped_bits_are_refused(path: Path, read: Callable[[Path], Any], message: str, most: int = 1500) -> None:
+def assert_flipped_bits_are_refused(path, read, message, most=1500):
     """Bits of the header, and as many of the arrays as there are bytes in the header, or some of all these."""
     data = bytearray(path.read_bytes())
-    end = 8 + int.from_bytes(data[:8], "little")
-    chosen = random.Random(0)
+    end, chosen = 8 + int.from_bytes(data[:8], "little"), random.Random(0)
     bits = [*range(8 * end), *(chosen.randrange(8 * end, 8 * len(data)) for _ in range(end))]
     accepted = []
     for bit in chosen.sample(bits, min(most, len(bits))):

@@ -1,34 +1,32 @@
-"""The binary interface of the C API only grows as long as DS_ABI_VERSION is the same; native/abi.json has it."""
-
-from __future__ import annotations
+"""The binary interface of the C API only grows as long as DS_ABI_VERSION is the same: native/abi.json has it, and the
+table of functions for other native libraries keeps its order."""
 
 import copy
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import pytest
+from tests.refuses import refuses
 
 import abi
-from header_parser import Header, parse_header
+import function_table
+from header_parser import Function, parse_header
 
-Change = Callable[[dict[str, Any]], object]
-
-
-@pytest.fixture(scope="module")
-def committed() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(abi.ABI_PATH.read_text(encoding="utf-8"))
-    return found
+NEW = Function("ds_new", "ds_status", ())
 
 
 @pytest.fixture(scope="module")
-def header() -> Header:
+def committed():
+    return json.loads(abi.ABI_PATH.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def header():
     return parse_header()
 
 
-def grown_struct(offset: int) -> Change:
-    def change(new: dict[str, Any]) -> None:
+def grown_struct(offset):
+    def change(new):
         struct = new["structs"]["ds_health"]
         struct["fields"]["more"] = f"{struct['size'] + offset} int64_t"
         struct["size"] += 8
@@ -36,71 +34,67 @@ def grown_struct(offset: int) -> Change:
     return change
 
 
-def test_the_headers_have_everything_of_the_committed_interface(committed: dict[str, Any], header: Header) -> None:
+GROWTH = [
+    lambda new: new["functions"].update(ds_new="ds_status (void)"),
+    lambda new: new["structs"].update(ds_new={"size": 4, "fields": {"a": "0 int32_t"}}),
+    lambda new: new["enumerations"]["ds_status"].update(DS_STATUS_NEW=99),
+    lambda new: new["enumerations"].update(ds_new={"DS_NEW_A": 0}),
+    lambda new: new["constants"].update(DS_MAX_NEW=1),
+    grown_struct(0),
+]
+BREAKS = [
+    (lambda new: new["functions"].pop("ds_version"), "functions: ds_version is gone"),
+    (lambda new: new["functions"].update(ds_version="char* (void)"), "functions: ds_version is char* (void), and"),
+    (lambda new: new["callbacks"].update(ds_task="void (void*)"), "callbacks: ds_task is void (void*), and was"),
+    (lambda new: new["structs"].pop("ds_error"), "ds_error is gone"),
+    (lambda new: new["structs"]["ds_error"]["fields"].update(status="8 int32_t"),
+     "ds_error: status is 8 int32_t, and was 4 int32_t"),
+    (lambda new: new["structs"]["ds_error"]["fields"].pop("hint"), "ds_error: hint is gone"),
+    (lambda new: new["structs"]["ds_device"]["fields"].update(more="16 int64_t"),
+     "ds_device has no struct_size and must not grow"),
+    (grown_struct(-4), "ds_health: more is at "),
+    (lambda new: new["enumerations"]["ds_status"].update(DS_STATUS_OK=1), "ds_status: DS_STATUS_OK is 1, and was 0"),
+    (lambda new: new["enumerations"].pop("ds_access"), "ds_access: DS_ACCESS_READ is gone"),
+    (lambda new: new["constants"].pop("DS_MAX_SEED"), "constants: DS_MAX_SEED is gone"),
+]  # fmt: skip
+
+
+def test_what_is_added_is_no_break_and_what_a_compiled_program_would_find_wrong_is_named(committed, header):
     now = abi.abi_of(header)
     assert now["abi_version"] == committed["abi_version"]
     assert list(abi.breaks(committed, now)) == []
+    for change in GROWTH:
+        new = copy.deepcopy(committed)
+        change(new)
+        assert new != committed
+        assert list(abi.breaks(committed, new)) == []
+    for change, says in BREAKS:
+        new = copy.deepcopy(committed)
+        change(new)
+        assert next(abi.breaks(committed, new)).startswith(says)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda new: new["functions"].update(ds_new="ds_status (void)"),
-        lambda new: new["structs"].update(ds_new={"size": 4, "fields": {"a": "0 int32_t"}}),
-        lambda new: new["enumerations"]["ds_status"].update(DS_STATUS_NEW=99),
-        lambda new: new["enumerations"].update(ds_new={"DS_NEW_A": 0}),
-        lambda new: new["constants"].update(DS_MAX_NEW=1),
-        grown_struct(0),
-    ],
-)
-def test_what_is_added_is_no_break(committed: dict[str, Any], change: Change) -> None:
-    new = copy.deepcopy(committed)
-    change(new)
-    assert new != committed
-    assert list(abi.breaks(committed, new)) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda new: new["functions"].pop("ds_version"), "functions: ds_version is gone"),
-        (lambda new: new["functions"].update(ds_version="char* (void)"), "functions: ds_version is char* (void), and"),
-        (lambda new: new["callbacks"].update(ds_task="void (void*)"), "callbacks: ds_task is void (void*), and was"),
-        (lambda new: new["structs"].pop("ds_error"), "ds_error is gone"),
-        (
-            lambda new: new["structs"]["ds_error"]["fields"].update(status="8 int32_t"),
-            "ds_error: status is 8 int32_t, and was 4 int32_t",
-        ),
-        (lambda new: new["structs"]["ds_error"]["fields"].pop("hint"), "ds_error: hint is gone"),
-        (
-            lambda new: new["structs"]["ds_device"]["fields"].update(more="16 int64_t"),
-            "ds_device has no struct_size and must not grow",
-        ),
-        (grown_struct(-4), "ds_health: more is at "),
-        (
-            lambda new: new["enumerations"]["ds_status"].update(DS_STATUS_OK=1),
-            "ds_status: DS_STATUS_OK is 1, and was 0",
-        ),
-        (lambda new: new["enumerations"].pop("ds_access"), "ds_access: DS_ACCESS_READ is gone"),
-        (lambda new: new["constants"].pop("DS_MAX_SEED"), "constants: DS_MAX_SEED is gone"),
-    ],
-)
-def test_what_a_compiled_program_would_find_wrong_is_named(
-    committed: dict[str, Any], change: Change, says: str
-) -> None:
-    new = copy.deepcopy(committed)
-    change(new)
-    assert next(abi.breaks(committed, new)).startswith(says)
-
-
-def test_the_generator_refuses_a_break_unless_the_version_is_raised(
-    committed: dict[str, Any], header: Header, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_generator_refuses_a_break_unless_the_version_is_raised(committed, header, tmp_path, monkeypatch):
     path = tmp_path / "abi.json"
     monkeypatch.setattr(abi, "ABI_PATH", path)
     more = {**committed, "functions": {**committed["functions"], "ds_gone": "ds_status (void)"}}
     path.write_text(json.dumps(more), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"ds_gone is gone; raise DS_ABI_VERSION, or leave it as it was"):
-        abi.abi_text(header)
+    refuses(r"ds_gone is gone; raise DS_ABI_VERSION, or leave it as it was", abi.abi_text, header, error=ValueError)
     path.write_text(json.dumps({**more, "abi_version": more["abi_version"] - 1}), encoding="utf-8")
     assert "ds_gone" not in abi.abi_text(header)
+
+
+def test_the_table_of_functions_keeps_its_order_until_another_version_begins_anew(header, tmp_path, monkeypatch):
+    path = tmp_path / "doorstep_api.h"
+    monkeypatch.setattr(function_table, "TABLE_PATH", path)
+    path.write_text(function_table.function_table(header, "notice"), encoding="utf-8")
+
+    def names_of_table(**changes):
+        return function_table.row_names(function_table.function_table(replace(header, **changes), "notice"))
+
+    names = [function.name for function in header.functions]
+    assert names_of_table() == names
+    assert names_of_table(functions=(NEW, *reversed(header.functions))) == [*names, "ds_new"]
+    refuses("ds_check_version", names_of_table, error=ValueError, functions=header.functions[1:])
+    constants = {**header.constants, "DS_ABI_VERSION": int(header.constants["DS_ABI_VERSION"]) + 1}
+    assert names_of_table(constants=constants, functions=(NEW, *header.functions[1:])) == ["ds_new", *names[1:]]

@@ -3,20 +3,18 @@
 import sys
 import threading
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
-import pytest
-from tests.conftest import RunPython
+from tests.refuses import refuses
 
 from doorstep import _streams
 from doorstep._native import STREAM_OWN
-from doorstep._streams import CurrentStream, check_stream, current_device_index
+from doorstep._streams import CurrentStream, check_stream, check_stream_on, current_device_index
 
 
 class FakeTorch(ModuleType):
     """As much of PyTorch as is asked: streams by thread and device."""
 
-    def __init__(self, *, initialized: bool = True, fast: bool = True) -> None:
+    def __init__(self, *, initialized=True, fast=True):
         super().__init__("torch")
         self.initialized = initialized
         self.streams = threading.local()
@@ -27,74 +25,53 @@ class FakeTorch(ModuleType):
         )
         self._C = SimpleNamespace(**({"_cuda_getCurrentRawStream": self.raw} if fast else {}))
 
-    def raw(self, device: int) -> int:
+    def raw(self, device):
         return 1000 * device + int(getattr(self.streams, "number", 0))
 
 
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def put(torch: object) -> Any:
-        monkeypatch.setitem(sys.modules, "torch", torch)
-        return torch
-
-    return put
-
-
-def test_without_torch_there_is_no_current_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    assert CurrentStream(0)() == STREAM_OWN
-    assert current_device_index() == 0
-    assert "torch" not in sys.modules
-
-
-def test_torch_that_has_not_begun_to_use_cuda_is_left_alone(install: Any) -> None:
-    torch = install(FakeTorch(initialized=False))
+def test_torch_that_is_not_there_or_has_not_begun_to_use_cuda_is_left_alone(monkeypatch):
+    unborn = FakeTorch(initialized=False)
+    for torch in (None, unborn, ModuleType("torch"), SimpleNamespace(cuda=SimpleNamespace())):  # being imported
+        if torch is None:
+            monkeypatch.delitem(sys.modules, "torch", raising=False)
+        else:
+            monkeypatch.setitem(sys.modules, "torch", torch)
+        assert (CurrentStream(0)(), current_device_index()) == (STREAM_OWN, 0)
+        assert sys.modules.get("torch") is torch
+    monkeypatch.setitem(sys.modules, "torch", unborn)
     current = CurrentStream(2)
     assert current() == STREAM_OWN
-    assert current_device_index() == 0
-    torch.initialized = True
-    torch.streams.number = 7
-    assert current() == 2007
-    assert current_device_index() == 3
+    unborn.initialized, unborn.streams.number = True, 7
+    assert (current(), current_device_index()) == (2007, 3)
 
 
-@pytest.mark.parametrize("torch", [ModuleType("torch"), SimpleNamespace(cuda=SimpleNamespace())], ids=["bare", "begun"])
-def test_torch_that_another_thread_is_still_importing_is_left_alone(torch: object, install: Any) -> None:
-    install(torch)
-    assert CurrentStream(0)() == STREAM_OWN
-    assert current_device_index() == 0
+def test_every_call_gives_the_stream_of_the_calling_thread_and_the_device(monkeypatch):
+    for fast in (True, False):
+        torch = FakeTorch(fast=fast)
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        current, seen = CurrentStream(1), []
+        for torch.streams.number in (5, 6):
+            seen.append(current())
+        thread = threading.Thread(target=lambda current=current, seen=seen: seen.append(current()))
+        thread.start()
+        thread.join()
+        assert seen == [1005, 1006, 1000]
 
 
-@pytest.mark.parametrize("fast", [True, False])
-def test_every_call_gives_the_stream_of_the_calling_thread_and_the_device(fast: bool, install: Any) -> None:
-    torch = install(FakeTorch(fast=fast))
-    current = CurrentStream(1)
-    torch.streams.number = 5
-    assert current() == 1005
-    torch.streams.number = 6
-    assert current() == 1006
-    seen: list[int] = []
-    thread = threading.Thread(target=lambda: seen.append(current()))
-    thread.start()
-    thread.join()
-    assert seen == [1000]
-
-
-def test_streams_of_other_libraries_tell_their_handle_and_device() -> None:
+def test_streams_of_other_libraries_tell_their_handle_and_device():
     of_torch = SimpleNamespace(cuda_stream=7, device=SimpleNamespace(index=1))
-    by_method = SimpleNamespace(__cuda_stream__=lambda: (0, 8))
-    by_attribute = SimpleNamespace(__cuda_stream__=(0, 9))
-    assert check_stream("stream", of_torch) == (7, 1)
-    assert check_stream("stream", by_method) == (8, None)
-    assert check_stream("stream", by_attribute) == (9, None)
-    assert check_stream("stream", 0) == (0, None)
-
-
-def test_the_legacy_default_stream_is_one_in_array_interfaces() -> None:
+    by_method, by_attribute = SimpleNamespace(__cuda_stream__=lambda: (0, 8)), SimpleNamespace(__cuda_stream__=(0, 9))
+    read = [check_stream("stream", value) for value in (of_torch, by_method, by_attribute, 0)]
+    assert read == [(7, 1), (8, None), (9, None), (0, None)]
+    assert [check_stream_on("stream", value, 1) for value in (of_torch, 5)] == [7, 5]
+    refuses(r"stream of cuda:0.*it is a stream of cuda:1", check_stream_on, "stream", of_torch, 0)
+    for wrong in ("7", None, -1, True, 2**64 - 1, SimpleNamespace(__cuda_stream__=(1, 9))):
+        refuses(r"^stream is", check_stream, "stream", wrong)
+    # The legacy default stream is 1 in array interfaces
     assert [_streams.interface_stream(handle) for handle in (0, 1, 2, 77, None)] == [1, 1, 2, 77, None]
 
 
-def test_a_simulator_on_the_cpu_never_asks_torch(run_python: RunPython) -> None:
+def test_a_simulator_on_the_cpu_never_asks_torch(run_python):
     code = """
 import sys, types
 class Torch(types.ModuleType):

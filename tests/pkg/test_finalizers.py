@@ -1,13 +1,7 @@
 """Ctrl-C while an object goes: what it owns is released all the same, and the code that let it go is interrupted."""
 
-from __future__ import annotations
-
-import ast
 import gc
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,26 +13,22 @@ from doorstep import EpisodeRequest, RolloutEngine, Simulator, live_counts, roll
 from doorstep._native.finalizer import Finalizer
 
 
-def engine_that_plays() -> RolloutEngine:
+def engine_that_plays():
     engine = RolloutEngine(num_worlds=1, num_threads=1)
     engine.submit([EpisodeRequest(policy=lambda rows: np.zeros((len(rows), 4), np.int32))] * 3)
     engine.future(EpisodeRequest())
     return engine
 
 
-def recorded() -> Any:
+def recorded():
     with RolloutEngine(num_worlds=1, num_threads=1) as engine:
         return engine.run([EpisodeRequest(max_steps=1, record="observations")])
 
 
-def running_step() -> Any:
-    return Simulator(1, num_threads=1).step_async()
-
-
-OWNERS: dict[str, Callable[[], Any]] = {
+OWNERS = {
     "simulator": lambda: Simulator(1, num_threads=1),
     "tensor": lambda: Simulator(1, num_threads=1).rewards,
-    "step": running_step,
+    "step": lambda: Simulator(1, num_threads=1).step_async(),
     "engine": engine_that_plays,
     "environments": lambda: rollouts.AsyncEpisodes(doorstep.SimulatorConfig(1, num_threads=1)),
     "recorded steps": recorded,
@@ -47,21 +37,18 @@ OWNERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def without_other_garbage(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def without_other_garbage(monkeypatch):
     # Ctrl-C that meets a finaliser of Python's own modules is dropped; the hook of pytest keeps its frames
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("make", OWNERS.values(), ids=OWNERS)
-def test_what_goes_is_released_whenever_ctrl_c_comes(make: Callable[[], Any]) -> None:
-    before = live_counts()
-    owners = [make()]
+def test_what_goes_is_released_whenever_ctrl_c_comes(make):
+    before, owners = live_counts(), [make()]
 
-    def let_go() -> None:
+    def let_go():
         owners.clear()
         for _ in range(10):
             pass  # a jump back: here Python looks for signals
@@ -74,35 +61,31 @@ def test_what_goes_is_released_whenever_ctrl_c_comes(make: Callable[[], Any]) ->
 
 
 class Owner:
-    def __init__(self) -> None:
+    def __init__(self):
         self.finalizer = Finalizer(self, sorted, ())
 
 
-def test_ctrl_c_comes_at_the_end_of_the_call_if_its_last_object_puts_it_off() -> None:
-    owners = [Owner()]
+def test_ctrl_c_comes_at_the_end_of_the_call_and_only_where_python_looks_for_signals(monkeypatch):
+    """Also if the last object of the call puts it off. A finalizer that is not needed goes: Python closes a generator,
+    in which an exception is not Ctrl-C."""
+    owners, dropped = [Owner()], []
 
-    def let_go() -> None:
+    def let_go():
         _last = owners.pop()
 
     for place in interrupted_everywhere(lambda: let_go()):
         assert gc.isenabled(), place
         owners[:] = [Owner()]
-
-
-def test_ctrl_c_does_not_come_where_python_does_not_look_for_signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finalizer that is not needed goes: Python closes a generator, in which an exception is not Ctrl-C."""
-    dropped: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", dropped.append)
-    owners = [Owner()]
     for place in interrupted_everywhere(lambda: owners[0].finalizer.detach()):
         assert dropped == [], place
         owners[:] = [Owner()]
 
 
-def test_ctrl_c_reaches_the_code_that_let_the_object_go() -> None:
+def test_ctrl_c_reaches_the_code_that_let_the_object_go():
     owners, calls = [Owner()], []
 
-    def press(again: str) -> None:
+    def press(again):
         calls.append(again)
         if len(calls) == 1:
             raise KeyboardInterrupt
@@ -114,14 +97,3 @@ def test_ctrl_c_reaches_the_code_that_let_the_object_go() -> None:
             pass
     assert calls == ["called", "called"]
     assert not finalizer.alive
-
-
-def test_no_other_finalizers_are_used() -> None:
-    """Those of Python lose Ctrl-C."""
-    found = {}
-    for path in Path(doorstep.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            name = getattr(node, "attr", getattr(node, "name", ""))
-            if name in ("finalize", "__del__"):
-                found[path.name] = name
-    assert found == {}

@@ -1,14 +1,10 @@
 """Libraries that only parts of doorstep need: where one is missing, a LibraryError names the extra that installs it."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from tests.conftest import RunPython
+from tests.forks import server
 
 import doorstep
 from doorstep.envs import _ENVIRONMENTS
@@ -19,37 +15,31 @@ MISSING = (
     "aiohttp", "av", "gymnasium", "jax", "matplotlib", "matplotlib.figure", "minari", "pettingzoo", "pufferlib", "ray",
     "rsl_rl", "shtab", "skrl", "stable_baselines3", "tensordict", "torch", "torchrl", "viser", "yaml",
 )  # fmt: skip
+TRAINERS = {"pufferlib", "ray", "rllib", "rsl-rl", "skrl", "stable-baselines3", "torchrl"}  # their pins conflict
 
-# What needs one, and the extra.
-PLACES = {
-    "doorstep.train('run')": "train",
-    "doorstep.resume('run')": "train",
-    "from doorstep.training import PPOConfig": "train",
-    "import doorstep.torch": "torch",
-    "import doorstep.jax": "jax",
-    "doorstep.rollouts.TrajectoryDataset": "torch",
-    "doorstep.policy.Branch": "torch",
-    "doorstep.policy.Heads": "torch",
-    "doorstep.Simulator(1).rewards.to_torch()": "torch",
-    "doorstep.Simulator(1).rewards.to_jax()": "jax",
-    "doorstep.envs._arrays.torch_arrays('cpu')": "torch",
-    "madrona.Tensor(numpy.zeros(3)).to_torch()": "torch",
-    "madrona.Tensor(numpy.zeros(3)).to_jax()": "jax",
-    "madrona._shapes({})": "jax",
-    "doorstep.policy.arrays.TorchArrays(0)": "torch",
-    "doorstep.view()": "view",
-    "import doorstep.serve": "serve",
-    "doorstep.plots.figures.load_matplotlib()": "plot",
-    "doorstep.record('run.rec', steps=1).render('run.gif')": "video",
-    "doorstep.rollouts.write_minari('mine-v0', [])": "minari",
-    "doorstep.ray.RayRolloutEngine(doorstep.SimulatorConfig(1))": "ray",
-    "doorstep.SimulatorConfig(1).to_yaml()": "yaml",
-    "doorstep.SimulatorConfig.from_yaml('num_worlds: 1')": "yaml",
-    "doorstep.cli._print_completion(None, 'bash')": "cli",
-    **{f"doorstep.envs.{name}": extra for name, (_, extra, _packages) in _ENVIRONMENTS.items()},
+# What needs one, by the extra.
+NEEDING = {
+    "cli": ["doorstep.cli._print_completion(None, 'bash')"],
+    "jax": ["import doorstep.jax", "doorstep.Simulator(1).rewards.to_jax()", "madrona._shapes({})"],
+    "minari": ["doorstep.rollouts.write_minari('mine-v0', [])"],
+    "plot": ["doorstep.plots.figures.load_matplotlib()"],
+    "ray": ["doorstep.ray.RayRolloutEngine(doorstep.SimulatorConfig(1))"],
+    "serve": ["import doorstep.serve"],
+    "torch": [
+        *("import doorstep.torch", "doorstep.rollouts.TrajectoryDataset", "doorstep.policy.Branch"),
+        *("doorstep.policy.Heads", "doorstep.Simulator(1).rewards.to_torch()", "doorstep.policy.arrays.TorchArrays(0)"),
+        *("doorstep.envs._arrays.torch_arrays('cpu')", "madrona.Tensor(numpy.zeros(3)).to_torch()"),
+    ],
+    "train": ["doorstep.train('run')", "doorstep.resume('run')", "from doorstep.training import PPOConfig"],
+    "video": ["doorstep.record('run.rec', steps=1).render('run.gif')"],
+    "view": ["doorstep.view()"],
+    "yaml": ["doorstep.SimulatorConfig(1).to_yaml()", "doorstep.SimulatorConfig.from_yaml('num_worlds: 1')"],
 }
+PLACES = {place: extra for extra, places in NEEDING.items() for place in places}
+PLACES |= {"madrona.Tensor(numpy.zeros(3)).to_jax()": "jax"}
+PLACES |= {f"doorstep.envs.{name}": extra for name, (_, extra, _packages) in _ENVIRONMENTS.items()}
 
-CODE = f"""
+USE_ALL = f"""
 import json, os, sys, tempfile
 for name in {MISSING!r}:
     sys.modules[name] = None
@@ -68,23 +58,15 @@ print(json.dumps(said))
 """
 
 
-@pytest.fixture(scope="module")
-def said(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """What each place says in a process without any of them."""
-    from tests.forks import server
-
-    done = server().run(CODE, timeout=60)
+def test_what_is_missing_is_named_with_its_extra():
+    done = server().run(USE_ALL, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    messages: dict[str, str] = json.loads(done.stdout)
-    return lambda place: messages.get(place, "nothing")
+    said = json.loads(done.stdout)
+    for place, extra in PLACES.items():
+        assert re.fullmatch(rf'.* needs? .*\(pip install "doorstep\[{extra}\]"\)', said.get(place, "nothing")), place
 
 
-@pytest.mark.parametrize(("place", "extra"), PLACES.items())
-def test_what_is_missing_is_named_with_its_extra(said: Callable[[str], str], place: str, extra: str) -> None:
-    assert re.fullmatch(rf'.* needs? .*\(pip install "doorstep\[{extra}\]"\)', said(place))
-
-
-def test_what_can_be_imported_without_any_of_them_can_be_looked_at(run_new_python: RunPython) -> None:
+def test_what_can_be_imported_without_any_of_them_can_be_looked_at(run_new_python):
     code = f"""
 import importlib, inspect, pkgutil, pydoc, sys
 for name in {MISSING!r}:
@@ -105,16 +87,17 @@ for name, module in sorted(sys.modules.items()):
     assert run_new_python(code).split() == ["doorstep.jax", "doorstep.serve", "doorstep.torch", "doorstep.training"]
 
 
-def test_the_extras_that_errors_name_exist() -> None:
-    _, _, section = PYPROJECT.read_text("utf-8").partition("[project.optional-dependencies]\n")
-    declared = set(re.findall(r"^([\w-]+) = \[", section.partition("\n[")[0], re.MULTILINE))
+def test_the_extras_that_errors_name_exist_and_all_has_them():
+    section = PYPROJECT.read_text("utf-8").partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    declared = dict(re.findall(r"^([\w-]+) = \[(.*)\]", section, re.MULTILINE))
     sources = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
     named = set(re.findall(r"doorstep\[([\w-]+)\]", sources)) | set(PLACES.values())
-    assert named <= declared
+    assert named <= declared.keys()
     assert len(named) > 10
+    assert set(re.fullmatch(r'"doorstep\[(.*)\]"', declared.pop("all"))[1].split(",")) == declared.keys() - TRAINERS
 
 
-def test_a_broken_library_keeps_its_own_message(run_python: RunPython) -> None:
+def test_a_broken_library_keeps_its_own_message(run_python):
     code = """
 import sys, types
 class Broken:

@@ -1,259 +1,187 @@
-"""The simulator object: what it is made with, stepping, resetting, profiling, closing."""
+"""The simulator object: what it is made with, stepping, resetting, reseeding, profiling, closing, copying."""
 
+import copy
 import pickle
 import re
-from typing import Any
 
 import numpy as np
-import pytest
+from tests.refuses import assert_refused, refuses
 
 import doorstep
-
-GOOD_ARGUMENTS: list[dict[str, Any]] = [
-    {"num_worlds": np.int64(3)},
-    {"num_worlds": 1, "seed": 2**32 - 1},
-    {"num_worlds": np.uint8(2), "seed": np.uint32(5), "world_offset": 2**32 - 2},
-    {"num_worlds": 2, "device": "cpu"},
-    {"num_worlds": 2, "num_agents": 1},
-    {"num_worlds": 2, "num_agents": 8, "strict": np.True_},
-    {"num_worlds": 2, "episode_length": 1},
-    {"num_worlds": 2, "episode_length": 1_000_000, "auto_reset": False},
-    {"num_worlds": 2, "num_threads": 3, "action_check": "off", "strict": True},
-]
+from doorstep import Simulator
 
 
-@pytest.mark.parametrize("arguments", GOOD_ARGUMENTS, ids=repr)
-def test_simulator_is_what_it_was_asked_to_be(arguments: dict[str, Any]) -> None:
-    with doorstep.Simulator(**arguments) as sim:
-        assert sim.num_worlds == arguments["num_worlds"]
-        assert sim.seed == arguments.get("seed", 0)
-        assert sim.num_agents == arguments.get("num_agents", 2)
-        assert sim.episode_length == arguments.get("episode_length", 200)
-        assert sim.world_offset == arguments.get("world_offset", 0)
-        assert sim.device == "cpu"
-        assert sim.num_threads == arguments.get("num_threads", sim.num_threads)
-        assert sim.allocated_bytes > 0
+def walk(sim, steps=1, seed=0):
+    random = np.random.default_rng(seed)
+    for _ in range(steps):
+        sim.actions[:] = random.integers(0, doorstep.ACTIONS, size=sim.actions.shape)
         sim.step()
-        assert sim.step_count == 1
 
 
-def test_the_automatic_device_is_one_that_works() -> None:
-    with doorstep.Simulator(2, device="auto") as sim:
+def test_simulator_is_what_it_was_asked_to_be():
+    rows = [
+        {"num_worlds": np.int64(3)},
+        {"num_worlds": np.uint8(2), "seed": np.uint32(2**32 - 1), "world_offset": 2**32 - 2},
+        {"num_worlds": 2, "device": "cpu", "num_agents": 1},
+        {"num_worlds": 2, "num_agents": 8, "strict": np.True_},
+        {"num_worlds": 2, "episode_length": 1},
+        {"num_worlds": 2, "episode_length": 1_000_000, "auto_reset": False},
+        {"num_worlds": 2, "num_threads": 3, "action_check": "off", "strict": True},
+    ]
+    for arguments in rows:
+        with Simulator(**arguments) as sim:
+            defaults = {"seed": 0, "num_agents": 2, "episode_length": 200, "world_offset": 0}
+            for name, default in {"num_worlds": None, **defaults}.items():
+                assert getattr(sim, name) == arguments.get(name, default)
+            assert (sim.device, sim.num_threads) == ("cpu", arguments.get("num_threads", sim.num_threads))
+            assert sim.allocated_bytes > 0
+            sim.step()
+            assert sim.step_count == 1
+    with Simulator(2, device="auto") as sim:
         sim.step()
         assert re.fullmatch(r"cpu|cuda:\d", sim.device)
 
 
-def test_repr_tells_worlds_agents_seed_device_and_whether_it_is_closed() -> None:
-    sim = doorstep.Simulator(3, num_agents=4, seed=7)
-    assert repr(sim) == "Simulator(3 worlds, 4 agents, seed 7, cpu)"
-    sim.close()
-    assert repr(sim) == "Simulator(3 worlds, 4 agents, seed 7, cpu, closed)"
-
-
-def test_first_visible_state_has_no_reward_and_no_done() -> None:
-    with doorstep.Simulator(4) as sim:
-        assert not sim.rewards.to_numpy().any()
-        assert not sim.dones.to_numpy().any()
-        assert (sim.steps_remaining.to_numpy() == 200).all()
-        assert (sim.actions.to_numpy() == (0, 0, 2, 0)).all()
-        assert (sim.state.episode_index.to_numpy() == 1).all()
-
-
-def test_step_counts_the_episode_down_and_ends_it() -> None:
-    with doorstep.Simulator(2, episode_length=3) as sim:
-        remaining, dones = sim.steps_remaining.to_numpy(), sim.dones.to_numpy()
-        seen = []
-        for _ in range(4):
-            sim.step()
-            seen.append((int(remaining[0, 0, 0]), int(dones[0, 0, 0])))
-        assert seen == [(2, 0), (1, 0), (3, 1), (2, 0)]
-        assert (sim.truncations.to_numpy() == 0).all()
-        assert (sim.episode_lengths.to_numpy() == 3).all()
-
-
-def test_the_steps_that_follow_the_same_seed_are_the_same() -> None:
-    with doorstep.Simulator(8, seed=3) as one, doorstep.Simulator(8, seed=3, num_threads=2) as other:
-        actions = np.random.default_rng(0).integers(0, doorstep.ACTIONS, size=(20, 8, 2, 4), dtype=np.int32)
-        for step_actions in actions:
-            for sim in (one, other):
-                sim.actions[:] = step_actions
+def test_a_seed_an_offset_and_actions_decide_and_nothing_else():
+    """Not threads, another simulator, or how worlds are spread over simulators."""
+    with (
+        Simulator(8, seed=3) as one, Simulator(8, seed=3, num_threads=2) as other, Simulator(8, seed=4) as idle,
+        Simulator(5, seed=3) as left, Simulator(3, seed=3, world_offset=5) as right,
+    ):  # fmt: skip
+        before = idle.hash()
+        for actions in np.random.default_rng(0).integers(0, doorstep.ACTIONS, (20, 8, 2, 4), np.int32):
+            for sim, worlds in ((one, actions), (other, actions), (left, actions[:5]), (right, actions[5:])):
+                sim.actions[:] = worlds
                 sim.step()
-        assert one.hash() == other.hash()
+        assert one.hash() == other.hash() != before == idle.hash()
+        assert (left.hash() + right.hash()) % 2**64 == one.hash()
+        hashes = one.world_hashes()
+        assert (hashes.shape, hashes.dtype) == ((8,), np.uint64)
+        assert one.hash(np.arange(8) == 2) == int(hashes[2])
 
 
-def test_two_simulators_do_not_touch_each_other() -> None:
-    with doorstep.Simulator(4, seed=1) as one, doorstep.Simulator(4, seed=2) as other:
-        before = other.hash()
-        one.step()
-        assert other.hash() == before
-        assert one.hash() != before
+def test_actions_have_these_numbers_of_values():
+    """The environment's description, section 1.2; what is out of range is tested in tests/sim/test_actions.py."""
+    assert doorstep.ACTIONS == (4, 8, 5, 2)
+    assert doorstep.ACTIONS._fields == ("move_amount", "move_angle", "turn", "grab")
+    with Simulator(3) as sim:
+        assert (sim.actions == doorstep.NEUTRAL_ACTION).all()
 
 
-def test_reset_of_all_worlds_begins_new_episodes() -> None:
-    with doorstep.Simulator(3) as sim:
-        sim.step()
-        sim.reset()
-        assert (sim.state.episode_index.to_numpy() == 2).all()
-        assert (sim.steps_remaining.to_numpy() == 200).all()
-
-
-@pytest.mark.parametrize(
-    "worlds",
-    [
-        [1, 3],
-        (3, 1),
-        np.array([1, 3], dtype=np.uint8),
-        np.array([1, 9, 3, 9])[::2],
-        [False, True, False, True],
-        np.array([False, True, False, True]),
-    ],
-    ids=repr,
-)
-def test_reset_of_some_worlds_leaves_the_others_alone(worlds: Any) -> None:
-    with doorstep.Simulator(4) as sim:
-        before = sim.world_hashes()
-        sim.reset(worlds)
-        assert (sim.state.episode_index.to_numpy() == [1, 2, 1, 2]).all()
-        assert ((sim.world_hashes() == before) == [True, False, True, False]).all()
-
-
-@pytest.mark.parametrize("worlds", [[], np.array([], dtype=np.int32), np.zeros(4, dtype=bool)], ids=repr)
-def test_reset_of_no_world_changes_nothing(worlds: Any) -> None:
-    with doorstep.Simulator(4) as sim:
-        before = sim.hash()
-        sim.reset(worlds)
-        assert sim.hash() == before
-
-
-def test_writing_resets_regenerates_a_world_in_the_step() -> None:
-    with doorstep.Simulator(3) as sim:
-        sim.resets.to_numpy()[1] = 1
-        sim.step()
-        assert (sim.state.episode_index.to_numpy() == [1, 2, 1]).all()
-        assert not sim.resets.to_numpy().any()
-
-
-def test_hash_of_worlds_is_the_sum_of_their_hashes() -> None:
-    with doorstep.Simulator(5) as sim:
-        hashes = sim.world_hashes()
-        assert hashes.shape == (5,)
-        assert hashes.dtype == np.uint64
-        assert sim.hash() == sum(map(int, hashes)) % 2**64
-        assert sim.hash([0, 3]) == (int(hashes[0]) + int(hashes[3])) % 2**64
-        assert sim.hash(np.arange(5) == 2) == int(hashes[2])
-
-
-def test_shards_are_the_whole() -> None:
-    with doorstep.Simulator(6) as whole, doorstep.Simulator(4) as left, doorstep.Simulator(2, world_offset=4) as right:
-        for sim in (whole, left, right):
+def test_profile_counts_ticks_per_stage_anew():
+    with Simulator(64) as sim:
+        for _ in range(2):
+            sim.start_profile()
             sim.step()
-        assert (left.hash() + right.hash()) % 2**64 == whole.hash()
-
-
-def test_out_of_range_actions_are_clamped_and_counted() -> None:
-    with doorstep.Simulator(2) as sim:
-        assert sim.health.clamped_actions == 0
-        sim.actions.to_numpy()[0, 1] = (9, -1, 2, 0)
-        sim.step()
-        assert sim.health.clamped_actions == 2
-
-
-def test_out_of_range_actions_raise_when_asked_to_and_nothing_is_stepped() -> None:
-    with doorstep.Simulator(2, action_check="raise") as sim:
-        sim.actions.to_numpy()[1, 0, 2] = 5
-        before = sim.hash()
-        with pytest.raises(doorstep.ArgumentError, match="5") as caught:
-            sim.step()
-        assert caught.value.argument == "actions"
-        assert (sim.hash(), sim.step_count) == (before, 0)
-        sim.actions.to_numpy()[1, 0, 2] = 4
-        sim.step()
-        assert sim.step_count == 1
-
-
-def test_profile_counts_ticks_per_stage() -> None:
-    with doorstep.Simulator(64) as sim:
-        sim.start_profile()
-        sim.step()
-        profile = sim.stop_profile()
-        assert len(profile) > 3
-        assert sum(profile.values()) > 0
+            profile = sim.stop_profile()
+            assert len(profile) > 3
+            assert sum(profile.values()) > 0
         sim.step()
         sim.start_profile()
         assert sum(sim.stop_profile().values()) == 0
 
 
-def test_a_state_cannot_be_pickled_and_names_save() -> None:
-    with doorstep.Simulator(1) as sim, pytest.raises(TypeError, match="save"):
-        pickle.dumps(sim.state)
+# ---- Reseeding and copies
+
+RULES = [
+    {},
+    {"num_agents": 3, "world_offset": 5, "episode_length": 3, "reward": doorstep.Rewards(idle=1, progress=2)},
+    {"levels": "curated", "level_weights": range(1, 21)},
+]
 
 
-CALLS = {
-    "step": lambda sim: sim.step(),
-    "step_async": lambda sim: sim.step_async(),
-    "wait": lambda sim: sim.wait(),
-    "reset": lambda sim: sim.reset(),
-    "reset ids": lambda sim: sim.reset([0]),
-    "reset mask": lambda sim: sim.reset([True, False]),
-    "refresh": lambda sim: sim.refresh(),
-    "save": lambda sim: sim.save(),
-    "restore": lambda sim: sim.restore(b"x"),
-    "hash": lambda sim: sim.hash(),
-    "world_hashes": lambda sim: sim.world_hashes(),
-    "health": lambda sim: sim.health,
-    "tensors": lambda sim: sim.tensors,
-    "actions": lambda sim: sim.actions,
-    "observations": lambda sim: sim.observations,
-    "state": lambda sim: sim.state,
-    "num_threads": lambda sim: sim.num_threads,
-    "start_profile": lambda sim: sim.start_profile(),
-    "with": lambda sim: sim.__enter__(),
-}
+def assert_equal(one, other, finals=False):
+    assert one.hash() == other.hash()
+    for name, tensor in one.tensors.items():
+        if finals or not name.startswith("final_"):
+            np.testing.assert_array_equal(tensor.to_numpy(), other.tensors[name].to_numpy(), name)
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_every_call_after_close_raises_closed_error(call: Any) -> None:
-    sim = doorstep.Simulator(2)
-    sim.close()
-    with pytest.raises(doorstep.ClosedError):
-        call(sim)
+def test_reseeded_worlds_are_those_of_a_new_simulator_in_the_same_memory():
+    for rules in RULES:
+        sim = Simulator(4, seed=1, **rules)
+        rewards, lidar = np.zeros((4, sim.num_agents), np.float32), sim.lidar.to_numpy()
+        sim.bind(rewards=rewards)
+        walk(sim, 4)
+        sim.resets[:2] = 1
+        before = lidar.copy()
+        sim.reset(seed=9)
+        assert np.shares_memory(sim.rewards.to_numpy(), rewards)
+        assert np.shares_memory(sim.lidar.to_numpy(), lidar)
+        assert (lidar != before).any()
+        new = Simulator(4, seed=9, **rules)
+        assert (sim.seed, sim.config) == (9, new.config)
+        for _ in range(3):
+            assert_equal(sim, new)
+            walk(sim, 2)
+            walk(new, 2)
 
 
-def test_a_state_taken_before_close_raises_closed_error_after_it() -> None:
-    sim = doorstep.Simulator(2)
-    state = sim.state
-    sim.close()
-    with pytest.raises(doorstep.ClosedError):
-        _ = state.body_positions
+def test_levels_and_weights_of_later_stay_and_what_is_refused_changes_nothing():
+    sim = Simulator(4, max_levels=2, seed=7)
+    sim.set_levels([doorstep.levels.reference(), doorstep.levels.curated()["one door"]])
+    sim.level_weights[:] = ((0, 1), (1, 0), (0, 1), (1, 0))
+    sim.reset(seed=3)
+    assert sim.level_indices[:, 0].tolist() == [1, 0, 1, 0]
+    before = sim.hash()
+    rows = [({"seed": -1}, "seed is"), ({"seed": 2**32}, "seed is"), ({"seed": 1, "worlds": [0]}, "")]
+    assert_refused(sim.reset, rows, argument="seed")
+    assert (sim.hash(), sim.seed) == (before, 3)
 
 
-def test_close_can_be_called_again() -> None:
-    sim = doorstep.Simulator(2)
+def test_copies_go_on_as_the_original_does_in_memory_of_their_own():
+    for copied in (copy.deepcopy, lambda sim: pickle.loads(pickle.dumps(sim))):
+        for rules in RULES:
+            sim = Simulator(4, seed=1, **rules)
+            walk(sim, 4)
+            sim.actions[:] = (9, 2, 3, 1)  # counted as out of range, in the copy as well
+            sim.resets[1:] = 1
+            other = copied(sim)
+            assert (other.config, other.health, other.levels) == (sim.config, sim.health, sim.levels)
+            for _ in range(4):
+                assert_equal(sim, other, finals=True)
+                sim.step()
+                other.step()
+            assert other.health == sim.health
+            kept = other.final_lidar.copy_to_host()
+            walk(sim, sim.num_agents)
+            assert (other.final_lidar.to_numpy() == kept).all()
+            assert other.hash() != sim.hash()
+
+
+# ---- Closing
+
+CALLS = (
+    *("step", "step_async", "wait", "reset", "refresh", "save", "hash", "world_hashes", "start_profile", "__enter__"),
+    *("health", "tensors", "actions", "observations", "state", "num_threads"),
+)
+
+
+def test_every_call_after_close_raises_closed_error():
+    sim = Simulator(2)
+    step, state, remaining, positions = sim.step, sim.state, sim.steps_remaining, sim.state.body_positions
+    assert repr(sim) == "Simulator(2 worlds, 2 agents, seed 0, cpu)"
     assert not sim.closed
     for _ in range(2):
         sim.close()
         assert sim.closed
+    assert repr(sim) == "Simulator(2 worlds, 2 agents, seed 0, cpu, closed)"
     assert sim.num_worlds == 2
+    calls = [lambda name=name: getattr(sim, name) for name in CALLS if not callable(getattr(Simulator, name, None))]
+    calls += [getattr(sim, name) for name in CALLS if callable(getattr(Simulator, name, None))]
+    calls += [lambda: sim.reset([0]), lambda: sim.reset(seed=1), lambda: sim.restore(b"x"), step]
+    for value in (np.ones((2, 2, 4), np.int32), [1]):
+        calls += [lambda value=value: setattr(sim, "actions", value), lambda value=value: sim.bind(actions=value)]
+    for call in (*calls, lambda: state.body_positions, lambda: copy.deepcopy(sim)):
+        refuses(None, call, error=doorstep.ClosedError)
+    assert (remaining.to_numpy() == 200).all()  # tensors that were taken stay
+    assert (positions.to_numpy()[:, :, 1] > 0).all()
 
 
-def test_close_gives_the_memory_back_while_the_closed_simulator_is_still_held() -> None:
+def test_close_gives_the_memory_back_while_the_closed_simulator_is_still_held():
     before = doorstep.live_counts()
-    with doorstep.Simulator(2) as sim:
+    with Simulator(2) as sim:
         sim.rewards.to_numpy()
         sim.state.body_positions.to_numpy()
     assert sim.closed
     assert doorstep.live_counts() == before
-
-
-def test_close_leaves_the_tensors_that_were_taken() -> None:
-    sim = doorstep.Simulator(2)
-    remaining, positions = sim.steps_remaining, sim.state.body_positions
-    sim.close()
-    assert (remaining.to_numpy() == 200).all()
-    assert (positions.to_numpy()[:, :, 1] > 0).all()
-
-
-def test_context_manager_closes_also_when_its_body_raises() -> None:
-    with pytest.raises(ZeroDivisionError), doorstep.Simulator(2) as sim:
-        raise ZeroDivisionError
-    assert sim.closed

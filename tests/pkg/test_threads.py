@@ -9,35 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tests.conftest import RunPython
+from tests.scenes import steps
 
 import doorstep
 
 
-def test_steps_of_several_threads_are_serialised() -> None:
-    with doorstep.Simulator(32) as shared, doorstep.Simulator(32) as alone:
-        with ThreadPoolExecutor(4) as pool:
-            for result in [pool.submit(shared.step) for _ in range(100)]:
-                result.result()
-        for _ in range(100):
-            alone.step()
-        assert shared.step_count == 100
-        assert shared.hash() == alone.hash()
-
-
-def test_other_python_threads_run_during_a_step() -> None:
+def test_other_python_threads_run_during_a_step():
     interval = sys.getswitchinterval()
     with doorstep.Simulator(2048, num_threads=1) as sim:
         began, ended, turns = threading.Event(), threading.Event(), 0
 
-        def step() -> None:
+        def step():
             began.set()
             while not turns and time.monotonic() < end:
                 sim.step()
             ended.set()
 
-        thread = threading.Thread(target=step)
-        end = time.monotonic() + 60
+        thread, end = threading.Thread(target=step), time.monotonic() + 60
         try:
             sys.setswitchinterval(1000)  # seconds: now only a thread that gives up the interpreter lets another run
             thread.start()
@@ -51,67 +39,58 @@ def test_other_python_threads_run_during_a_step() -> None:
         assert turns > 0
 
 
-def test_close_from_another_thread_ends_stepping_with_closed_error() -> None:
-    sim = doorstep.Simulator(16)
-    errors = []
+def test_close_from_another_thread_ends_stepping_with_closed_error():
+    sim, begun = doorstep.Simulator(16), threading.Barrier(4)
 
-    def step_until_closed() -> None:
-        try:
-            while True:
-                sim.step()
-        except doorstep.ClosedError as error:
-            errors.append(error)
+    def step_for_ever():
+        sim.step()
+        begun.wait()
+        while True:
+            sim.step()
 
-    threads = [threading.Thread(target=step_until_closed) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    sim.close()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert len(errors) == 3
+    with ThreadPoolExecutor(3) as pool:
+        ends = [pool.submit(step_for_ever) for _ in range(3)]
+        begun.wait()
+        sim.close()
+        for end in ends:
+            with pytest.raises(doorstep.ClosedError):
+                end.result(60)
 
 
-def test_messages_belong_to_the_thread_that_failed() -> None:
-    def message(seed: int) -> str:
+def test_messages_belong_to_the_thread_that_failed():
+    def message(seed):
         with doorstep.Simulator(2, seed=seed, action_check="raise") as sim:
             sim.actions.to_numpy()[0, 0, 0] = seed
-            try:
-                for _ in range(50):
-                    sim.step()
-            except doorstep.ArgumentError as error:
-                return str(error)
-        return ""
+            with pytest.raises(doorstep.ArgumentError) as caught:
+                sim.step()
+            return str(caught.value)
 
     with ThreadPoolExecutor(4) as pool:
-        for seed, text in zip(range(100, 140), pool.map(message, range(100, 140)), strict=True):
+        for seed, text in zip(range(100, 200), pool.map(message, range(100, 200)), strict=True):
             assert str(seed) in text
 
 
-def test_calls_fit_into_the_smallest_stack_of_a_thread() -> None:
+def test_calls_fit_into_the_smallest_stack_of_a_thread():
     """A step takes 180 KB of stack where there is room for it."""
     with doorstep.Simulator(200, num_threads=2) as sim, doorstep.Simulator(200) as plain:
 
-        def play() -> None:
+        def play(sim):
             sim.step()
             sim.reset()
             sim.step()
 
         before = threading.stack_size(64 << 10)
         try:
-            thread = threading.Thread(target=play)
+            thread = threading.Thread(target=play, args=(sim,))
             thread.start()
         finally:
             threading.stack_size(before)
         thread.join()
-        plain.step()
-        plain.reset()
-        plain.step()
-        assert sim.step_count == 2
-        assert sim.hash() == plain.hash()
+        play(plain)
+        assert (sim.step_count, sim.hash()) == (2, plain.hash())
 
 
-def test_the_stack_of_the_first_thread_grows_once(run_python: RunPython) -> None:
+def test_the_stack_of_the_first_thread_grows_once(run_python):
     """A process that cannot have more memory ends when it grows."""
     code = """
 import doorstep
@@ -128,21 +107,11 @@ assert stack() == grown, (stack(), grown)
     run_python(code)
 
 
-def test_many_simulators_can_be_made_and_closed() -> None:
-    hashes = set()
-    for _ in range(50):
-        with doorstep.Simulator(4) as sim:
-            sim.step()
-            hashes.add(sim.hash())
-    assert len(hashes) == 1
-    assert np.iinfo(np.uint64).max >= hashes.pop()
-
-
-def test_threads_use_one_simulator_and_many_at_once() -> None:
+def test_threads_use_one_simulator_and_many_at_once():
     with doorstep.Simulator(8) as shared, ThreadPoolExecutor(8) as pool:
         begin = threading.Barrier(8)
 
-        def work(seed: int) -> int:
+        def work(seed):
             begin.wait()  # all find the first tensor, and its type, at once
             with doorstep.Simulator(2, seed=seed % 2, num_threads=1) as own:
                 for turn in range(20):
@@ -157,13 +126,20 @@ def test_threads_use_one_simulator_and_many_at_once() -> None:
         assert shared.step_count == 160
     for seed in range(2):
         with doorstep.Simulator(2, seed=seed) as alone:
-            for _ in range(20):
-                alone.step()
+            steps(20, alone)
             assert set(hashes[seed::2]) == {alone.hash()}
 
 
+def test_steps_of_several_threads_are_serialised():
+    with doorstep.Simulator(32) as shared, doorstep.Simulator(32) as alone:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: shared.step(), range(100)))
+        steps(100, alone)
+        assert (shared.step_count, shared.hash()) == (100, alone.hash())
+
+
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has a GIL")
-def test_an_interpreter_without_a_gil_stays_without() -> None:
+def test_an_interpreter_without_a_gil_stays_without():
     code = "import doorstep, sys; doorstep.Simulator(2).step(); print(sys._is_gil_enabled())"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -1,12 +1,7 @@
 """PyTorch's settings of the caller's change nothing: default dtype and device, gradients, inference mode, autocast."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
-from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,21 +15,14 @@ from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
 
 from doorstep.policy import Heads  # noqa: E402
 from doorstep.rollouts import TrajectoryDataset, pad_trajectories  # noqa: E402
-from doorstep.torch import (  # noqa: E402
-    generalized_advantages,
-    make,
-    multi_discrete_evaluate,
-    multi_discrete_sample,
-)
+from doorstep.torch import generalized_advantages, make, multi_discrete_evaluate, multi_discrete_sample  # noqa: E402
 from doorstep.training import Trainer, load_checkpoint, resume, train  # noqa: E402
 
-Use = Generator[None, None, Any]  # what is made lies before the yield, what is done with it behind
-
-FLOATS: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
+FLOATS = {"dtype": torch.float32, "device": "cpu"}
 
 
 @contextlib.contextmanager
-def default_dtype() -> Iterator[None]:
+def default_dtype():
     torch.set_default_dtype(torch.float64)
     try:
         yield
@@ -42,7 +30,7 @@ def default_dtype() -> Iterator[None]:
         torch.set_default_dtype(torch.float32)
 
 
-SETTINGS: dict[str, Callable[[], Any]] = {
+SETTINGS = {
     "dtype": default_dtype,
     "device": lambda: torch.device("meta"),
     "no gradients": lambda: torch.set_grad_enabled(False),
@@ -51,8 +39,11 @@ SETTINGS: dict[str, Callable[[], Any]] = {
 }
 
 
-def training(*changes: str, **options: Any) -> Callable[[Path], Use]:
-    def use(folder: Path) -> Use:
+# ---- Subjects: what is made lies before the yield, what is done with it behind
+
+
+def training(*changes, **options):
+    def use(folder):
         trainer = Trainer(small(*changes), **options)
         yield
         losses = [trainer.update().losses for _ in range(2)]
@@ -66,21 +57,21 @@ def training(*changes: str, **options: Any) -> Callable[[Path], Use]:
     return use
 
 
-def runs(folder: Path) -> Use:
+def runs(folder):
     train(folder, config=small("num_updates=2"))
     yield
     trainer = resume(folder, num_updates=3)
     return [trainer.checkpoint().tensors, load_checkpoint(folder / "checkpoint.safetensors").tensors]
 
 
-def stored_policy(folder: Path) -> Use:
+def stored_policy(folder):
     train(folder, config=small(*WITH_MEMORY, "num_updates=1"))
     policy = doorstep.load_policy(folder / "checkpoint.safetensors")
     yield
     return policy.forward(np.ones((2, 2, 94), np.float32), policy.initial_state(2, 2))
 
 
-def module_policy(folder: Path) -> Use:
+def module_policy(folder):
     with torch.random.fork_rng():
         torch.manual_seed(3)
         body, head = (torch.nn.Linear(*sizes, **FLOATS) for sizes in ((94, 8), (8, 19)))
@@ -89,19 +80,20 @@ def module_policy(folder: Path) -> Use:
     return policy.forward(torch.ones(2, 2, 94, **FLOATS))
 
 
-def environment(name: str) -> Callable[[Path], Use]:
-    def use(folder: Path) -> Use:
-        env = every.make(name, seed=3)
+def environment(name):
+    def use(folder):
+        env = every.played(name, seed=3)
+        actions = np.ones((env.case.worlds, env.case.agents, 4), np.int32)
         yield
-        every.begin(env, seed=5)
-        shown = [[every.step(env), every.tensors(env)] for _ in range(3)]
+        env.reset(5)
+        shown = [np.array(array) for _ in range(3) for array in (env.step(actions), *every.arrays_in(env.raw))[1:]]
         env.close()
         return shown
 
     return use
 
 
-def dataset(folder: Path) -> Use:
+def dataset(folder):
     requests = [doorstep.EpisodeRequest(seed=seed, max_steps=3 + seed) for seed in range(4)]
     data = TrajectoryDataset(doorstep.SimulatorConfig(4, num_threads=1), requests, shuffle_seed=7)
     yield
@@ -109,7 +101,7 @@ def dataset(folder: Path) -> Use:
     return pad_trajectories(list(data))
 
 
-def worlds(folder: Path) -> Use:
+def worlds(folder):
     rooms = make(4, seed=7)
     state = rooms.init()
     yield
@@ -117,7 +109,7 @@ def worlds(folder: Path) -> Use:
     return state.tensors
 
 
-def tensors(folder: Path) -> Use:
+def tensors(folder):
     with doorstep.Simulator(4, num_threads=1) as sim:
         shown = {name: tensor.to_torch() for name, tensor in sim.tensors.items()}
         yield
@@ -126,19 +118,17 @@ def tensors(folder: Path) -> Use:
         return {name: tensor.clone() for name, tensor in shown.items()}
 
 
-def operators(folder: Path) -> Use:
+def operators(folder):
     logits = torch.linspace(-1, 1, 3 * 19, **FLOATS).reshape(3, 19)
     generator = torch.Generator().manual_seed(3)
     yield
     actions, *drawn = multi_discrete_sample(logits, doorstep.ACTIONS, generator=generator)
     flags = torch.zeros(3, 19, dtype=torch.bool, device="cpu")
-    return [
-        *(actions, drawn, multi_discrete_evaluate(logits, actions, doorstep.ACTIONS)),
-        generalized_advantages(logits, logits, logits, flags, flags, gamma=0.9, gae_lambda=0.9),
-    ]
+    advantages = generalized_advantages(logits, logits, logits, flags, flags, gamma=0.9, gae_lambda=0.9)
+    return [actions, drawn, multi_discrete_evaluate(logits, actions, doorstep.ACTIONS), advantages]
 
 
-def distributions(folder: Path) -> Use:
+def distributions(folder):
     from doorstep.envs.distributions import MultiDiscrete
 
     logits = torch.linspace(-1, 1, 3 * 19, **FLOATS).reshape(3, 19)
@@ -149,18 +139,12 @@ def distributions(folder: Path) -> Use:
 
 
 PIXELS = ("simulator.cameras.width=40", "simulator.cameras.height=40", "simulator.num_worlds=2")
-NATIVE = "experience.inference=native"
-SUBJECTS: dict[str, Callable[[Path], Use]] = {
-    "training": training(),
-    "training, natively": training(NATIVE),
-    "training, with memory": training(*WITH_MEMORY, "experience.time_limit=bootstrap"),
-    "training, with retries": training("experience.retries=0.4", "levels=curated"),
-    "training, of two networks": training(NATIVE, "network.separate_critic=true"),
-    "training, on levels": training("levels=room_types", "curriculum.type=learnability"),
+NATIVE, RETRIES = "experience.inference=native", ("experience.retries=0.4", "curriculum.type=learnability")
+SUBJECTS = {
+    "training, natively": training(NATIVE, "network.separate_critic=true", "critic_observations=physics"),
+    "training, with memory": training(*WITH_MEMORY, "experience.time_limit=bootstrap", "levels=room_types", *RETRIES),
     "training, on pixels": training(*PIXELS),
-    "training, with bfloat16": training("precision=bfloat16"),
-    "training, with a critic's inputs": training("critic_observations=physics"),
-    "training, for a function": training(reward_function=lambda step: 0.5 * step.rewards),
+    "training, with bfloat16": training("precision=bfloat16", reward_function=lambda step: 0.5 * step.rewards),
     "runs": runs,
     "policies of files": stored_policy,
     "policies of modules": module_policy,
@@ -171,13 +155,13 @@ SUBJECTS: dict[str, Callable[[Path], Use]] = {
     "distributions": distributions,
     **{
         name: environment(name)
-        for name, (module, _) in every.FRAMEWORKS.items()
-        if importlib.util.find_spec(module) is not None and module in ("torch", "torchrl", "skrl", "rsl_rl")
+        for name, kind in every.KINDS.items()
+        if importlib.util.find_spec(kind.module) is not None and kind.module in ("torch", "torchrl", "skrl", "rsl_rl")
     },
 }
 
 
-def leaves(found: Any) -> list[Any]:
+def leaves(found):
     """The numbers of nested results, as arrays and their dtypes."""
     if hasattr(found, "to_dict"):
         found = found.to_dict()
@@ -189,14 +173,14 @@ def leaves(found: Any) -> list[Any]:
     return [(str(array.dtype), array.shape, array.tobytes())]
 
 
-def used(use: Use) -> Any:
+def used(use):
     with pytest.raises(StopIteration) as stopped:
         next(use)
     return leaves(stopped.value.value)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_what_is_made_and_used_under_any_setting_is_what_it_is_without(subject: str, tmp_path: Path) -> None:
+def test_what_is_made_and_used_under_any_setting_is_what_it_is_without(subject, tmp_path):
     uses = iter(SUBJECTS[subject](tmp_path / str(index)) for index in range(2 * len(SETTINGS) + 1))
     plain = next(uses)
     next(plain)

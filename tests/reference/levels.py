@@ -1,14 +1,10 @@
 """Level generation: 25 uniforms become a level of two agents; other numbers of agents follow doorstep's own rules."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tests.reference import constants as c
 from tests.reference.threefry import episode_key, uniforms
-
-Floats = npt.NDArray[np.float64]
 
 SPAWN_ROW = 2.625  # metres; a little more than the widest agent (2.6131) seen along an axis
 HELPER_CUBE = (-3.5, 1.6)
@@ -19,26 +15,26 @@ HELPER_CUBE_ELSEWHERE = (-8.0, 1.6)
 class Levels:
     """Levels of N worlds with A agents. Boxes have their bottom centre as position, cubes their centre."""
 
-    agent_positions: Floats  # [N, A, 3]
-    agent_yaws: Floats  # [N, A]
-    door_positions: Floats  # [N, 3, 3]
-    button_positions: Floats  # [N, 6, 3]
-    cube_positions: Floats  # [N, C, 3]: second room, third room, then a lone agent's in the first
-    wall_positions: Floats  # [N, 9, 3]: behind, right, left, then left and right of each door
-    wall_sizes: Floats  # [N, 9, 3]
-    undecided: npt.NDArray[np.bool_]  # [N]: a comparison so close that float32 may decide it otherwise
+    agent_positions: np.ndarray  # [N, A, 3]
+    agent_yaws: np.ndarray  # [N, A]
+    door_positions: np.ndarray  # [N, 3, 3]
+    button_positions: np.ndarray  # [N, 6, 3]
+    cube_positions: np.ndarray  # [N, C, 3]: second room, third room, then a lone agent's in the first
+    wall_positions: np.ndarray  # [N, 9, 3]: behind, right, left, then left and right of each door
+    wall_sizes: np.ndarray  # [N, 9, 3]
+    undecided: np.ndarray  # [N]: a comparison so close that float32 may decide it otherwise
 
 
-def cubes_of_room(num_agents: int, room: int) -> range:
+def cubes_of_room(num_agents, room):
     """Numbers of the cubes a level puts into a room; a lone agent's extra cube comes last."""
     return (range(5, 6 if num_agents == 1 else 5), range(3), range(3, 5))[room]
 
 
-def num_cubes(num_agents: int) -> int:
+def num_cubes(num_agents):
     return 6 if num_agents == 1 else 5
 
 
-def generate(seed: int, worlds: Any, episodes: Any, num_agents: int = 2) -> Levels:
+def generate(seed, worlds, episodes, num_agents=2):
     """The levels of (world, episode) pairs; worlds and episodes broadcast to [N]."""
     world_ids, episode_ids = np.broadcast_arrays(np.atleast_1d(worlds), np.atleast_1d(episodes))
     draws = uniforms(episode_key(seed, world_ids, episode_ids), 3 * num_agents + 19)
@@ -52,25 +48,22 @@ def generate(seed: int, worlds: Any, episodes: Any, num_agents: int = 2) -> Leve
     return Levels(agents, yaws, doors, buttons, cubes, walls, sizes, undecided)
 
 
-def _between(uniform: Floats, low: float, high: float) -> Floats:
+def _between(uniform, low, high):
     return uniform * (high - low) + low
 
 
-def _spawn(draws: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def _spawn(draws):
     count, num_agents, _ = draws.shape
-    side = np.where(np.arange(num_agents) % 2 == 0, 5.0, -5.0)
-    x = draws[:, :, 0] * 7.5 - 3.75 + side
-    y = _between(draws[:, :, 1], 1.1, 2.0)
-    yaw = draws[:, :, 2] * (np.pi / 4) - np.pi / 8
-    extent = np.abs(np.cos(yaw)) + np.abs(np.sin(yaw))
-    undecided = np.zeros(count, dtype=bool)
+    x = draws[:, :, 0] * 7.5 - 3.75 + np.where(np.arange(num_agents) % 2 == 0, 5.0, -5.0)
+    y, yaw = _between(draws[:, :, 1], 1.1, 2.0), draws[:, :, 2] * (np.pi / 4) - np.pi / 8
+    extent, undecided = np.abs(np.cos(yaw)) + np.abs(np.sin(yaw)), np.zeros(count, dtype=bool)
     if num_agents != 2:
         for world in range(count):
             undecided[world] = _spread(x[world], y[world], extent[world])
     return np.stack([x, y, np.zeros_like(x)], axis=-1), yaw, undecided
 
 
-def _spread(x: Floats, y: Floats, extent: Floats) -> bool:
+def _spread(x, y, extent):
     """Moves agents that would overlap an earlier one to later rows, in place; True if a comparison was close."""
     close = False
     for agent in range(1, len(x)):
@@ -85,7 +78,7 @@ def _spread(x: Floats, y: Floats, extent: Floats) -> bool:
     return close
 
 
-def _rooms(draws: Floats) -> tuple[Floats, Floats, Floats]:
+def _rooms(draws):
     """Doors, buttons and cubes from 19 draws: 5 of two buttons, 5 of cubes before the door, 9 of free cubes."""
     ends = c.ROOM_LENGTH * np.arange(1, c.ROOMS + 1)
     starts = ends - c.ROOM_LENGTH
@@ -94,9 +87,8 @@ def _rooms(draws: Floats) -> tuple[Floats, Floats, Floats]:
     doors[:, :, 0], doors[:, :, 1] = door_x, ends - 0.5
 
     buttons = np.zeros((len(draws), 6, 3))
-    half = c.BUTTON_SIDE / 2
     ranges = (
-        ((-8.7, -1.3), (1.3, 8.7), (starts[0] + c.ROOM_LENGTH / 4, ends[0] - 1 - half)),
+        ((-8.7, -1.3), (1.3, 8.7), (starts[0] + c.ROOM_LENGTH / 4, ends[0] - 1 - c.BUTTON_SIDE / 2)),
         ((-8.7, -6.3), (6.3, 8.7), (starts[1] + 1.3, ends[1] - c.ROOM_LENGTH / 4)),
         ((-8.7, -6.3), (6.3, 8.7), (starts[2] + 1.3, ends[2] - c.ROOM_LENGTH / 4)),
     )
@@ -116,7 +108,7 @@ def _rooms(draws: Floats) -> tuple[Floats, Floats, Floats]:
     return doors, buttons, cubes
 
 
-def _helper_cube(first_button: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _helper_cube(first_button):
     """One agent cannot press two buttons: it finds a cube, beside the first button if that lies under the cube."""
     reach = (c.CUBE_SIDE + c.BUTTON_SIDE) / 2
     gap = np.max(np.abs(first_button[:, :2] - np.array(HELPER_CUBE)), axis=1) - reach
@@ -124,15 +116,14 @@ def _helper_cube(first_button: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
     return np.concatenate([place, np.full((len(place), 1), c.CUBE_SIDE / 2)], axis=1), np.abs(gap) < 1e-5
 
 
-def _walls(door_x: Floats) -> tuple[Floats, Floats]:
+def _walls(door_x):
     positions, sizes = np.zeros((len(door_x), 9, 3)), np.zeros((len(door_x), 9, 3))
     positions[:, 0], sizes[:, 0] = (0, -0.5, 0), (22, 1, c.WALL_HEIGHT)
     positions[:, 1], sizes[:, 1] = (10.5, 20, 0), (1, 40, c.WALL_HEIGHT)
     positions[:, 2], sizes[:, 2] = (-10.5, 20, 0), (1, 40, c.WALL_HEIGHT)
     for room in range(c.ROOMS):
         from_left = door_x[:, room] + c.WORLD_WIDTH / 2
-        lengths = (from_left - c.DOOR_SLOT / 2, c.WORLD_WIDTH - from_left - c.DOOR_SLOT / 2)
-        for which, length in enumerate(lengths):
+        for which, length in enumerate((from_left - c.DOOR_SLOT / 2, c.WORLD_WIDTH - from_left - c.DOOR_SLOT / 2)):
             slot = 3 + 2 * room + which
             positions[:, slot, 0] = (length - c.WORLD_WIDTH) / 2 * (1 if which == 0 else -1)
             positions[:, slot, 1] = c.ROOM_LENGTH * (room + 1) - 0.5

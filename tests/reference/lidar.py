@@ -1,54 +1,63 @@
-"""Lidar by brute force: every ray against every box, in the box's own frame."""
+"""Lidar and grabbing by brute force: every ray against every box, in the box's own frame."""
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from tests.reference import constants as c
 from tests.reference.boxes import rotation_matrices, yaw_of
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Boxes:
     """M solid boxes in each of N worlds; kind 0 is no box."""
 
-    centres: Floats  # [N, M, 3]
-    rotations: Floats  # [N, M, 4]
-    sizes: Floats  # [N, M, 3]
-    kinds: npt.NDArray[np.int64]  # [N, M]
+    centres: np.ndarray  # [N, M, 3]
+    rotations: np.ndarray  # [N, M, 4]
+    sizes: np.ndarray  # [N, M, 3]
+    kinds: np.ndarray  # [N, M]
+
+    def of_worlds(self, worlds):
+        return Boxes(self.centres[worlds], self.rotations[worlds], self.sizes[worlds], self.kinds[worlds])
 
 
 @dataclass(frozen=True)
 class Hits:
-    distances: Floats  # [N, A, 30], 0 for a miss
-    kinds: npt.NDArray[np.int64]  # [N, A, 30]
+    distances: np.ndarray  # [N, A, 30], 0 for a miss
+    kinds: np.ndarray  # [N, A, 30]
 
 
-def cast(agent_positions: Floats, agent_rotations: Floats, boxes: Boxes, growth: float = 0.0) -> Hits:
+def cast(agent_positions, agent_rotations, boxes, growth=0.0):
     """Casts every agent's 30 rays. Every box is first grown by `growth` on each side, to find close calls."""
-    count, num_agents, _ = agent_positions.shape
-    axes = rotation_matrices(boxes.rotations)
-    half = boxes.sizes / 2 + growth
-    distances = np.zeros((count, num_agents, c.LIDAR_RAYS))
-    kinds = np.zeros((count, num_agents, c.LIDAR_RAYS), dtype=np.int64)
-    angles = 2 * np.pi * np.arange(c.LIDAR_RAYS) / c.LIDAR_RAYS + np.pi / 2
-    for agent in range(num_agents):
-        heading = yaw_of(agent_rotations[:, agent])[:, None] + angles
+    angles = 2 * np.pi * np.arange(c.LIDAR_RAYS) / c.LIDAR_RAYS
+    distances, nearest = _first_boxes(agent_positions, agent_rotations, angles, boxes, growth)
+    hit = distances <= c.LIDAR_RANGE
+    kinds = boxes.kinds[np.arange(len(nearest))[:, None, None], nearest]
+    return Hits(np.where(hit, distances, 0.0), np.where(hit, kinds, 0))
+
+
+def cubes_ahead(agent_positions, agent_rotations, boxes, growth=0.0):
+    """The cube that each agent would grab, as an index of `boxes`, [N, A]; -1: nothing within reach, or no cube."""
+    distances, nearest = _first_boxes(agent_positions, agent_rotations, np.zeros(1), boxes, growth)
+    is_cube = boxes.kinds[np.arange(len(nearest))[:, None, None], nearest] == c.CUBE
+    return np.where(is_cube & (distances <= c.GRAB_RANGE + growth), nearest, -1)[:, :, 0]
+
+
+def _first_boxes(agent_positions, agent_rotations, angles, boxes, growth):
+    """How far each ray goes and into which box, [N, A, rays]; counter-clockwise from forward, infinite for a miss."""
+    axes, half = rotation_matrices(boxes.rotations), boxes.sizes / 2 + growth
+    found = []
+    for agent in range(agent_positions.shape[1]):
+        heading = yaw_of(agent_rotations[:, agent])[:, None] + angles + np.pi / 2
         directions = np.stack([np.cos(heading), np.sin(heading), np.zeros_like(heading)], axis=-1)
         origins = agent_positions[:, agent] + np.array([0.0, 0.0, c.EYE_HEIGHT])
         entry = _entry_distances(origins, directions, boxes.centres, axes, half)
         entry = np.where((boxes.kinds > 0)[:, None, :], entry, np.inf)
         nearest = np.argmin(entry, axis=-1)
-        distance = np.take_along_axis(entry, nearest[..., None], axis=-1)[..., 0]
-        hit = distance <= c.LIDAR_RANGE
-        distances[:, agent] = np.where(hit, distance, 0.0)
-        kinds[:, agent] = np.where(hit, np.take_along_axis(boxes.kinds, nearest, axis=1), 0)
-    return Hits(distances, kinds)
+        found.append((np.take_along_axis(entry, nearest[..., None], axis=-1)[..., 0], nearest))
+    return np.stack([distances for distances, _ in found], axis=1), np.stack([nearest for _, nearest in found], axis=1)
 
 
-def _entry_distances(origins: Floats, directions: Floats, centres: Floats, axes: Floats, half: Floats) -> Floats:
+def _entry_distances(origins, directions, centres, axes, half):
     """Where rays enter boxes, [N, rays, boxes]; infinite for a miss and for a ray that starts inside."""
     local_origin = np.einsum("nmij,nmi->nmj", axes, origins[:, None] - centres)[:, None]
     local_direction = np.einsum("nmij,nri->nrmj", axes, directions)

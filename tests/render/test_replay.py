@@ -4,32 +4,29 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from tests.render.pixels import AGENTS, CUBE, DOORS, at, has_hue, top_pixels
+from tests.markup import HOSTILE, HOSTILE_NAME, Markup
+from tests.render.level_worlds import full_level, mixed_levels, playing
+from tests.render.pixels import AGENTS, CUBE, at, has_hue
+from tests.scenes import random_actions
 
 import doorstep
 from doorstep import EntityKind
+from doorstep.recording import Recording, RecordingWriter
 from doorstep.recording.replay_page import ReplayPage
 from doorstep.render import look
 
-SHOWN = (3, 1)
-STEPS = 12
-EPISODE = 8
+SHOWN, STEPS, EPISODE = (3, 1), 12, 8
 
 
 class Recorded:
     """A replay of worlds 3 and 1 over one and a half episodes, and what the state said at each moment."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.states: list[dict[str, NDArray[Any]]] = []
+    def __init__(self, path):
+        self.path, self.states = path, []
         generator = np.random.default_rng(4)
         with doorstep.Simulator(4, seed=5, episode_length=EPISODE, num_threads=1, world_offset=100) as sim:
             positions = sim.state.body_positions.to_numpy()
@@ -43,42 +40,48 @@ class Recorded:
                 self.remember(sim)
             self.recorder.save(path)
 
-    def remember(self, sim: doorstep.Simulator) -> None:
-        names = ("body_positions", "body_rotations", "body_kinds", "static_positions", "static_sizes", "static_kinds")
-        state = {name: getattr(sim.state, name).copy_to_host() for name in (*names, "episode_index")}
-        self.states.append(
-            {
-                **state,
-                "rewards": sim.rewards.copy_to_host()[..., 0],
-                **{camera: sim.render(3, camera, width=400, height=300) for camera in ("top", "overview")},
-            }
-        )
+    def remember(self, sim):
+        names = ("body_positions", "body_rotations", "episode_index")
+        state = {name: getattr(sim.state, name).copy_to_host() for name in names}
+        for camera in ("top", "overview"):
+            state[camera] = {world: sim.render(world, camera, width=240, height=180) for world in SHOWN}
+        self.states.append({**state, "rewards": sim.rewards.copy_to_host()[..., 0]})
 
-    def of(self, world: int, name: str) -> list[NDArray[Any]]:
+    def of(self, world, name):
         return [state[name][world] for state in self.states]
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+def recorded(tmp_path_factory):
     return Recorded(tmp_path_factory.mktemp("replay") / "replay.html")
 
 
 # ---- The file
 
 
-def read_recording(page: str) -> tuple[dict[str, Any], bytes]:
+def recorded_steps(sim, steps):
+    """The page of all worlds after these actions of each step."""
+    recorder = ReplayPage(sim, range(sim.num_worlds), "")
+    for actions in steps:
+        sim.actions.copy_from_host(actions)
+        sim.step()
+        recorder.record()
+    return recorder
+
+
+def read_recording(page):
     found = re.search(r'<script type="application/json" id="recording">(.*?)</script>', page, re.DOTALL)
-    assert found
+    assert "<" not in found[1]
     recording = json.loads(found[1])
     return recording, zlib.decompress(base64.b64decode(recording["data"]))
 
 
-def test_the_file_holds_what_the_state_said(recorded: Recorded) -> None:
+def test_the_file_holds_what_the_state_said(recorded):
     recording, data = read_recording(recorded.path.read_text("utf-8"))
     assert [world["world"] for world in recording["worlds"]] == [103, 101]
     moments, offset = STEPS + 1, 0
 
-    def take(dtype: str, *shape: int) -> NDArray[Any]:
+    def take(dtype, *shape):
         nonlocal offset
         array = np.frombuffer(data, dtype, int(np.prod(shape)), offset).reshape(shape)
         offset += array.nbytes
@@ -86,6 +89,8 @@ def test_the_file_holds_what_the_state_said(recorded: Recorded) -> None:
 
     for described, world in zip(recording["worlds"], SHOWN, strict=True):
         assert described["moments"] == moments
+        ((moment, step, text),) = described["events"]
+        assert (moment, step, text[:21]) == (EPISODE - 1, EPISODE, "episode ended, return")
         rewards = np.array(recorded.of(world, "rewards"))
         assert np.array_equal(take("<f4", moments, 2)[1:], rewards[1:])
         final_rewards, episodes = take("<f4", moments, 2), take("<i4", moments)
@@ -95,8 +100,7 @@ def test_the_file_holds_what_the_state_said(recorded: Recorded) -> None:
         assert take("<i4", moments).tolist() == [*range(EPISODE), *range(STEPS - EPISODE + 1)]
         offset += 4 * moments * 4  # held bodies, agent that got furthest, whether all are out
         assert take("<f4", moments, 4) == pytest.approx(np.tile((-11, 40, 11, 40 + look.EXIT_DEPTH), (moments, 1)))
-        objects = described["objects"]
-        columns = np.cumsum(take("<i2", 12, objects, moments).astype(np.int64), axis=-1)
+        columns = np.cumsum(take("<i2", 12, described["objects"], moments).astype(np.int64), axis=-1)
         offset += -offset % 4
         assert [recording["colours"][index] for index in columns[1, :2, 0]] == list(look.AGENTS[:2])
         centres, rotations = columns[2:5].T * recording["unit"], columns[5:9].T / 2047
@@ -107,45 +111,76 @@ def test_the_file_holds_what_the_state_said(recorded: Recorded) -> None:
     assert offset == len(data)
 
 
-def test_an_episode_of_a_world_is_a_small_file() -> None:
-    generator = np.random.default_rng(1)
+def test_the_file_says_what_is_held_who_is_ahead_and_whether_all_are_out():
+    with doorstep.Simulator(1, num_threads=1) as sim:
+        for furthest, leading, is_out in (((1.0, 5.0), 1, 0), ((60.0, 50.0), 0, 1)):
+            sim.state.agent_grabs.to_numpy()[0] = (3, -1)
+            sim.state.agent_max_y.to_numpy()[0] = furthest
+            _, data = read_recording(ReplayPage(sim, [0], "").to_html())
+            # After rewards, final ones, the episode and its step.
+            assert np.frombuffer(data, "<i4", 4, offset=24).tolist() == [3, -1, leading, is_out]
+
+
+def test_an_episode_of_a_world_is_a_small_file_and_what_is_far_or_nowhere_is_recorded_too():
     with doorstep.Simulator(1, seed=5) as sim:
-        recorder = ReplayPage(sim, [0], "")
-        for _ in range(200):
-            sim.actions.to_numpy()[:] = generator.integers(0, doorstep.ACTIONS, sim.actions.shape)
-            sim.step()
-            recorder.record()
-    assert len(recorder) == 201
-    assert len(recorder.to_html()) < 80_000
+        recorder = recorded_steps(sim, random_actions(1, 200, 1, 2))
+        assert len(recorder) == 201
+        assert len(recorder.to_html()) < 80_000
 
-
-def test_far_away_things_are_recorded_too() -> None:
-    with doorstep.Simulator(1) as sim:
-        sim.state.body_positions.to_numpy()[0, 0, 1] = 3000.0
-        recording, _ = read_recording(ReplayPage(sim, [0], "").to_html())
-        assert recording["unit"] == pytest.approx(3000 / 32767)
-        sim.state.body_positions.to_numpy()[0, 0, 1] = np.nan
-        longest_wall = 40.0
-        assert read_recording(ReplayPage(sim, [0], "").to_html())[0]["unit"] == pytest.approx(longest_wall / 32767)
-
-
-def test_walls_that_are_nowhere_leave_a_page_that_browsers_read() -> None:
-    with doorstep.Simulator(1) as sim:
+        for place, furthest in ((3000.0, 3000), (np.nan, 40)):  # the longest wall
+            sim.state.body_positions.to_numpy()[0, 0, 1] = place
+            recording, _ = read_recording(ReplayPage(sim, [0], "").to_html())
+            assert recording["unit"] == pytest.approx(furthest / 32767)
         sim.state.static_positions.to_numpy()[0, 0] = np.nan
-        recording, _ = read_recording(ReplayPage(sim, [0], "").to_html())
-    (world,) = recording["worlds"]
-    assert np.isfinite(world["bounds"]).all()
-    assert np.isfinite(world["box"]).all()
+        (world,) = read_recording(ReplayPage(sim, [0], "").to_html())[0]["worlds"]
+        assert all(np.isfinite(world[name]).all() for name in ("bounds", "box"))
+
+
+def test_a_replay_of_levels_is_as_precise_and_counts_the_steps_of_levels_with_a_length_of_their_own():
+    with playing(mixed_levels(2), num_threads=1) as sim:
+        recording, _ = read_recording(recorded_steps(sim, random_actions(3, 3, sim.num_worlds, 2)).to_html())
+        state, used = sim.state, sim.state.static_kinds.to_numpy() != EntityKind.NONE
+        positions, sizes = (field.to_numpy()[used][:, :2] for field in (state.static_positions, state.static_sizes))
+    assert recording["unit"] == pytest.approx(np.abs(positions).max() / 32767, rel=0.1)
+    bounds = np.array([world["bounds"] for world in recording["worlds"]])
+    assert bounds[:, :2].min(axis=0) == pytest.approx((positions - sizes / 2).min(axis=0))
+    assert bounds[:, 2:].max(axis=0) == pytest.approx((positions + sizes / 2).max(axis=0))
+    assert {world["objects"] for world in recording["worlds"]} == {2 + 24 + 32 + 12}
+    with playing([full_level(2).replace(episode_length=4)], num_threads=1) as sim:
+        _, data = read_recording(recorded_steps(sim, random_actions(3, 6, 1, 2)).to_html())
+    steps = np.frombuffer(data, "<i4", 7, offset=4 * 7 * (2 + 2 + 1))  # after rewards, final ones, episodes
+    assert steps.tolist() == [0, 1, 2, 3, 0, 1, 2]
+
+
+def test_names_of_levels_titles_and_files_stay_text(tmp_path):
+    def page_of(name):
+        level = doorstep.levels.curated()["one door"].replace(name=name, description=name)
+        with doorstep.Simulator(1, levels=level, num_threads=1) as sim:
+            return ReplayPage(sim, [0], name).to_html()
+
+    page = page_of(HOSTILE)
+    markup = Markup(page)
+    assert markup.elements == Markup(page_of("plain")).elements
+    assert all(HOSTILE in markup.texts[name] for name in ("title", "h1"))
+    assert read_recording(page)[0]["worlds"][0]["level"] == HOSTILE
+    path = tmp_path / HOSTILE_NAME
+    with doorstep.Simulator(1, num_threads=1) as sim, RecordingWriter(path, sim) as writer:
+        writer.step()
+    with Recording(path) as recording:
+        ((name, attributes),) = Markup(recording._repr_html_()).elements
+    assert (name, sorted(attributes)) == ("iframe", ["srcdoc", "style"])
+    page = Markup(attributes["srcdoc"] or "")
+    assert (page.names.count("img"), page.names.count("script")) == (0, 2)
+    assert HOSTILE_NAME in page.texts["title"]
 
 
 # ---- The page
 
 
 @pytest.fixture
-def page(browser: Any, recorded: Recorded) -> Iterator[Any]:
+def page(browser, recorded):
     """One of its worlds from above, still; no complaint and no request for anything else is allowed."""
-    opened = browser.new_page(viewport={"width": 760, "height": 360})
-    trouble: list[str] = []
+    opened, trouble = browser.new_page(viewport={"width": 480, "height": 300}), []
     opened.on("console", lambda message: trouble.append(message.text))
     opened.on("pageerror", lambda error: trouble.append(str(error)))
     opened.on("request", lambda request: trouble.append(request.url))
@@ -158,12 +193,12 @@ def page(browser: Any, recorded: Recorded) -> Iterator[Any]:
     opened.close()
 
 
-def settle(page: Any) -> None:
+def settle(page):
     """Waits until what was asked for has been drawn."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def shown(page: Any) -> NDArray[np.uint8]:
+def shown(page):
     """What the canvas shows."""
     settle(page)
     av = pytest.importorskip("av")
@@ -171,128 +206,51 @@ def shown(page: Any) -> NDArray[np.uint8]:
     return np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
 
 
-def scrub(page: Any, moment: int) -> None:
-    page.evaluate(
-        "moment => { const bar = document.getElementById('scrub'); bar.value = moment;"
-        " bar.dispatchEvent(new Event('input')) }",
-        moment,
-    )
+def scrub(page, moment):
+    bar = "const bar = document.getElementById('scrub'); bar.value = moment;"
+    page.evaluate(f"moment => {{ {bar} bar.dispatchEvent(new Event('input')) }}", moment)
 
 
-def choose(page: Any, name: str, label: str) -> None:
+def choose(page, name, label):
     page.select_option(f"#{name}", label=label)
 
 
-def check_from_above(picture: NDArray[np.uint8], state: dict[str, NDArray[Any]], world: int) -> None:
-    """Everything is where the state says."""
-    statics, sizes = state["static_positions"][world], state["static_sizes"][world]
-    low, high = (statics - sizes / 2)[:, :2].min(axis=0), (statics + sizes / 2)[:, :2].max(axis=0)
-    high = high + np.array((0, look.EXIT_DEPTH))
-
-    def pixels(points: NDArray[Any]) -> list[NDArray[Any]]:
-        places = top_pixels(points, low, high, picture.shape[1], picture.shape[0])
-        return [np.array(at(picture, place)) for place in places]
-
-    bodies = state["body_positions"][world]
-    for agent, pixel in enumerate(pixels(bodies[:2])):
-        assert has_hue(pixel, AGENTS[agent])
-    for pixel in pixels(bodies[state["body_kinds"][world] == EntityKind.CUBE]):
-        assert has_hue(pixel, CUBE)
-    doors = statics[state["static_kinds"][world] == EntityKind.DOOR]
-    for pixel, colour in zip(pixels(doors), DOORS, strict=False):
-        assert has_hue(pixel, colour)
-
-
-def test_from_above_everything_is_where_the_state_says(page: Any, recorded: Recorded) -> None:
-    for moment in (0, 5, STEPS, 3):
-        scrub(page, moment)
-        check_from_above(shown(page), recorded.states[moment], 3)
-    choose(page, "world", "world 101")
-    check_from_above(shown(page), recorded.states[3], 1)
-
-
-def test_the_page_draws_as_doorstep_does(page: Any, recorded: Recorded) -> None:
-    page.set_viewport_size({"width": 1000, "height": 500})
-    for moment, camera in ((0, "top"), (7, "top"), (7, "overview")):
-        scrub(page, moment)
-        choose(page, "camera", camera)
-        page.evaluate("""() => Object.assign(document.getElementById('view').style,
-            {flex: 'none', width: '400px', height: '300px'})""")
-        page.evaluate("window.dispatchEvent(new Event('resize'))")
-        difference = np.abs(shown(page).astype(int) - recorded.states[moment][camera]).max(axis=-1)
-        assert np.median(difference) <= 1
-        assert (difference > 20).mean() < 0.04  # edges are smoothed in another way
-
-
-def test_a_followed_agent_is_seen(page: Any, recorded: Recorded) -> None:
-    choose(page, "camera", "follow")
-    for agent, moment in ((1, 4), (0, STEPS)):
-        scrub(page, moment)
-        page.locator("#agents tr").nth(agent).click()
-        picture = shown(page)
-        height, width = picture.shape[:2]
-        # 9 m behind, 10 m above, looking 2.5 m ahead: where the agent's middle, 1 m above the floor, is in the picture
-        forward = np.array([0, 11.5, -10]) / np.hypot(11.5, 10)
-        up = np.array([0, 10, 11.5]) / np.hypot(11.5, 10)
-        middle = np.array([0, 9, -9])
-        row = height / 2 - height / 2 / np.tan(np.radians(27.5)) * (middle @ up) / (middle @ forward)
-        assert has_hue(np.array(at(picture, (width / 2, row))), AGENTS[agent])
-        assert "followed" in page.locator("#agents tr").nth(agent).get_attribute("class")
-
-
-def test_the_text_tells_step_episode_rewards_and_returns(page: Any, recorded: Recorded) -> None:
+def test_the_page_draws_and_tells_what_doorstep_does(page, recorded):
+    style = "{flex: 'none', width: '240px', height: '180px'}"
+    page.evaluate(f"() => Object.assign(document.getElementById('view').style, {style})")
+    page.evaluate("window.dispatchEvent(new Event('resize'))")
     assert page.title() == "doorstep: Two <worlds>"
-    for moment, text in ((5, "World 103, episode 1, step 5"), (STEPS, "World 103, episode 2, step 4")):
-        scrub(page, moment)
-        settle(page)
-        assert page.inner_text("#moment") == text
+    for moment, camera, world in ((0, "top", 3), (5, "overview", 3), (STEPS, "top", 3), (6, "top", 1)):
+        if world == 3:
+            scrub(page, moment)
+            choose(page, "camera", camera)
+        else:
+            page.evaluate(f"location.hash = 'world=101&moment={moment}&camera={camera}'")
+        difference = np.abs(shown(page).astype(int) - recorded.states[moment][camera][world]).max(axis=-1)
+        assert np.median(difference) <= 1
+        assert (difference > 20).mean() < 0.06  # edges are smoothed in another way
+        episode, step = (1, moment) if moment < EPISODE else (2, moment - EPISODE)
+        assert page.inner_text("#moment") == f"World {100 + world}, episode {episode}, step {step}"
         assert page.inner_text("#count") == f"{moment} / {STEPS}"
-        rewards = recorded.of(3, "rewards")
-        first = 1 if moment < EPISODE else EPISODE + 1
+        rewards, first = recorded.of(world, "rewards"), 1 if moment < EPISODE else EPISODE + 1
         for agent in range(2):
             _, y, reward, total, _ = page.locator("#agents tr").nth(agent).locator("td").all_inner_texts()
-            assert float(y) == pytest.approx(recorded.states[moment]["body_positions"][3, agent, 1], abs=0.06)
-            assert float(reward) == pytest.approx(rewards[moment][agent], abs=0.0006)
-            assert float(total) == pytest.approx(np.sum(rewards[first : moment + 1], axis=0)[agent], abs=0.006)
+            assert float(y) == pytest.approx(recorded.of(world, "body_positions")[moment][agent, 1], abs=0.06)
+            if moment > 0:
+                assert float(reward) == pytest.approx(rewards[moment][agent], abs=0.0006)
+                assert float(total) == pytest.approx(sum(rewards[first : moment + 1])[agent], abs=0.006)
 
 
-def test_playing_goes_on_to_the_end_and_begins_anew(page: Any) -> None:
-    page.click("#play")
-    page.wait_for_function(f"document.getElementById('count').textContent === '{STEPS} / {STEPS}'")
-    page.wait_for_function("document.getElementById('play').textContent === 'Play'")
-    choose(page, "speed", "0.1x")
-    page.evaluate(
-        """end => new Promise((stopped) => {
-            const [play, count] = ['play', 'count'].map((name) => document.getElementById(name));
-            new MutationObserver((_, observer) => {
-                const moment = parseInt(count.textContent);
-                if (moment === 0 || moment === end) return;
-                observer.disconnect();
-                play.click();
-                stopped();
-            }).observe(count, {childList: true, characterData: true, subtree: true});
-            play.click();
-        })""",
-        STEPS,
-    )
-    settle(page)
-    assert page.inner_text("#play") == "Play"
-    stopped = page.inner_text("#count")
-    settle(page)
-    assert page.inner_text("#count") == stopped != f"{STEPS} / {STEPS}"
-
-
-def test_keys_step_and_choose_the_camera(page: Any) -> None:
-    def count_after(*keys: str) -> str:
+def test_keys_step_and_choose_the_camera(page):
+    def count_after(*keys):
         for key in keys:
             page.keyboard.press(key)
         settle(page)
-        return str(page.inner_text("#count"))
+        return page.inner_text("#count")
 
-    assert count_after("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft") == f"2 / {STEPS}"
-    assert count_after("Shift+ArrowRight") == f"{STEPS} / {STEPS}"
-    assert count_after("Home") == f"0 / {STEPS}"
-    assert count_after("End") == f"{STEPS} / {STEPS}"
+    right = ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
+    for keys, moment in ((right, 2), (("Shift+ArrowRight",), STEPS), (("Home",), 0), (("End",), STEPS)):
+        assert count_after(*keys) == f"{moment} / {STEPS}"
     for key, camera in (("2", "top"), ("3", "follow"), ("4", "free"), ("1", "overview")):
         page.keyboard.press(key)
         assert page.input_value("#camera") == camera
@@ -305,13 +263,53 @@ def test_keys_step_and_choose_the_camera(page: Any) -> None:
             page.wait_for_function("text => document.getElementById('play').textContent === text", arg=text)
 
 
-def test_the_mouse_turns_moves_and_zooms(page: Any) -> None:
+@pytest.mark.slow
+def test_a_followed_agent_is_seen(page):
+    choose(page, "camera", "follow")
+    for agent, moment in ((1, 4), (0, STEPS)):
+        scrub(page, moment)
+        page.locator("#agents tr").nth(agent).click()
+        picture = shown(page)
+        height, width = picture.shape[:2]
+        # 9 m behind, 10 m above, looking 2.5 m ahead: where the agent's middle, 1 m above the floor, is in the picture
+        forward, up = np.array([(0, 11.5, -10), (0, 10, 11.5)]) / np.hypot(11.5, 10)
+        middle = np.array([0, 9, -9])
+        row = height / 2 - height / 2 / np.tan(np.radians(27.5)) * (middle @ up) / (middle @ forward)
+        assert has_hue(np.array(at(picture, (width / 2, row))), AGENTS[agent])
+        assert "followed" in page.locator("#agents tr").nth(agent).get_attribute("class")
+
+
+@pytest.mark.slow
+def test_playing_goes_on_to_the_end_and_begins_anew(page):
+    page.click("#play")
+    page.wait_for_function(f"document.getElementById('count').textContent === '{STEPS} / {STEPS}'")
+    page.wait_for_function("document.getElementById('play').textContent === 'Play'")
+    choose(page, "speed", "0.1x")
+    stop_on_the_way = """end => new Promise((stopped) => {
+        const [play, count] = ['play', 'count'].map((name) => document.getElementById(name));
+        new MutationObserver((_, observer) => {
+            if ([0, end].includes(parseInt(count.textContent))) return;
+            observer.disconnect();
+            play.click();
+            stopped();
+        }).observe(count, {childList: true, characterData: true, subtree: true});
+        play.click();
+    })"""
+    page.evaluate(stop_on_the_way, STEPS)
+    settle(page)
+    assert page.inner_text("#play") == "Play"
+    stopped = page.inner_text("#count")
+    settle(page)
+    assert page.inner_text("#count") == stopped != f"{STEPS} / {STEPS}"
+
+
+@pytest.mark.slow
+def test_the_mouse_turns_moves_and_zooms(page):
     choose(page, "camera", "free")
-    pictures = [shown(page)]
-    box = page.locator("#view").bounding_box()
+    pictures, box = [shown(page)], page.locator("#view").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
-    def drag(button: str) -> None:
+    def drag(button):
         page.mouse.move(x, y)
         page.mouse.down(button=button)
         page.mouse.move(x + 60, y + 30)
@@ -328,29 +326,18 @@ def test_the_mouse_turns_moves_and_zooms(page: Any) -> None:
     assert has_hue(pictures[3], CUBE).sum() > has_hue(pictures[2], CUBE).sum()
 
 
-def test_an_address_leads_to_a_moment(page: Any, recorded: Recorded) -> None:
-    page.evaluate("location.hash = 'world=101&moment=6&camera=top'")
-    check_from_above(shown(page), recorded.states[6], 1)
-    assert page.inner_text("#moment") == "World 101, episode 1, step 6"
-
-
-@pytest.mark.parametrize(
-    ("missing", "says"),
-    [
+@pytest.mark.slow
+def test_what_the_browser_lacks_is_said_and_a_notebook_shows_it(browser, recorded):
+    for missing, says in (
         ("HTMLCanvasElement.prototype.getContext = () => null", "WebGL2 is missing"),
         ("delete window.DecompressionStream", "it has no DecompressionStream"),
-    ],
-)
-def test_what_the_browser_lacks_is_said(missing: str, says: str, browser: Any, recorded: Recorded) -> None:
-    page = browser.new_page()
-    page.add_init_script(missing)
-    page.goto(recorded.path.as_uri())
-    page.wait_for_selector("#trouble", state="visible")
-    assert says in page.inner_text("#trouble")
-    page.close()
-
-
-def test_a_notebook_shows_it(browser: Any, recorded: Recorded) -> None:
+    ):
+        page = browser.new_page()
+        page.add_init_script(missing)
+        page.goto(recorded.path.as_uri())
+        page.wait_for_selector("#trouble", state="visible")
+        assert says in page.inner_text("#trouble")
+        page.close()
     page = browser.new_page(viewport={"width": 1000, "height": 700})
     page.set_content(recorded.recorder.in_frame())
     frame = page.frame_locator("iframe")

@@ -5,157 +5,87 @@ The test vectors come from the reference environment itself; all other results a
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 from tests.reference import constants as c
 from tests.reference.boxes import yaw_of
-from tests.reference.levels import Levels, generate
+from tests.reference.levels import generate
 from tests.reference.threefry import base_key, episode_key, threefry, uniforms, words
-from tests.scenes import Array, Scene
+from tests.scenes import Scene
+from tests.sim.agreement import ROUNDING, assert_levels_equal
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-ROUNDING = 2e-5  # metres: a few float32 roundings at y = 40
 PUBLISHED = 6e-5  # metres: the published layout has four decimals
 
 
-def assert_levels_equal(scene: Scene, expected: Levels) -> None:
-    sure = ~expected.undecided
-    np.testing.assert_allclose(
-        scene.body_positions[sure][:, scene.agents], expected.agent_positions[sure], atol=ROUNDING
-    )
-    np.testing.assert_allclose(yaw_of(scene.body_rotations[:, scene.agents]), expected.agent_yaws, atol=1e-6, rtol=0)
-    np.testing.assert_allclose(scene.body_positions[sure][:, scene.cubes], expected.cube_positions[sure], atol=ROUNDING)
-    np.testing.assert_allclose(scene.button_positions, expected.button_positions, atol=ROUNDING)
-    np.testing.assert_allclose(scene.doors, expected.door_positions, atol=ROUNDING)
-    positions, sizes = walls_of(scene)
-    expected_positions, expected_sizes = in_order(expected.wall_positions, expected.wall_sizes)
-    np.testing.assert_allclose(positions, expected_positions, atol=ROUNDING)
-    np.testing.assert_allclose(sizes, expected_sizes, atol=ROUNDING)
-
-
-def walls_of(scene: Scene) -> tuple[Array, Array]:
-    walls = scene.static_kinds == c.WALL
-    shape = (scene.sim.num_worlds, 9, 3)
-    return in_order(scene.static_positions[walls].reshape(shape), scene.static_sizes[walls].reshape(shape))
-
-
-def in_order(positions: Array, sizes: Array) -> tuple[Array, Array]:
-    """Sorts walls by y, then x: their slots are unspecified."""
-    order = np.argsort(np.round(positions[:, :, 1], 3) * 1000 + positions[:, :, 0], axis=1)[:, :, None]
-    return np.take_along_axis(positions, order, axis=1), np.take_along_axis(sizes, order, axis=1)
-
-
-def test_reference_cipher_and_keys_give_the_known_answers() -> None:
+def test_reference_cipher_and_keys_give_the_known_answers():
     zero = (words(0), words(0))
     assert [int(word[0]) for word in threefry(zero, zero)] == [0x6B200159, 0x99BA4EFE]
     assert [int(word[0]) for word in base_key(5)] == [0x5338D363, 0x12D488DB]
 
 
-@pytest.mark.parametrize(
-    ("world", "episode", "key", "draws"),
-    [
-        (0, 1, (0x7D8E95BB, 0xB7262F39), (0.5718668, 0.6285263, 0.2606, 0.4617733, 0.6288021, 0.534851)),
-        (1, 1, (0x43617DCC, 0xDC289441), (0.6351095, 0.4104136, 0.1144406, 0.3791966, 0.4619786, 0.0428531)),
-        (0, 2, (0xDB485B7D, 0x39C4B5F8), (0.8659334, 0.4691768, 0.1581352, 0.2167074, 0.5091144, 0.8286371)),
-    ],
-)
-def test_spawn_follows_from_the_known_uniforms(
-    world: int, episode: int, key: tuple[int, int], draws: tuple[float, ...]
-) -> None:
-    derived = episode_key(5, world, episode)
-    assert [int(word[0]) for word in derived] == list(key)
-    np.testing.assert_allclose(uniforms(derived, 6)[0], draws, atol=6e-8)
-
-    scene = Scene(1, seed=5, world_offset=world)
-    for _ in range(1, episode):
-        scene.sim.reset()
-    u = np.array(draws).reshape(2, 3)
-    np.testing.assert_allclose(scene.body_positions[0, :2, 0], u[:, 0] * 7.5 - 3.75 + [5, -5], atol=1e-5)
-    np.testing.assert_allclose(scene.body_positions[0, :2, 1], u[:, 1] * 0.9 + 1.1, atol=1e-5)
-    np.testing.assert_allclose(yaw_of(scene.body_rotations[0, :2]), (u[:, 2] - 0.5) * np.pi / 4, atol=1e-6)
+KNOWN = [
+    (0, 1, (0x7D8E95BB, 0xB7262F39), (0.5718668, 0.6285263, 0.2606, 0.4617733, 0.6288021, 0.534851)),
+    (1, 1, (0x43617DCC, 0xDC289441), (0.6351095, 0.4104136, 0.1144406, 0.3791966, 0.4619786, 0.0428531)),
+    (0, 2, (0xDB485B7D, 0x39C4B5F8), (0.8659334, 0.4691768, 0.1581352, 0.2167074, 0.5091144, 0.8286371)),
+]
 
 
-def test_first_level_of_seed_5_is_the_published_one() -> None:
+def test_spawn_follows_from_the_known_uniforms():
+    for world, episode, key, draws in KNOWN:
+        derived = episode_key(5, world, episode)
+        assert [int(word[0]) for word in derived] == list(key)
+        np.testing.assert_allclose(uniforms(derived, 6)[0], draws, atol=6e-8)
+
+        scene = Scene(1, seed=5, world_offset=world)
+        for _ in range(1, episode):
+            scene.sim.reset()
+        u = np.array(draws).reshape(2, 3)
+        np.testing.assert_allclose(scene.body_positions[0, :2, 0], u[:, 0] * 7.5 - 3.75 + [5, -5], atol=1e-5)
+        np.testing.assert_allclose(scene.body_positions[0, :2, 1], u[:, 1] * 0.9 + 1.1, atol=1e-5)
+        np.testing.assert_allclose(yaw_of(scene.body_rotations[0, :2]), (u[:, 2] - 0.5) * np.pi / 4, atol=1e-6)
+
+
+def test_first_level_of_seed_5_is_the_published_one():
     scene = Scene(1, seed=5)
     np.testing.assert_allclose(scene.body_positions[0, :2, :2], [[5.5390, 1.6657], [-5.2867, 1.6659]], atol=PUBLISHED)
     np.testing.assert_allclose(yaw_of(scene.body_rotations[0, :2]), [-0.1880, 0.0274], atol=PUBLISHED)
-    np.testing.assert_allclose(
-        scene.doors[0, :, :2], [[0.9603, 12.8333], [0.5727, 26.1667], [3.8600, 39.5]], atol=PUBLISHED
-    )
-    np.testing.assert_allclose(
-        scene.button_positions[0, :, :2],
-        [
-            [-6.0178, 10.9746], [3.6705, 10.1850],
-            [-8.4441, 20.4134], [6.6898, 16.3407],
-            [-8.6964, 33.8848], [6.8666, 34.7346],
-        ],
-        atol=PUBLISHED,
-    )  # fmt: skip
-    np.testing.assert_allclose(
-        scene.body_positions[0, 2:, :2],
-        [[-2.4273, 24.1667], [0.5727, 24.1667], [3.5727, 24.1667], [-4.1449, 30.2988], [3.7120, 33.7070]],
-        atol=PUBLISHED,
-    )
+    things = np.concatenate([scene.doors[0], scene.button_positions[0], scene.body_positions[0, 2:]])[:, :2]
+    published = [
+        [0.9603, 12.8333], [0.5727, 26.1667], [3.8600, 39.5], [-6.0178, 10.9746], [3.6705, 10.1850],
+        [-8.4441, 20.4134], [6.6898, 16.3407], [-8.6964, 33.8848], [6.8666, 34.7346],
+        [-2.4273, 24.1667], [0.5727, 24.1667], [3.5727, 24.1667], [-4.1449, 30.2988], [3.7120, 33.7070],
+    ]  # fmt: skip
+    np.testing.assert_allclose(things, published, atol=PUBLISHED)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 5, 2**31, 2**32 - 1])
-def test_levels_equal_the_reference_implementation(seed: int) -> None:
-    scene = Scene(256, seed=seed)
-    for episode in (1, 2, 3):
-        assert (scene.episode_index == episode).all()
-        assert_levels_equal(scene, generate(seed, np.arange(256), episode))
-        scene.sim.reset()
+def test_levels_follow_from_seed_world_and_episode():
+    for seed in (0, 1, 2**31, 2**32 - 1):
+        for offset, count in ((0, 7), (1, 32), (2**32 - 33, 33)):
+            scene = Scene(count, seed=seed, world_offset=offset)
+            worlds, episodes = offset + np.arange(count, dtype=np.uint64), np.ones(count, dtype=np.int64)
+            for divisor in (1, 2, 3):
+                assert_levels_equal(scene, generate(seed, worlds, episodes))
+                scene.sim.reset(np.arange(count) % divisor == 0)
+                episodes += np.arange(count) % divisor == 0
+            assert (scene.episode_index == episodes).all()
 
 
-def test_each_world_counts_its_own_episodes() -> None:
-    scene = Scene(64, seed=9)
-    episodes = np.ones(64, dtype=np.int64)
-    for divisor in (2, 3, 5):
-        chosen = np.arange(64) % divisor == 0
-        scene.sim.reset(chosen)
-        episodes += chosen
-    assert (scene.episode_index == episodes).all()
-    assert_levels_equal(scene, generate(9, np.arange(64), episodes))
-
-
-@pytest.mark.parametrize("offset", [1, 1000, 2**32 - 32])
-def test_world_offset_names_the_global_world(offset: int) -> None:
-    assert_levels_equal(Scene(32, seed=5, world_offset=offset), generate(5, offset + np.arange(32, dtype=np.uint64), 1))
-
-
-def test_levels_do_not_depend_on_the_number_of_worlds() -> None:
-    fields = ("body_positions", "body_rotations", "static_positions", "static_sizes", "button_positions")
-    many = Scene(100, seed=7)
-    for count in (1, 7, 33):
-        few = Scene(count, seed=7)
-        for field in fields:
-            np.testing.assert_array_equal(getattr(few, field), getattr(many, field)[:count])
-
-
-def test_construction_shows_episode_one_without_reward_or_done() -> None:
-    scene = Scene(8, seed=5)
+def test_construction_shows_episode_one_closed_unpressed_at_rest_without_reward_or_done():
+    scene = Scene(64, seed=3)
     assert (scene.episode_index == 1).all()
     assert (scene.steps_remaining == 200).all()
-    for flag in ("rewards", "dones", "terminations", "truncations", "resets"):
-        assert not getattr(scene, flag).any(), flag
+    nothing = ("rewards", "dones", "terminations", "truncations", "resets", "door_open", "button_pressed")
+    for name in (*nothing, "body_linear_velocities", "body_angular_velocities", "episode_returns", "episode_lengths"):
+        assert not getattr(scene, name).any(), name
     assert (scene.actions == c.IDLE).all()
     np.testing.assert_array_equal(scene.agent_max_y, scene.body_positions[:, :2, 1])
-
-
-def test_everything_starts_closed_unpressed_at_rest_and_upright() -> None:
-    scene = Scene(64, seed=3)
-    assert not scene.door_open.any()
-    assert not scene.button_pressed.any()
     assert (scene.doors[:, :, 2] == 0).all()
     assert (scene.agent_grabs == -1).all()
-    assert not scene.body_linear_velocities.any()
-    assert not scene.body_angular_velocities.any()
     assert (scene.body_rotations[:, 2:] == [1, 0, 0, 0]).all()
 
 
-def test_kinds_and_sizes_are_those_of_the_reference() -> None:
+def test_kinds_and_sizes_are_those_of_the_reference():
     scene = Scene(4)
     assert (scene.body_kinds == [c.AGENT] * 2 + [c.CUBE] * 5).all()
     assert (scene.body_sizes[:, :2] == c.AGENT_SIDE).all()
@@ -166,66 +96,50 @@ def test_kinds_and_sizes_are_those_of_the_reference() -> None:
     assert (scene.button_doors == [0, 0, 1, 1, 2, 2]).all()
 
 
-def test_room_slots_hold_buttons_then_cubes() -> None:
-    scene = Scene(4)
-    expected = ([1, 1, 0, 0, 0, 0], [1, 1, 2, 2, 2, 0], [1, 1, 2, 2, 0, 0])
-    for room in range(3):
-        scene.place(0, 0.0, room * c.ROOM_LENGTH + 3)
-        scene.sim.refresh()
-        kinds = np.round(scene.room_entity_observations[:, 0, :, 2] * 6)
-        assert (kinds == expected[room]).all()
-
-
 LEVELS = 5120
 
 
-@pytest.fixture(scope="module")
-def many() -> dict[str, Any]:
+def test_everything_lies_in_its_range_as_often_everywhere_as_measured():
     scene = Scene(LEVELS, seed=11)
-    return {"agents": scene.body_positions[:, :2].copy(), "yaws": yaw_of(scene.body_rotations[:, :2]),
-            "cubes": scene.body_positions[:, 2:].copy(), "buttons": scene.button_positions.copy(),
-            "doors": scene.doors.copy()}  # fmt: skip
+    agents, yaws = scene.body_positions[:, :2], yaw_of(scene.body_rotations[:, :2])
+    cubes, buttons, doors = scene.body_positions[:, 2:], scene.button_positions, scene.doors
 
-
-def test_everything_lies_in_its_range(many: dict[str, Any]) -> None:
-    def within(values: Array, low: float, high: float) -> None:
+    def within(values, low, high):
         slack = (high - low) * 0.01 + ROUNDING
         assert values.min() >= low - ROUNDING
         assert values.max() <= high + ROUNDING
         assert values.min() <= low + slack, "the lower end of the range is never reached"
         assert values.max() >= high - slack, "the upper end of the range is never reached"
 
-    within(many["agents"][:, 0, 0], 1.25, 8.75)
-    within(many["agents"][:, 1, 0], -8.75, -1.25)
-    within(many["agents"][:, :, 1], 1.1, 2.0)
-    within(many["yaws"], -np.pi / 8, np.pi / 8)
-    within(many["doors"][:, :, 0], -5.0, 5.0)
+    within(agents[:, 0, 0], 1.25, 8.75)
+    within(agents[:, 1, 0], -8.75, -1.25)
+    within(agents[:, :, 1], 1.1, 2.0)
+    within(yaws, -np.pi / 8, np.pi / 8)
+    within(doors[:, :, 0], -5.0, 5.0)
     length = c.ROOM_LENGTH
-    within(many["buttons"][:, 0, 0], -8.7, -1.3)
-    within(many["buttons"][:, 1, 0], 1.3, 8.7)
-    within(many["buttons"][:, :2, 1], length / 4, length - 1.65)
+    within(buttons[:, 0, 0], -8.7, -1.3)
+    within(buttons[:, 1, 0], 1.3, 8.7)
+    within(buttons[:, :2, 1], length / 4, length - 1.65)
     for room in (1, 2):
-        within(many["buttons"][:, 2 * room, 0], -8.7, -6.3)
-        within(many["buttons"][:, 2 * room + 1, 0], 6.3, 8.7)
-        within(many["buttons"][:, 2 * room : 2 * room + 2, 1] - room * length, 1.3, length * 3 / 4)
-    within(many["cubes"][:, 3, 0], -5.0, -1.5)
-    within(many["cubes"][:, 4, 0], 1.5, 5.0)
-    within(many["cubes"][:, 3:, 1] - 2 * length, 2.0, length - 3)
+        within(buttons[:, 2 * room, 0], -8.7, -6.3)
+        within(buttons[:, 2 * room + 1, 0], 6.3, 8.7)
+        within(buttons[:, 2 * room : 2 * room + 2, 1] - room * length, 1.3, length * 3 / 4)
+    within(cubes[:, 3, 0], -5.0, -1.5)
+    within(cubes[:, 4, 0], 1.5, 5.0)
+    within(cubes[:, 3:, 1] - 2 * length, 2.0, length - 3)
 
-
-def test_distribution_over_rooms_matches_the_measured_histograms(many: dict[str, Any]) -> None:
-    """Ten equal bins over the room, as measured on 2,560 levels: each within 4.5 standard errors of the difference."""
+    # Ten equal bins over the room, as measured on 2,560 levels: each within 4.5 standard errors of the difference
     with open(DATA / "level_hist.csv", newline="") as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     assert len(rows) == 25
     for row in rows:
         room, entity = int(row["room"]), int(row["entity"])
         if row["type"] == "Door":
-            place = many["doors"][:, room]
+            place = doors[:, room]
         elif row["type"] == "Button":
-            place = many["buttons"][:, 2 * room + entity]
+            place = buttons[:, 2 * room + entity]
         else:
-            place = many["cubes"][:, (0 if room == 1 else 3) + entity - 2]
+            place = cubes[:, (0 if room == 1 else 3) + entity - 2]
         values = place[:, 0] if row["coord"] == "x" else place[:, 1] - room * c.ROOM_LENGTH
         span = (-10.0, 10.0) if row["coord"] == "x" else (0.0, c.ROOM_LENGTH)
         ours = np.histogram(values, bins=10, range=span)[0] / LEVELS

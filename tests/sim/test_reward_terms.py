@@ -1,13 +1,12 @@
-"""Rewards beyond the reference's: cubes that come nearer to buttons, and the exit; in levels and in place of theirs."""
+"""Rewards beyond the reference's: cubes that come nearer to buttons, and the exit; in levels and in place of theirs.
 
-from __future__ import annotations
-
-from typing import Any
+Those of whole episodes are in test_episodes.py.
+"""
 
 import numpy as np
 import pytest
 from tests.reference import rules
-from tests.scenes import random_actions
+from tests.scenes import play, played, random_actions
 
 import doorstep
 from doorstep import EntityKind, Simulator
@@ -26,51 +25,45 @@ CROWDED = Level(
     rooms=[Room(0, 12, 0), Room(12, 33, 1)],
     rewards=APPROACH,
 )
-MORE_BUTTONS_THAN_CUBES = CROWDED.replace(cubes=[Cube(-3, 5), Cube(4, 12)])
+MANY_BUTTONS = CROWDED.replace(doors=[Door(-9, 30, persistent=False), Door(0, 30, persistent=False)])
+FEW_CUBES = MANY_BUTTONS.replace(cubes=[Cube(-3, 5), Cube(4, 12)])
 
 
-def metres_away(sim: Simulator, counted: np.ndarray) -> np.ndarray:
+def metres_away(sim, counted):
     """float64 [N]: between cubes and the buttons of these doors, bool [N, D]."""
     state = sim.state
     cubes = np.where(state.body_kinds[:, :, None] == EntityKind.CUBE, state.body_positions[:, :, :2], np.nan)
     buttons, doors = state.button_positions[:, :, :2], state.button_doors[:]
-    used = np.abs(buttons).max(axis=2) < 1e6
-    rows = zip(cubes, buttons, doors, used, counted, strict=True)
+    rows = zip(cubes, buttons, doors, np.abs(buttons).max(axis=2) < 1e6, counted, strict=True)
     return np.array([rules.metres_to_buttons(c, b[u], d[u], of_door) for c, b, d, u, of_door in rows])
 
 
-@pytest.mark.parametrize("num_agents", [1, 2, 5, 8])
-@pytest.mark.parametrize("level", [None, CROWDED, MORE_BUTTONS_THAN_CUBES], ids=["reference", "crowded", "few cubes"])
-def test_cubes_that_come_nearer_are_rewarded_as_the_reference_says(num_agents: int, level: Level | None) -> None:
-    played = {"reward": APPROACH} if level is None else {"levels": level}
-    sim = Simulator(16, seed=5, num_agents=num_agents, **played)
-    cubes = slice(num_agents, None)
-    speeds = np.random.default_rng(1).uniform(-6, 6, (16, sim.state.body_linear_velocities.shape[1], 2))
-    moved = 0
-    for step, actions in enumerate(random_actions(3, 12, 16, num_agents)):
-        if step % 4 == 0:
-            sim.state.body_linear_velocities[:, cubes, :2] = speeds[:, cubes] * (-1) ** (step // 4)
-        sim.actions[:] = actions
-        counted = sim.state.door_persistent[:] == 0
-        before = metres_away(sim, counted)
-        sim.step()
-        metres = before - metres_away(sim, counted)
-        expected = np.repeat(0.25 * metres[:, None], num_agents, axis=1)
-        np.testing.assert_allclose(sim.rewards[:, :, 0], expected, atol=2e-5)
-        moved += int((np.abs(metres) > 0.01).sum())
-    assert moved > 20
+@pytest.mark.parametrize("level", [None, CROWDED, MANY_BUTTONS, FEW_CUBES], ids=["reference", "two", "many", "few"])
+def test_cubes_that_come_nearer_are_rewarded_as_the_reference_says(level):
+    for num_agents in (1, 8):
+        played = {"reward": APPROACH} if level is None else {"levels": level}
+        sim = Simulator(8, seed=5, num_agents=num_agents, **played)
+        cubes = slice(num_agents, None)
+        speeds = np.random.default_rng(1).uniform(-6, 6, (8, sim.state.body_linear_velocities.shape[1], 2))
+        moved = 0
+        for step, actions in enumerate(random_actions(3, 8, 8, num_agents)):
+            if step % 4 == 0:
+                sim.state.body_linear_velocities[:, cubes, :2] = speeds[:, cubes] * (-1) ** (step // 4)
+            sim.actions[:] = actions
+            counted = sim.state.door_persistent[:] == 0
+            before = metres_away(sim, counted)
+            sim.step()
+            metres = before - metres_away(sim, counted)
+            expected = np.repeat(0.25 * metres[:, None], num_agents, axis=1)
+            np.testing.assert_allclose(sim.rewards[:, :, 0], expected, atol=2e-5)
+            moved += int((np.abs(metres) > 0.01).sum())
+        assert moved > 10
 
 
-def test_cubes_cost_on_the_way_back_what_they_earned_also_while_the_door_is_open() -> None:
-    level = Level(
-        doors=[Door(0, 30, persistent=False)],
-        buttons=[Button(0, 10, 0)],
-        cubes=[Cube(0, 6)],
-        spawns=[Spawn(-8, 0), Spawn(8, 0)],
-        rooms=[Room(0, 30, 0)],
-        rewards=APPROACH,
-    )
-    sim = Simulator(1, levels=level)
+def test_cubes_cost_on_the_way_back_what_they_earned_also_while_the_door_is_open():
+    parts = {"doors": [Door(0, 30, persistent=False)], "buttons": [Button(0, 10, 0)], "cubes": [Cube(0, 6)]}
+    spawns = [Spawn(-8, 0), Spawn(8, 0)]
+    sim = Simulator(1, levels=Level(**parts, spawns=spawns, rooms=[Room(0, 30, 0)], rewards=APPROACH))
     earned, opened = 0.0, False
     for speed in (8,) * 12 + (-8,) * 14:
         sim.state.body_linear_velocities[0, 2] = (0, speed, 0)
@@ -83,40 +76,22 @@ def test_cubes_cost_on_the_way_back_what_they_earned_also_while_the_door_is_open
     assert earned == pytest.approx(0.25 * (sim.state.body_positions[0, 2, 1] - 6.0), abs=1e-5)
 
 
-def test_cubes_earn_nothing_at_the_buttons_of_a_door_that_stays_open() -> None:
-    sim = Simulator(1, levels=CROWDED.replace(doors=[Door(-9, 30), Door(0, 30)]))
-    for _ in range(5):
-        sim.state.body_linear_velocities[0, 2:, :2] = (3.0, 5.0)
-        sim.step()
-        assert sim.rewards[0, :, 0].tolist() == [0.0, 0.0]
+def test_an_agent_is_rewarded_once_for_leaving_the_last_room():
+    for num_agents, level, end in ((1, None, 40), (2, None, 40), (8, None, 40), (2, CROWDED.replace(rewards=EXIT), 33)):
+        sim = Simulator(1, num_agents=num_agents, **{"reward": EXIT} if level is None else {"levels": level})
+        seen = []
+        for y in (end - 0.1, end + 0.1, end - 1, end + 5):
+            for agent in range(num_agents):
+                sim.state.body_positions[0, agent] = (100.0 + 5 * agent, 20.0 if agent else y, 0.0)
+            sim.actions[:] = doorstep.NEUTRAL_ACTION
+            sim.step()
+            seen.append(sim.rewards[0, :, 0].tolist())
+        others = [0.0] * (num_agents - 1)
+        assert seen == [[0.0, *others], [3.0, *others], [0.0, *others], [0.0, *others]]
 
 
-@pytest.mark.parametrize("num_agents", [1, 2, 8])
-def test_an_agent_is_rewarded_once_for_leaving_the_last_room(num_agents: int) -> None:
-    sim = Simulator(1, num_agents=num_agents, reward=EXIT)
-    places = sim.state.body_positions
-    seen = []
-    for y in (39.9, 40.1, 39.0, 45.0):
-        places[0, :num_agents] = [(100.0 + 5 * agent, y if agent == 0 else 20.0, 0.0) for agent in range(num_agents)]
-        sim.actions[:] = doorstep.NEUTRAL_ACTION
-        sim.step()
-        seen.append(sim.rewards[0, :, 0].tolist())
-    others = [0.0] * (num_agents - 1)
-    assert seen == [[0.0, *others], [3.0, *others], [0.0, *others], [0.0, *others]]
-
-
-def test_the_last_room_of_a_level_ends_where_the_level_says() -> None:
-    level = CROWDED.replace(rewards=EXIT)
-    sim = Simulator(1, levels=level)
-    for y, reward in ((32.9, 0.0), (33.1, 3.0)):
-        sim.state.body_positions[0, 0] = (100.0, y, 0.0)
-        sim.step()
-        assert sim.rewards[0, :, 0].tolist() == [reward, 0.0]
-
-
-def test_rewards_replace_those_of_every_level_that_is_played() -> None:
-    own = Rewards(progress=7.0)
-    played: list[Any] = [reference(), GeneratedLevel(rewards=own), CROWDED]
+def test_rewards_replace_those_of_every_level_that_is_played():
+    played = [reference(), GeneratedLevel(rewards=Rewards(progress=7.0)), CROWDED]
     given = Simulator(24, levels=played, reward=Rewards(progress=0.0, idle=-2.0))
     assert given.reward == Rewards(progress=0.0, idle=-2.0)
     given.actions[:] = doorstep.NEUTRAL_ACTION
@@ -126,38 +101,31 @@ def test_rewards_replace_those_of_every_level_that_is_played() -> None:
     assert (given.rewards[:].reshape(24, -1) == -2.0).any(axis=1).sum() > 20
 
 
-@pytest.mark.parametrize("reward", [Rewards(), Rewards(room=1.0, exit=2.0, cube_approach=0.5, progress=0.3)])
-def test_worlds_of_the_reference_are_scored_as_level_worlds_with_these_rewards(reward: Rewards) -> None:
+def test_worlds_of_the_reference_are_scored_as_level_worlds_with_these_rewards():
+    reward = Rewards(room=1.0, exit=2.0, cube_approach=0.5, progress=0.3)
     fast = Simulator(64, seed=9, reward=reward)
     slow = Simulator(64, seed=9, levels=reference().replace(rewards=reward))
     fast.reset()  # as worlds with levels have been
-    for actions in random_actions(2, 60, 64, 2):
-        for sim in (fast, slow):
-            sim.actions[:] = actions
-            sim.step()
+    for _ in played(random_actions(2, 40, 64, 2), fast, slow):
         np.testing.assert_array_equal(fast.rewards[:], slow.rewards[:])
     assert len(np.unique(fast.rewards[:])) > 5
 
 
-def test_rewards_change_nothing_else_in_a_world_than_their_sums() -> None:
+def test_rewards_change_nothing_else_in_a_world_than_their_sums():
     plain, same, other = (Simulator(32, seed=3, reward=reward) for reward in (None, Rewards(), Rewards(idle=-1.0)))
-    for actions in random_actions(4, 30, 32, 2):
-        for sim in (plain, same, other):
-            sim.actions[:] = actions
-            sim.step()
+    play(random_actions(4, 30, 32, 2), plain, same, other)
     assert plain.world_hashes().tolist() == same.world_hashes().tolist() != other.world_hashes().tolist()
     for name, tensor in plain.tensors.items():
         assert name in ("rewards", "episode_returns") or (tensor[:] == other.tensors[name][:]).all()
 
 
-@pytest.mark.parametrize("reward", [1.0, "sparse", {"goal": 1.0}, lambda step: step.rewards])
-def test_anything_else_is_refused_by_name(reward: object) -> None:
+def test_anything_else_is_refused_by_name():
     with pytest.raises(ArgumentError) as caught:
-        Simulator(1, reward=reward)  # type: ignore[arg-type]
+        Simulator(1, reward=lambda step: step.rewards)
     assert caught.value.argument == "reward"
 
 
-def test_the_episode_ends_when_all_agents_are_out() -> None:
+def test_the_episode_ends_when_all_agents_are_out():
     sim = Simulator(1, levels=GeneratedLevel(goal=Goal.all_out()))
     for places, over in (((41.0, 39.0), False), ((41.0, 300.0), True)):
         for agent, y in enumerate(places):

@@ -1,26 +1,21 @@
 """A viewer, and a browser that shows its page. Test modules that need viser skip themselves without it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.view.running import OpenViewer, Running, Watch, Watched
+import doorstep
 
 
 @pytest.fixture
-def open_viewer() -> OpenViewer:
+def open_viewer():
     """Opens a viewer; the arguments are those of Settings."""
     from tests.view.running import Running
 
     from doorstep.viewer.server import Settings, opened
 
     @contextmanager
-    def open_one(**settings: Any) -> Iterator[Running]:
+    def open_one(**settings):
         with opened(Settings(port=0, **settings)) as (viewer, server), Running(viewer, server) as running:
             yield running
 
@@ -28,19 +23,21 @@ def open_viewer() -> OpenViewer:
 
 
 @pytest.fixture
-def watch(open_viewer: OpenViewer, browser: Any) -> Watch:
+def watch(open_viewer, browser):
     """Opens a viewer, and the browser's page on it; the arguments are those of Settings."""
     from tests.view.running import PATIENCE, Watched
 
     @contextmanager
-    def watch_one(**settings: Any) -> Iterator[Watched]:
-        with open_viewer(**settings) as running:
-            page = browser.new_page(viewport={"width": 700, "height": 900})
+    def watch_one(**settings):
+        with open_viewer(**settings) as running, browser.new_page(viewport={"width": 700, "height": 900}) as page:
             page.set_default_timeout(1000 * PATIENCE)
-            try:
-                page.goto(running.url)
-                yield Watched(running, page)
-            finally:
-                page.close()
+            page.goto(running.url)
+            yield Watched(running, page)
 
     return watch_one
+
+
+@pytest.fixture
+def sim():
+    with doorstep.Simulator(4, seed=5) as one:
+        yield one

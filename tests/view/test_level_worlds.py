@@ -1,20 +1,19 @@
 """Worlds with levels in the viewer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
 from tests.render.level_worlds import full_level, mixed_levels, playing
+from tests.view.running import until
 
-from doorstep import levels
+from doorstep import Cameras, levels
 from doorstep.viewer.agent_panel import AgentCamera
 from doorstep.viewer.world_arrays import Layout, buttons, cubes, doors, walls
 
 
-def test_slots_that_a_level_does_not_use_have_no_size() -> None:
+def test_slots_that_a_level_does_not_use_have_no_size():
     level = levels.curated()["one door"]
     with playing([level, full_level(2)]) as sim:
         layout = Layout.of(sim, 2)
@@ -25,27 +24,38 @@ def test_slots_that_a_level_does_not_use_have_no_size() -> None:
                 assert ((sizes > 0).all(axis=1) == (sizes != 0).any(axis=1)).all()
 
 
-def test_worlds_lie_apart() -> None:
+def test_worlds_lie_apart_also_those_without_walls():
     with playing(mixed_levels(2)) as sim:
         layout = Layout.of(sim, sim.num_worlds)
-        assert (layout.low <= (-22, -3.5)).all()
-        assert (layout.high >= (23, 44.5)).all()
+        assert ((layout.low <= (-22, -3.5)) & (layout.high >= (23, 44.5))).all()
         assert np.isfinite(layout.offsets).all()
-
-
-def test_a_level_without_walls_has_a_place() -> None:
     with playing([levels.Level(spawns=[levels.Spawn(-20, 30), levels.Spawn(4, 2)])]) as sim:
         layout = Layout.of(sim, 1)
-        assert layout.low.tolist() == pytest.approx([-21, 1])
-        assert layout.high.tolist() == pytest.approx([5, 31])
+        assert (layout.low.tolist(), layout.high.tolist()) == (pytest.approx([-21, 1]), pytest.approx([5, 31]))
 
 
-@pytest.mark.parametrize("num_agents", [1, 2, 8])
-def test_the_agents_picture_is_of_its_level(num_agents: int) -> None:
-    with playing([levels.reference(), full_level(num_agents)], num_agents=num_agents, seed=3) as sim:
-        camera = AgentCamera(sim)
-        pictures = [camera.draw(world, num_agents - 1) for world in range(2)]
-        assert (pictures[0] != pictures[1]).any(axis=-1).mean() > 0.1
-        sim.step()
-        assert camera.draw(0, 0).shape == pictures[0].shape
-        camera.close()
+def test_the_agents_picture_is_what_its_camera_sees_of_its_world_now():
+    for num_agents in (1, 8):
+        settings = {"num_agents": num_agents, "seed": 3, "cameras": Cameras(width=256, height=192, depth=False)}
+        with playing([levels.reference(), full_level(num_agents)], **settings) as sim:
+            camera, seen = AgentCamera(sim), set()
+            for _ in range(2):
+                for world, agent in np.ndindex(2, num_agents):
+                    picture = camera.draw(world, agent)
+                    assert np.array_equal(picture, sim.rgb.to_numpy()[world, agent, ..., :3])
+                    seen.add(picture.tobytes())
+                sim.actions = np.full(sim.actions.shape, (3, 0, 2, 0))
+                sim.step()
+            assert len(seen) > 2
+            camera.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["random", "scripted"])
+def test_worlds_draw_from_the_levels(open_viewer, policy):
+    table = tuple(levels.curated().values())
+    with open_viewer(levels=table, worlds=30, policy=policy, keep_running=True) as running:
+        assert running.ask(lambda viewer: viewer._sim.levels) == table
+        assert running.ask(lambda viewer: len(set(viewer._sim.level_indices.to_numpy().ravel().tolist()))) > 5
+        until(lambda: running.ask(lambda viewer: viewer._sim.step_count) > 2)
+        assert running.error() == ""

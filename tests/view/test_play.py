@@ -1,10 +1,5 @@
 """What steps the simulator, and how fast: the pace, live play and recorded play."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -17,49 +12,34 @@ from doorstep.recording import Recording, RecordingWriter
 from doorstep.viewer.play import LivePlay, Pace, RecordedPlay
 
 
-def test_as_many_steps_are_due_as_time_has_passed() -> None:
+def test_as_many_steps_are_due_as_time_has_passed_and_late_clocks_do_not_catch_up():
     pace = Pace(20)
     taken = [pace.take(now) for now in np.arange(0, 2, 0.001)]
-    assert sum(taken) == 40
-    assert max(taken) == 1
-    assert pace.wait(1.99) == pytest.approx(0.01, abs=1e-9)
+    assert (sum(taken), max(taken), pace.wait(1.99)) == (40, 1, pytest.approx(0.01, abs=1e-9))
+    for rate, times, steps in (
+        (1000, (0.0, 0.0105, 60.0), [1, 10, 1]),
+        (0.5, (0.0, 1.0, 1.9, 2.0, 3.9, 4.0), [1, 0, 0, 1, 0, 1]),
+        (0.5, (0.0, 3.5, 4.0), [1, 1, 1]),  # late by less than a period
+    ):
+        pace = Pace(rate)
+        assert list(map(pace.take, times)) == steps
+    pace.rate = 0  # nothing is ever due
+    pace.restart()
+    assert (pace.take(5.0), pace.wait(5.0)) == (0, None)
 
 
-def test_fast_clocks_owe_several_steps_and_late_ones_do_not_catch_up() -> None:
-    pace = Pace(1000)
-    assert pace.take(0.0) == 1
-    assert pace.take(0.0105) == 10
-    assert pace.take(60.0) == 1
-
-
-def test_a_slow_clock_does_not_tick_before_its_time() -> None:
-    pace = Pace(0.5)
-    assert [pace.take(now) for now in (0.0, 1.0, 1.9, 2.0, 3.9, 4.0)] == [1, 0, 0, 1, 0, 1]
-
-
-def test_at_rate_0_nothing_is_ever_due() -> None:
-    pace = Pace(0)
-    assert pace.take(5.0) == 0
-    assert pace.wait(5.0) is None
-
-
-def test_the_player_moves_one_agent_and_the_policy_the_others() -> None:
+def test_the_player_moves_one_agent_and_the_policy_the_others():
     with doorstep.Simulator(2, seed=3) as sim:
         play = LivePlay(sim, Player(load_policy("idle"), sim).act)
         play.player = (1, 0, lambda: (3, 2, 4, 0))
         play.step()
         expected = np.tile((0, 0, 2, 0), (2, 2, 1))
         expected[1, 0] = (3, 2, 4, 0)
-        assert sim.actions.copy_to_host().tolist() == expected.tolist()
-        assert play.position == 1
+        assert (sim.actions.copy_to_host().tolist(), play.position) == (expected.tolist(), 1)
 
 
-@pytest.fixture
-def actions() -> Any:
-    return np.random.default_rng(1).integers(0, doorstep.ACTIONS, (330, 5, 2, 4), np.int32)
-
-
-def test_a_jump_leads_to_what_stepping_leads_to(actions: Any, tmp_path: Path) -> None:
+def test_a_jump_leads_to_what_stepping_leads_to(tmp_path):
+    actions = np.random.default_rng(1).integers(0, doorstep.ACTIONS, (330, 5, 2, 4), np.int32)
     hashes, rewards = [], []
     with doorstep.Simulator(5, seed=9) as sim, RecordingWriter(tmp_path / "run.rec", sim) as writer:
         hashes.append(sim.hash())
@@ -76,13 +56,11 @@ def test_a_jump_leads_to_what_stepping_leads_to(actions: Any, tmp_path: Path) ->
         assert recorded.length == 330
         for goal in (300, 20, 21, 19, 0, 45, 44, 199, 200, 201, 330, 330, 60, 40, 41):
             recorded.seek(goal)
-            assert recorded.position == goal
-            assert sim.hash() == hashes[goal]
+            assert (recorded.position, sim.hash()) == (goal, hashes[goal])
             if goal:
                 assert (sim.rewards.copy_to_host() == rewards[goal - 1]).all()
-        recorded.seek(-5)
-        assert (recorded.position, sim.hash()) == (0, hashes[0])
-        recorded.seek(10**9)
-        assert (recorded.position, sim.hash()) == (330, hashes[330])
+        for beyond, reached in ((-5, 0), (10**9, 330)):
+            recorded.seek(beyond)
+            assert (recorded.position, sim.hash()) == (reached, hashes[reached])
         recorded.step()
         assert (recorded.position, sim.hash()) == (330, hashes[330])

@@ -1,80 +1,110 @@
 """What the page sends is checked, and reaches the thread that owns the simulator. Any program may send anything."""
 
-from __future__ import annotations
-
+import operator
 import threading
-from typing import Any
 
 import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
 from tests.markup import HOSTILE, Markup
-from tests.view.running import OpenViewer, Visitor, Watch, until
+from tests.view.running import Visitor, until
 
 import doorstep
-from doorstep.viewer.requests import Requests, number
+from doorstep.viewer.agent_panel import AgentCamera
+from doorstep.viewer.requests import Requests, number, one_of, whole_number
 
 
-def test_requests_are_served_in_order_by_the_thread_that_waits() -> None:
-    requests = Requests()
-    served: list[Any] = []
+def test_requests_are_served_in_order_by_the_thread_that_waits():
+    requests, served = Requests(), []
 
-    def post() -> None:
+    def post():
         for count in range(100):
             requests.post(served.append, count)
 
-    threading.Thread(target=post).start()
+    thread = threading.Thread(target=post)
+    thread.start()
     while len(served) < 100:
-        requests.wait(20)
+        requests.wait(1e300)  # until the next step of a world whose speed is almost 0: a request ends any wait
         requests.serve()
+    thread.join()
     assert served == list(range(100))
     assert requests.serve() is False
 
 
-def test_a_request_ends_a_wait_of_any_length() -> None:
-    requests = Requests()
-    threading.Timer(0.05, requests.post, [int]).start()
-    requests.wait(1e300)  # until the next step of a world whose speed is almost 0
-    assert requests.serve()
+def test_a_request_that_met_a_collision_is_made_again_before_the_next_and_one_that_failed_is_not():
+    requests, served = Requests(), []
+    errors = [ValueError("no"), *[RuntimeError("deque mutated during iteration")] * 2]
 
-
-def test_a_request_that_met_a_collision_is_made_again_before_the_next() -> None:
-    requests = Requests()
-    collisions = [RuntimeError("deque mutated during iteration")] * 2
-    served: list[str] = []
-
-    def send() -> None:
-        if collisions:
-            raise collisions.pop()
+    def send():
+        if errors:
+            raise errors.pop()
         served.append("sent")
 
     requests.post(send)
     requests.post(served.append, "next")
+    with pytest.raises(ValueError, match="no"):
+        requests.serve()
+    requests.post(send)
     assert requests.serve() is True
-    assert served == ["sent", "next"]
+    assert served == ["next", "sent"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("look_from", "nowhere", "look from is 'nowhere'; it must be one of top, left, right, world, all."),
-        ("agent", "agent 7", "agent is 'agent 7'; it must be one of agent 0, agent 1."),
-        ("player", "nobody", "who acts is 'nobody'; it must be one of policy, agent 0, agent 1."),
-        ("camera", "away", "camera is 'away'; it must be one of fly, follow."),
-    ],
-)
-def test_an_invalid_choice_is_an_error_in_the_page(open_viewer: OpenViewer, name: str, value: str, says: str) -> None:
+def test_values_are_the_nearest_allowed_ones_or_refused():
+    assert [number("rate", 0, 10)(value) for value in (-5, 3.5, 1e300, True)] == [0, 3.5, 10, 1]
+    assert [whole_number("world", 0, 2)(value) for value in (-1, 1.9, 99)] == [0, 1, 2]
+    for value in (float("nan"), "fast", None, [1]):
+        with pytest.raises(doorstep.ArgumentError, match=r"rate is .*; it must be a number from 0 to 1000"):
+            number("rate", 0, 1000)(value)
+    assert one_of("camera", {"fly": False})("fly") is False
+    for value in ("away", 1, None, ["fly"]):
+        with pytest.raises(doorstep.ArgumentError, match=r"camera is .*; it must be one of fly, follow\."):
+            one_of("camera", {"fly": False, "follow": True})(value)
+
+
+def test_an_invalid_choice_is_an_error_in_the_page_and_the_viewer_continues(open_viewer):
+    wrong = {
+        "look_from": ("look from", "top, left, right, world, all"), "agent": ("agent", "agent 0, agent 1"),
+        "player": ("who acts", "policy, agent 0, agent 1"), "camera": ("camera", "fly, follow"),
+    }  # fmt: skip
     with open_viewer(policy="idle") as running, Visitor(running) as visitor:
-        visitor.set(running.control(name), value)
-        until(lambda: running.error() == f"ArgumentError: {says}")
-        assert running.viewer.paused
-        assert says in running.control("status").content.replace("&#x27;", "'")
-        visitor.set(running.control("rate"), 7)  # and the viewer continues
+        for name, (called, choices) in wrong.items():
+            visitor.set(running.control(name), "nowhere")
+            says = f"{called} is 'nowhere'; it must be one of {choices}."
+            until(lambda says=says: running.error() == f"ArgumentError: {says}")
+            assert running.viewer.paused
+            until(lambda says=says: says in running.control("status").content.replace("&#x27;", "'"))
+        visitor.set(running.control("rate"), 7)
         until(lambda: running.ask(lambda viewer: viewer._pace.rate) == 7)
 
 
-def test_texts_are_no_html_in_the_panel(open_viewer: OpenViewer) -> None:
+def test_each_control_does_what_it_is_for_and_numbers_out_of_range_become_the_nearest_ones(open_viewer):
+    with open_viewer(worlds=3, policy="idle") as running, Visitor(running) as visitor:
+
+        def check(name, value, attribute, expected):
+            visitor.set(running.control(name), value)
+            until(lambda: running.ask(operator.attrgetter(attribute)) == expected)
+
+        for row in (
+            ("rate", 1e300, "_pace.rate", 1000), ("rate", -5, "_pace.rate", 0), ("speed", 2.0, "_pace.rate", 100),
+            ("world", 99, "world", 2), ("world", -1, "world", 0), ("world", 1e300, "world", 2),
+            ("agent", "agent 1", "agent", 1), ("camera", "follow", "_following", True),
+            *((name, not before, f"_page.stage.{name}.visible", not before)
+              for name, before in (("trails", True), ("lidar", False), ("grabs", False))),
+            ("player", "agent 0", "_player", 0), ("player", "policy", "_player", None),
+            ("picture", True, "_agent_camera.__class__", AgentCamera), ("picture", False, "_agent_camera", None),
+            ("look_from", "top", "_following", False),
+        ):  # fmt: skip
+            check(*row)
+            assert row[:2] != ("player", "agent 0") or running.ask(lambda viewer: viewer.agent) == 0
+        assert running.error() == ""
+        with Visitor(running) as other:  # the page of another is sent the values of all controls
+            other.set(running.control("rate"), 7)
+            until(lambda: running.ask(lambda viewer: viewer._pace.rate) == 7)
+        assert running.control("speed").value == pytest.approx(0.845, abs=0.06)
+
+
+def test_texts_are_no_html_in_the_panel(open_viewer):
     with open_viewer(policy="idle") as running:
         running.ask(lambda viewer: viewer._page.controls.show_status(HOSTILE, HOSTILE, HOSTILE))
         markup = Markup(running.control("status").content)
@@ -83,33 +113,9 @@ def test_texts_are_no_html_in_the_panel(open_viewer: OpenViewer) -> None:
 
 
 @pytest.mark.slow
-def test_the_name_of_a_level_is_no_html_in_a_browser(watch: Watch) -> None:
+def test_the_name_of_a_level_is_no_html_in_a_browser(watch):
     name = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-    level = doorstep.levels.curated()["one door"].replace(name=name)
-    with watch(levels=(level,), policy="idle") as watched:
+    with watch(levels=(doorstep.levels.curated()["one door"].replace(name=name),), policy="idle") as watched:
         assert watched.ask(lambda viewer: viewer._page.stage._labels[0].text).startswith(f"0 {name}")
         assert watched.page.title() != "owned"
         assert not watched.page.locator("img[src=x]").count()
-
-
-def test_numbers_out_of_range_become_the_nearest_ones(open_viewer: OpenViewer) -> None:
-    with open_viewer(worlds=3, policy="idle") as running, Visitor(running) as visitor:
-        for name, value, get, expected in (
-            ("rate", 1e300, lambda viewer: viewer._pace.rate, 1000),
-            ("rate", -5, lambda viewer: viewer._pace.rate, 0),
-            ("world", 99, lambda viewer: viewer.world, 2),
-            ("world", -1, lambda viewer: viewer.world, 0),
-            ("world", 1e300, lambda viewer: viewer.world, 2),
-        ):
-            visitor.set(running.control(name), value)
-            until(lambda get=get, expected=expected: running.ask(get) == expected)  # type: ignore[misc]
-        assert running.error() == ""
-        with Visitor(running) as other:  # the page of another is sent the values of all controls
-            other.set(running.control("rate"), 7)
-            until(lambda: running.ask(lambda viewer: viewer._pace.rate) == 7)
-
-
-@pytest.mark.parametrize("value", [float("nan"), "fast", None])
-def test_values_that_are_not_numbers_are_refused(value: object) -> None:
-    with pytest.raises(doorstep.ArgumentError, match=r"rate is .*; it must be a number from 0 to 1000"):
-        number("rate", 0, 1000)(value)

@@ -1,55 +1,39 @@
-"""cibuildwheel uses the image's interpreters, the missing ones are printed, and the caller's settings are kept."""
+"""cibuildwheel uses the image's interpreters and this machine's package index; its wheel is the local one."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.wheel_build.conftest import AddProgram
+from tests.wheel_build.conftest import PROJECT
 
 import container_wheels
 import package_index
 import repair_wheel
 import stand_in_image
 from build_steps import BuildError
+from kernel_image_file import unpack
+from package_index import index_variables, local_paths, pip_variables
+from wheel_file import LIBRARY, Wheel
 
 
-def test_interpreters_that_the_image_lacks_are_skipped_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_interpreters_that_the_image_lacks_are_skipped_and_named(capsys):
     assert container_wheels.available(["cp310-x", "cp311-x", "cp314t-x"], {"cp314-x", "cp311-x"}) == ["cp311-x"]
     assert "not in the image, neither built nor tested: cp310-x, cp314t-x\n" in capsys.readouterr().err
-
-
-def test_nothing_is_printed_if_nothing_is_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     assert container_wheels.available(["cp311-x"], {"cp314-x", "cp311-x"}) == ["cp311-x"]
     assert capsys.readouterr().err == ""
-
-
-def test_an_image_without_any_of_the_interpreters_is_an_error() -> None:
     with pytest.raises(BuildError, match=r"chooses cp310-x, .* has cp311-x; .* CIBW_MANYLINUX_X86_64_IMAGE="):
         container_wheels.available(["cp310-x"], {"cp311-x"})
 
 
-def test_the_callers_settings_are_kept() -> None:
+def test_an_image_is_made_or_taken_as_it_is_and_the_callers_settings_are_kept(add_program, monkeypatch, tmp_path):
     environment = container_wheels.wheel_environment({"CIBW_CONTAINER_ENGINE": "docker", "OTHER": "1"})
-    assert environment["CIBW_CONTAINER_ENGINE"] == "docker"
-    assert environment["OTHER"] == "1"
+    assert (environment["CIBW_CONTAINER_ENGINE"], environment["OTHER"]) == ("docker", "1")
     assert environment["SOURCE_DATE_EPOCH"] == repair_wheel.SOURCE_DATE_EPOCH
     assert container_wheels.wheel_environment({})["CIBW_CONTAINER_ENGINE"].startswith("podman;")
 
-
-@pytest.fixture
-def last_run(add_program: AddProgram, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of the last command; commands are not executed, and the image is named "made here"."""
-    environment: dict[str, str] = {}
-
-    def record(command: Sequence[str], variables: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
-        environment.clear()
-        environment.update(variables or {})
-
+    runs = []
     for name in ("podman", "runc", "mmdebstrap"):
         add_program(name, "exit 0")
-    monkeypatch.setattr(container_wheels, "run", record)
+    monkeypatch.setattr(container_wheels, "run", lambda command, variables=None, folder=None: runs.append(variables))
     monkeypatch.setattr(package_index, "index_variables", dict)
     monkeypatch.setattr(container_wheels, "pack_sources", lambda folder: folder / "doorstep.tar.gz")
     chosen = ["cp310-manylinux_x86_64", "cp313-manylinux_x86_64"]
@@ -57,22 +41,80 @@ def last_run(add_program: AddProgram, monkeypatch: pytest.MonkeyPatch) -> dict[s
     monkeypatch.setattr(stand_in_image, "make", lambda podman: "made here")
     for name in ("CIBW_BUILD", "CIBW_MANYLINUX_X86_64_IMAGE"):
         monkeypatch.delenv(name, raising=False)
-    return environment
-
-
-def test_without_an_image_one_is_made_and_its_interpreters_are_chosen(last_run: dict[str, str], tmp_path: Path) -> None:
     container_wheels.build(tmp_path / "wheels", tmp_path / "cache")
-    assert last_run["CIBW_MANYLINUX_X86_64_IMAGE"] == "made here"
-    assert last_run["CIBW_BUILD"] == "cp313-manylinux_x86_64"
-    assert last_run["CONTAINERS_CONF"] == f"{tmp_path}/cache/containers.conf"
+    names = ("CIBW_MANYLINUX_X86_64_IMAGE", "CIBW_BUILD", "CONTAINERS_CONF")
+    made = ["made here", "cp313-manylinux_x86_64", f"{tmp_path}/cache/containers.conf"]
+    assert [runs[-1][name] for name in names] == made
 
-
-def test_an_image_that_the_caller_names_is_taken_as_it_is(
-    last_run: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("CIBW_MANYLINUX_X86_64_IMAGE", "named")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     (tmp_path / "bin" / "mmdebstrap").unlink()
     container_wheels.build(tmp_path / "wheels", tmp_path / "cache")
-    assert last_run["CIBW_MANYLINUX_X86_64_IMAGE"] == "named"
-    assert "CIBW_BUILD" not in last_run
+    assert [runs[-1].get(name) for name in names[:2]] == ["named", None]
+
+
+# ---- The index of this machine's pip
+
+
+def test_options_that_name_an_index_become_variables():
+    for listed, variables in (
+        ("global.extra-index-url='https://a/simple'\nglobal.no-index='true'\ninstall.trusted-host='a'\n",
+         {"PIP_EXTRA_INDEX_URL": "https://a/simple", "PIP_NO_INDEX": "true", "PIP_TRUSTED_HOST": "a"}),
+        # The environment overrides files, and install overrides global.
+        (":env:.cert='/c'\nglobal.cert='/a'\nglobal.retries='1'\ninstall.cert='/b'\ninstall.retries='2'\n",
+         {"PIP_CERT": "/c", "PIP_RETRIES": "2"}),
+        (r"global.find-links='\n/a\nhttps://b/'", {"PIP_FIND_LINKS": "/a https://b/"}),
+        # What is this machine's.
+        (":env:.config-file='/x'\nglobal.require-virtualenv='true'\nglobal.target='/t'\ndownload.cert='/a'\n", {}),
+    ):  # fmt: skip
+        assert pip_variables(listed) == variables
+
+
+def test_the_configuration_is_read_from_pip(tmp_path, monkeypatch):
+    configuration = tmp_path / "pip.conf"
+    configuration.write_text("[global]\nfind-links =\n  /first\n  /second\n", encoding="utf-8")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    own = {"PIP_CONFIG_FILE": str(configuration), "PIP_INDEX_URL": "https://a/simple", "SSL_CERT_FILE": "/b"}
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    variables = index_variables()
+    assert variables["PIP_FIND_LINKS"] == "/first /second"
+    assert {name: variables.get(name) for name in own} == {**own, "PIP_CONFIG_FILE": None}
+
+
+def test_files_that_variables_name_are_found(tmp_path):
+    certificate, links, index = tmp_path / "ca.pem", tmp_path / "links", tmp_path / "index" / "simple"
+    certificate.touch()
+    links.mkdir()
+    index.mkdir(parents=True)
+    variables = {
+        **dict.fromkeys(("PIP_CERT", "REQUESTS_CA_BUNDLE"), str(certificate)),
+        "PIP_EXTRA_INDEX_URL": f"https://a/simple file://{index}",
+        "PIP_FIND_LINKS": f"{links} {tmp_path / 'missing'} https://b/",
+    }
+    # The pages of an index link to packages outside it.
+    assert local_paths(variables) == [certificate, tmp_path / "index", links]
+
+
+# ---- Its wheel
+
+
+def test_the_wheel_of_cibuildwheel_is_the_local_one_but_for_kernels_of_unselected_architectures(finished):
+    wheels = list((PROJECT / "wheelhouse").glob("doorstep-*.whl"))
+    if not wheels:
+        pytest.skip("no wheel of cibuildwheel: make wheels")
+    (path,) = wheels
+    container = Wheel(Path(path), PROJECT)
+    assert (container.path.name, list(container.files)) == (finished.path.name, list(finished.files))
+    images = [unpack(wheel.files[LIBRARY]) for wheel in (container, finished)]
+    shared = images[0].keys() & images[1].keys()
+    assert shared == images[1].keys() != set()  # the container's has those of all architectures
+    assert [name for name in shared if images[0][name] != images[1][name]] == []
+    names = {name.rpartition("/")[2] for name in finished.files if container.files[name] != finished.files[name]}
+    assert names == (set() if images[0].keys() == images[1].keys() else {"libdoorstep.so", "RECORD"})
+    for name, library in container.libraries.items():
+        other = finished.libraries[name]
+        assert library.exports() == other.exports()
+        assert set(library.needed_versions()) == set(other.needed_versions())
+        for tag in ("DT_NEEDED", "DT_RPATH", "DT_RUNPATH", "DT_SONAME"):
+            assert library.dynamic_entries(tag) == other.dynamic_entries(tag)

@@ -1,12 +1,9 @@
 """Wheels that pip builds from the sources are complete, independent of the build folder, and reproducible."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 from tests.system_packages import vulkan_environment
@@ -16,7 +13,7 @@ from native_build import third_party_folder
 from repair_wheel import graft
 from wheel_file import GRAFTS, RENDER_LIBRARY, Wheel
 
-pytestmark = [pytest.mark.builds, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 DRAW = """
 import sys
@@ -29,7 +26,7 @@ for renderer in sys.argv[1:]:
 
 
 @pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sdist(tmp_path_factory):
     """The published sources (sdist)."""
     folder = tmp_path_factory.mktemp("sdist")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)]
@@ -39,7 +36,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(sdist, tmp_path_factory):
     """The wheel that pip builds in a temporary folder, with the build requirements that it installs."""
     folder = tmp_path_factory.mktemp("built")
     # Sharing the compiler's cache, which is keyed by content, saves time.
@@ -51,7 +48,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel, tmp_path_factory):
     """The programs of an environment with this wheel."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
@@ -59,7 +56,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_the_sources_are_published_with_everything_a_build_reads(sdist: Path) -> None:
+def test_the_sources_are_published_with_everything_a_build_reads(sdist):
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate"]
     listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
@@ -71,12 +68,12 @@ def test_the_sources_are_published_with_everything_a_build_reads(sdist: Path) ->
     assert published - sources == {"PKG-INFO"}
 
 
-def test_a_wheel_that_was_not_graded_has_the_tag_of_the_building_machine(wheel: Path) -> None:
+def test_a_wheel_that_was_not_graded_has_the_tag_of_the_building_machine(wheel):
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     assert Wheel(wheel, PROJECT).message("WHEEL").get_all("Tag") == ["py3-none-linux_x86_64"]
 
 
-def test_rendering_libraries_are_inside_and_searched_only_there(wheel: Path) -> None:
+def test_rendering_libraries_are_inside_and_searched_only_there(wheel):
     content = Wheel(wheel, PROJECT)
     assert set(GRAFTS) <= content.files.keys()
     library = content.libraries[RENDER_LIBRARY]
@@ -85,7 +82,7 @@ def test_rendering_libraries_are_inside_and_searched_only_there(wheel: Path) -> 
     assert folders == ["$ORIGIN/../../doorstep.libs"]
 
 
-def test_two_builds_in_two_folders_are_equal_to_the_byte(wheel: Path, tmp_path: Path) -> None:
+def test_two_builds_in_two_folders_are_equal_to_the_byte(wheel, tmp_path):
     (built,) = (PROJECT / "build" / "wheel" / "built").glob("*.whl")
     other = graft(built, tmp_path, third_party_folder(PROJECT))
     here, there = Wheel(wheel, PROJECT).files, Wheel(other, PROJECT).files
@@ -93,16 +90,15 @@ def test_two_builds_in_two_folders_are_equal_to_the_byte(wheel: Path, tmp_path: 
     assert (wheel.name, wheel.read_bytes()) == (other.name, other.read_bytes())
 
 
-def test_pictures_are_drawn_after_the_sources_are_removed(installed: Path, tmp_path: Path) -> None:
+def test_pictures_are_drawn_after_the_sources_are_removed(installed, tmp_path):
     command = [str(installed / "doorstep"), "render", "--output", "picture.png"]
     subprocess.run(command, cwd=tmp_path, env={"PATH": ""}, check=True)
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_every_renderer_draws_after_the_sources_are_removed(installed: Path, tmp_path: Path) -> None:
+def test_every_renderer_draws_after_the_sources_are_removed(installed, tmp_path):
     renderers = ("raycast", "embree", "vulkan")
     command = [str(installed / "python"), "-c", DRAW, *renderers]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, **vulkan_environment()}, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, **vulkan_environment()}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == [word for name in renderers for word in (name, "True")], done.stderr

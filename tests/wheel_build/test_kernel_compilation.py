@@ -1,8 +1,9 @@
-"""Kernels are compiled only if one of their inputs changes, and outputs are always complete."""
+"""Kernels are compiled only if one of their inputs changes; what is packed is read again, also inside a library."""
 
-from __future__ import annotations
-
+import os
+import random
 import re
+import struct
 import sys
 from pathlib import Path
 
@@ -13,18 +14,16 @@ import cuda_packages
 import kernel_images
 import pinned_packages
 from build_steps import BuildError
-from kernel_image_file import ImageName
-from kernel_images import MODULES, WORLDS_SOURCE, Compilation, ptx_compilations, source_files
+from kernel_image_file import ALIGNMENT, ENTRY, HEADER, ImageName, cubin_architecture, pack, unpack
+from kernel_images import ARCHITECTURES_VARIABLE, MODULES, WORLDS_SOURCE, Compilation, source_files
 from kernel_report import KernelReport, parse_log
 
 PACKAGES = cuda_packages.CudaPackages(Path("packages"), "identity")
 LOG = """\
-ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'doorstep_step' for 'sm_90'
 ptxas info    : Function properties for doorstep_step
     48 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads
 ptxas info    : Used 255 registers, used 1 barriers, 64 bytes cumulative stack size, 1024 bytes smem
-ptxas info    : Compile time = 13.242 ms
 ptxas info    : Function properties for _ZN8doorstep5solveEv
     16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
 ptxas info    : Compiling entry function 'doorstep_reset' for 'sm_90'
@@ -32,144 +31,145 @@ ptxas info    : Function properties for doorstep_reset
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 8 registers, used 0 barriers
 """
-
 WORLDS = next(module for module in MODULES if module.source == WORLDS_SOURCE)
+# A source that includes a neighbour, which includes a file by its path from an include folder.
+FILES = {
+    **dict.fromkeys((module.source for module in MODULES), '#include "near.h"\n'),
+    WORLDS_SOURCE: '#include "near.h"\n#include <system.h>\n',
+    WORLDS_SOURCE.with_name("near.h"): '#pragma once\n  #  include "sim/far.h"\n',
+    Path("native/src/sim/far.h"): '#include "near.h"\n#include "doorstep.h"\n',
+    Path("native/src/near.h"): "// found from sim/, where no near.h is\n",
+    Path("native/src/sim/unused.h"): "",
+    Path("native/include/doorstep.h"): '#include "sim/far.h"\n',
+    kernel_images.SYSTEM_FOLDER / "system.h": "",
+}
 
 
-def compilation(output: Path, code: str) -> Compilation:
-    """A compiler run that executes Python code with the output's path as its argument."""
-    return Compilation(ImageName(1, 90), (sys.executable, "-c", code), ("--option",), output)
+@pytest.fixture
+def root(tmp_path):
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    return tmp_path
 
 
-def write_project(root: Path) -> None:
-    """A source that includes a neighbour, which includes a file by its path from an include folder."""
-    files = {
-        **dict.fromkeys((module.source for module in MODULES), '#include "near.h"\n'),
-        WORLDS_SOURCE: '#include "near.h"\n#include <system.h>\n',
-        WORLDS_SOURCE.with_name("near.h"): '#pragma once\n  #  include "sim/far.h"\n',
-        Path("native/src/sim/far.h"): '#include "near.h"\n#include "doorstep.h"\n',
-        Path("native/src/near.h"): "// found from sim/, where no near.h is\n",
-        Path("native/src/sim/unused.h"): "",
-        Path("native/include/doorstep.h"): '#include "sim/far.h"\n',
-        kernel_images.SYSTEM_FOLDER / "system.h": "",
-    }
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
+def test_an_output_is_made_once_and_one_that_fails_is_not_left(tmp_path):
+    def run(code):
+        """A compiler run that executes Python code with the output's path as its argument."""
+        Compilation(ImageName(1, 90), (sys.executable, "-c", code), ("--option",), tmp_path / "a.ptx").run(tmp_path)
 
-
-def outputs(root: Path) -> list[Path]:
-    return [one.output for one in ptx_compilations(root, PACKAGES, root)]
-
-
-def test_an_output_that_exists_is_not_compiled_again(tmp_path: Path) -> None:
-    output = tmp_path / "a.ptx"
-    compilation(output, "import sys; print('said'); open(sys.argv[1], 'w').write('made')").run(tmp_path)
-    compilation(output, "raise SystemExit(1)").run(tmp_path)
-    assert output.read_text(encoding="utf-8") == "made"
+    with pytest.raises(BuildError, match=r"(?s)exit status 1 of: .*line 7: no such type"):
+        run("import sys; open(sys.argv[1], 'w').write('half'); sys.exit('line 7: no such type')")
+    assert not (tmp_path / "a.ptx").exists()
+    run("import sys; print('said'); open(sys.argv[1], 'w').write('made')")
+    run("raise SystemExit(1)")
+    assert (tmp_path / "a.ptx").read_text(encoding="utf-8") == "made"
     assert (tmp_path / "a.ptx.log").read_text(encoding="utf-8") == "said\n"
 
 
-def test_a_compiler_that_fails_is_quoted_and_leaves_no_output(tmp_path: Path) -> None:
-    output = tmp_path / "a.ptx"
-    code = "import sys; open(sys.argv[1], 'w').write('half'); sys.exit('line 7: no such type')"
-    with pytest.raises(BuildError, match=r"(?s)exit status 1 of: .*line 7: no such type"):
-        compilation(output, code).run(tmp_path)
-    assert not output.exists()
-
-
-def test_included_files_are_found_where_the_compiler_finds_them(tmp_path: Path) -> None:
-    write_project(tmp_path)
-    assert [str(path) for path in source_files(tmp_path, WORLDS)] == [
-        "native/include/doorstep.h",
-        "native/src/exec/cuda/kernels.cu",
-        "native/src/exec/cuda/near.h",
-        "native/src/exec/cuda/nvrtc/system.h",
-        "native/src/near.h",
-        "native/src/sim/far.h",
-    ]
-
-
-def test_an_included_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    write_project(tmp_path)
-    (tmp_path / "native/include/doorstep.h").unlink()
+def test_included_files_are_found_where_the_compiler_finds_them_or_named(root):
+    names = ["include/doorstep.h", *(f"src/exec/cuda/{name}" for name in ("kernels.cu", "near.h", "nvrtc/system.h"))]
+    names = [f"native/{name}" for name in (*names, "src/near.h", "src/sim/far.h")]
+    assert [str(path) for path in source_files(root, WORLDS)] == names
+    (root / "native/include/doorstep.h").unlink()
     with pytest.raises(BuildError, match=r'native/src/sim/far\.h includes "doorstep\.h"'):
-        source_files(tmp_path, WORLDS)
+        source_files(root, WORLDS)
 
 
-def test_names_of_outputs_change_only_with_included_files(tmp_path: Path) -> None:
-    write_project(tmp_path)
-    before = outputs(tmp_path)
+def test_names_of_outputs_change_with_all_that_they_are_made_of_and_nothing_else(root, monkeypatch):
+    def outputs(packages=PACKAGES):
+        return [one.output for one in kernel_images.ptx_compilations(root, packages, root)]
+
+    def cubins(packages=PACKAGES):
+        ptx.output.write_text(text, encoding="utf-8")
+        return {one.output for one in kernel_images.cubin_compilations(packages, root, ptx)}
+
+    before = outputs()
     assert len(set(before)) == len(before) == len(MODULES)
-    (tmp_path / "native/src/sim/unused.h").write_text("changed", encoding="utf-8")
-    assert outputs(tmp_path) == before
+    (root / "native/src/sim/unused.h").write_text("changed", encoding="utf-8")
+    assert outputs() == before
     for name in ("native/src/near.h", "native/src/exec/cuda/nvrtc/system.h"):
-        before = outputs(tmp_path)
-        (tmp_path / name).write_text("changed", encoding="utf-8")
-        assert not set(outputs(tmp_path)) & set(before)
+        before = outputs()
+        (root / name).write_text("changed", encoding="utf-8")
+        assert not set(outputs()) & set(before)
+    newer = cuda_packages.CudaPackages(Path("packages"), "newer")
+    ptx, text = kernel_images.ptx_compilations(root, PACKAGES, root)[0], "// PTX"
+    before, machine_code = set(outputs()), cubins()
+    assert len(machine_code) == len(kernel_images.MODULE_OF_NUMBER[ptx.name.module].architectures)
+    assert not set(outputs(newer)) & before
+    assert not cubins(newer) & machine_code
+    monkeypatch.setattr(kernel_images, "NVRTC_OPTIONS", (*kernel_images.NVRTC_OPTIONS, "--other"))
+    assert not set(outputs()) & before
+    monkeypatch.setattr(kernel_images, "PTXAS_OPTIONS", (*kernel_images.PTXAS_OPTIONS, "--other"))
+    assert not cubins() & machine_code
+    machine_code, text = cubins(), "// other PTX"
+    assert not cubins() & machine_code
 
 
-def test_names_of_outputs_change_with_the_compilers(tmp_path: Path) -> None:
-    write_project(tmp_path)
-    others = ptx_compilations(tmp_path, cuda_packages.CudaPackages(Path("packages"), "newer"), tmp_path)
-    assert not {one.output for one in others} & set(outputs(tmp_path))
-
-
-def test_the_report_of_the_compiler_is_parsed() -> None:
+def test_the_report_of_the_compiler_is_parsed():
     assert list(parse_log(2, 90, "hash", LOG)) == [
         KernelReport(2, 90, "hash", "doorstep_step", 255, stack_bytes=64, spill_bytes=44, static_shared_bytes=1024),
         KernelReport(2, 90, "hash", "doorstep_reset", 8, stack_bytes=0, spill_bytes=0, static_shared_bytes=0),
     ]
 
 
-def test_compilers_are_pinned_by_version_and_hash() -> None:
-    text = pinned_packages.CUDA.read_text(encoding="utf-8")
-    requirements = re.sub(r"#.*|\\\n", "", text).split("\n")
+def test_compilers_are_pinned_and_kernels_are_compiled_for_every_kind_of_worlds():
+    requirements = re.sub(r"#.*|\\\n", "", pinned_packages.CUDA.read_text(encoding="utf-8")).split("\n")
     pinned = [line for line in requirements if line.strip()]
     assert len(pinned) == 3
     assert all(re.fullmatch(r"[\w-]+==\d+\.\d+\.\d+\s+--hash=sha256:[0-9a-f]{64}", line) for line in pinned)
-
-
-def test_kernels_are_compiled_for_every_kind_of_worlds() -> None:
     header = (PROJECT / "native/src/sim/world_model.h").read_text(encoding="utf-8")
     table = header.partition("#define DS_WORLD_KIND_TABLE(X)")[2].partition("\n\n")[0]
     assert [int(number) for number in re.findall(r"X\((\d+),", table)] == list(kernel_images.WORLD_KINDS)
 
 
-def gpus(folder: Path, *lines: str) -> str:
-    """A search path whose nvidia-smi lists these compute capabilities."""
-    program = folder / "nvidia-smi"
-    program.write_text("#!/bin/sh\n" + "".join(f"echo {line}\n" for line in lines), encoding="utf-8")
-    program.chmod(0o755)
-    return str(folder)
+def test_the_environment_or_this_machine_says_which_architectures_get_machine_code(add_program, monkeypatch):
+    def chosen(text):
+        monkeypatch.setenv(ARCHITECTURES_VARIABLE, text)
+        return kernel_images.chosen_architectures()
 
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("all", kernel_images.ARCHITECTURES), ("80", (80,)), ("100,75", (75, 100)), ("native", ()), ("", ())],
-)
-def test_the_environment_says_which_architectures_get_machine_code(
-    text: str, expected: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, text)
-    assert kernel_images.chosen_architectures() == expected
-
-
-@pytest.mark.parametrize("text", ["sm_90", "90, 80", "91", "none", "90,91"])
-def test_other_architectures_are_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, text)
-    with pytest.raises(BuildError, match=r"DOORSTEP_CUDA_ARCHITECTURES is .* is not among 75, 80, .*\"all\""):
-        kernel_images.chosen_architectures()
-
-
-def test_gpus_of_the_building_machine_get_machine_code_that_they_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(kernel_images.ARCHITECTURES_VARIABLE, raising=False)
-    monkeypatch.setenv("PATH", gpus(tmp_path, "8.7", "12.1", "6.1", "10.3", "No devices were found"))
+    monkeypatch.setenv("PATH", os.environ["PATH"].partition(":")[0])  # the folder of added programs alone
+    numbers = {"all": kernel_images.ARCHITECTURES, "80": (80,), "100,75": (75, 100), "": (), "native": ()}
+    assert {text: chosen(text) for text in numbers} == numbers
+    for text in ("sm_90", "90, 80", "91", "none", "90,91"):
+        with pytest.raises(BuildError, match=r"DOORSTEP_CUDA_ARCHITECTURES is .* is not among 75, 80, .*\"all\""):
+            chosen(text)
+    add_program("nvidia-smi", "echo 8.7; echo 12.1; echo 6.1; echo 10.3; echo No devices were found")
+    assert (chosen("native"), chosen("75")) == ((80, 100, 120), (75,))
+    monkeypatch.delenv(ARCHITECTURES_VARIABLE)
     assert kernel_images.chosen_architectures() == (80, 100, 120)
-    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, "native")
-    assert kernel_images.chosen_architectures() == (80, 100, 120)
-    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, "75")
-    assert kernel_images.chosen_architectures() == (75,)
+
+
+# ---- The file of images
+
+CONTENTS = {(1, 0): b"// PTX\0", (1, 90): bytes(range(200)), (8, 120): b"", (8, 75): b"x" * ALIGNMENT}
+IMAGES = {ImageName(*name): content for name, content in CONTENTS.items()}
+
+
+def test_images_are_read_as_they_were_packed_aligned_and_apart():
+    assert unpack(pack(IMAGES)) == unpack(b"\x7fELF" + bytes(1001) + pack(IMAGES) + b"more") == IMAGES
+    assert unpack(b"\x7fELF" + bytes(1001)) == unpack(pack({})) == {}
+    images = {ImageName(module, 90): bytes(100 + module) for module in range(4)}
+    content = pack(images)
+    starts = [ENTRY.unpack_from(content, HEADER.size + ENTRY.size * i)[4] for i in range(len(images))]
+    assert all(start % ALIGNMENT == 0 for start in starts)
+    ends = [start + len(image) for start, image in zip(starts, images.values(), strict=True)]
+    assert all(end <= start for end, start in zip(ends[:-1], starts[1:], strict=True))
+    image = random.Random(1).randbytes(100_000)  # more than the window of the zip that wheels are
+    alike = pack({ImageName(module, 90): image + bytes([module]) for module in range(8)})
+    assert len(alike) < 1.02 * len(pack({ImageName(0, 90): image}))
+
+
+def test_a_cubin_names_its_architecture_and_other_files_have_none():
+    def elf_header(machine, abi_version, flags):
+        header = bytearray(64)
+        header[:4], header[8] = b"\x7fELF", abi_version
+        struct.pack_into("<H", header, 18, machine)
+        struct.pack_into("<I", header, 48, flags)
+        return bytes(header)
+
+    # The flags of two files that ptxas 12.9 wrote, one in each version of the format.
+    assert cubin_architecture(elf_header(190, 7, 0x4B055A)) == 90
+    assert cubin_architecture(elf_header(190, 8, 0x6006402)) == 100
+    for content in (b"", b"// PTX\0", bytes(64), elf_header(62, 0, 90)):
+        assert cubin_architecture(content) is None

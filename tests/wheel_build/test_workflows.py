@@ -1,7 +1,5 @@
 """Checks that actionlint and zizmor lack: workflows refer only to existing things and use only pinned ones."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatch
 
@@ -19,28 +17,28 @@ IDENTIFIERS = [f"cp3{minor}{threads}-manylinux_x86_64" for minor in range(9, 20)
 pytestmark = pytest.mark.skipif(not WORKFLOWS, reason="no .github: these are not a clone's sources")
 
 
-def jobs(workflow: str) -> dict[str, str]:
+def jobs(workflow):
     """The text of every job of a workflow, by name."""
     parts = re.split(r"^  ([\w-]+):\n", WORKFLOWS[workflow].partition("\njobs:\n")[2], flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def table(header: str) -> str:
+def table(header):
     """The lines of pyproject.toml below a header."""
     return PYPROJECT.partition(f"\n[{header}]\n")[2].partition("\n[")[0]
 
 
-def selectors(option: str) -> list[str]:
+def selectors(option):
     """The patterns of an option of cibuildwheel, which is a string or a list of them."""
     found = re.search(rf'^{option} = (".*?"|\[.*?\])$', table("tool.cibuildwheel"), re.MULTILINE | re.DOTALL)
     return " ".join(re.findall(r'"([^"]+)"', found[1])).split() if found else []
 
 
-def matches(identifier: str, patterns: list[str]) -> bool:
+def matches(identifier, patterns):
     return any(fnmatch(identifier, pattern) for pattern in patterns)
 
 
-def test_actions_are_pinned_to_commits_whose_version_is_named() -> None:
+def test_actions_are_pinned_to_commits_whose_version_is_named():
     used = [line.strip().removeprefix("- ") for line in TEXT.splitlines() if re.search(r"^\s*(- )?uses:", line)]
     elsewhere = [line for line in used if not line.startswith("uses: ./.github/workflows/")]
     assert len(elsewhere) > 10
@@ -49,30 +47,28 @@ def test_actions_are_pinned_to_commits_whose_version_is_named() -> None:
     assert len({line.partition("@")[0] for line in elsewhere}) == len(set(elsewhere)), "one commit for each action"
 
 
-def test_called_workflows_exist_and_can_be_called() -> None:
+def test_called_workflows_exist_and_can_be_called():
     called = re.findall(r"uses: \./\.github/workflows/(\S+)", TEXT)
     assert set(called) == {"build.yml", "ci.yml"}
-    for name in called:
-        assert "\n  workflow_call:\n" in WORKFLOWS[name]
+    assert all("\n  workflow_call:\n" in WORKFLOWS[name] for name in called)
 
 
-def test_make_targets_of_the_workflows_exist() -> None:
+def test_make_targets_of_the_workflows_exist():
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
     steps = "\n".join(line for line in TEXT.splitlines() if not re.match(r"\s*(#|(- )?name:)", line))
-    asked_for = set(re.findall(r"\bmake ([a-z-]+)", steps))
-    for matrix in re.findall(r"^ +target: \[(.*)\]$", steps, re.MULTILINE):
-        asked_for |= set(matrix.split(", "))
+    matrices = re.findall(r"^ +target: \[(.*)\]$", steps, re.MULTILINE)
+    asked_for = set(re.findall(r"\bmake ([a-z-]+)", steps)).union(*(matrix.split(", ") for matrix in matrices))
     assert len(asked_for) >= 10
     assert asked_for - targets == set()
 
 
-def test_files_that_steps_name_exist() -> None:
+def test_files_that_steps_name_exist():
     named = set(re.findall(r"(?<![\w/.])((?:\.ci|native|tests|wheel_build)/[\w./-]*\w)", TEXT))
     assert {".ci/run", "tests/distributions/Dockerfile", "wheel_build/release_notes.py"} <= named
     assert [path for path in named if not (PROJECT / path).exists()] == []
 
 
-def test_groups_that_steps_name_are_in_pyproject() -> None:
+def test_groups_that_steps_name_are_in_pyproject():
     groups = set(re.findall(r"^([\w-]+) = \[", table("dependency-groups"), re.MULTILINE))
     (matrix,) = re.findall(r"groups: \[(.*)\]", jobs("ci.yml")["interpreters"])
     named = [*re.findall(r'"([^"]+)"', matrix), *re.findall(r"environment\.py \S+ (.+)", TEXT)]
@@ -81,7 +77,7 @@ def test_groups_that_steps_name_are_in_pyproject() -> None:
     assert {group for line in named for group in line.split()} <= groups
 
 
-def test_every_interpreter_of_the_release_is_tested_with_the_installed_wheel() -> None:
+def test_every_interpreter_of_the_release_is_tested_with_the_installed_wheel():
     (matrix,) = re.findall(r"python: \[(.*)\]", jobs("ci.yml")["interpreters"])
     tested = re.findall(r'"([^"]+)"', matrix)
     build, skip = selectors("build"), selectors("skip")
@@ -90,35 +86,34 @@ def test_every_interpreter_of_the_release_is_tested_with_the_installed_wheel() -
     assert [re.sub(r"cp3(\d+t?)-.*", r"3.\1", name) for name in configured] == tested
 
 
-def test_what_is_downloaded_was_uploaded() -> None:
-    def names(action: str) -> set[str]:
+def test_what_is_downloaded_was_uploaded():
+    def names(action):
         return set(re.findall(rf"{action}-artifact@.*\n\s+with:\n\s+name: ([\w-]+)", TEXT))
 
     assert names("download") <= names("upload")
     assert {"distributions", "bill-of-materials", "release-notes"} <= names("download")
 
 
-def test_every_job_has_a_time_limit() -> None:
+def test_every_job_has_a_time_limit():
     for name in WORKFLOWS:
         for job, text in jobs(name).items():
             assert ("timeout-minutes: " in text) != ("uses: ./" in text), f"{name}: {job}"
 
 
-def test_nothing_is_written_with_a_secret_and_only_releases_write() -> None:
+def test_nothing_is_written_with_a_secret_and_only_releases_write():
     assert not re.search(r"\bsecrets\b", TEXT)
     assert {name for name, text in WORKFLOWS.items() if re.search(r":\s*write\b|write-all", text)} == {"release.yml"}
     for job, text in jobs("release.yml").items():
         assert ("if: github.event_name == 'push'" in text) == bool(re.search(r":\s*write\b", text)), job
 
 
-def test_machines_of_the_project_run_for_no_pull_request() -> None:
-    own = [name for name, text in WORKFLOWS.items() if re.search(r"runs-on:.*self-hosted", text)]
-    assert own == ["gpu.yml"]
+def test_machines_of_the_project_run_for_no_pull_request():
+    assert [name for name, text in WORKFLOWS.items() if re.search(r"runs-on:.*self-hosted", text)] == ["gpu.yml"]
     triggers = WORKFLOWS["gpu.yml"].partition("\non:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^  (\w+):", triggers, re.MULTILINE) == ["schedule", "workflow_dispatch"]
 
 
-def test_the_linter_knows_the_labels_of_the_projects_machines() -> None:
+def test_the_linter_knows_the_labels_of_the_projects_machines():
     (labels,) = re.findall(r"OWN_LABELS = \[(.*)\]", (FOLDER.parent / "lint_workflows.cjs").read_text(encoding="utf-8"))
     (used,) = re.findall(r"runs-on: \[self-hosted, linux, x64, (.*?)\]", TEXT)
     assert labels == f'"{used}"'

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "warp_order.h"
-#include "warps.h"
+#include "machine.h"
 #include "wavefronts.h"
 
 namespace gpu_model {

@@ -6,18 +6,9 @@ import sys
 
 import madrona_escape_room
 
-CODES = {"normally": None, "zero": 0, "three": 3, "message": "a last word", "error": None, "key": None}
-
-
-def leave(how):
-    if how == "error":
-        raise ValueError(f"left with an {how}")
-    if how == "key":
-        raise KeyboardInterrupt
-    if CODES[how] is not None:
-        sys.exit(CODES[how])
-
+ENDS = {"three": SystemExit(3), "message": SystemExit("a last word"), "key": KeyboardInterrupt()}
+ENDS["error"] = ValueError("left with an error")
 
 print(__name__, sys.argv, madrona_escape_room.SimManager.__name__, __file__)
-if __name__ == "__main__":
-    leave(sys.argv[1])
+if __name__ == "__main__" and sys.argv[1] in ENDS:
+    raise ENDS[sys.argv[1]]

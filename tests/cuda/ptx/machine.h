@@ -1,5 +1,6 @@
-// Interprets a PTX kernel on the host, a block at a time, with its threads in any order between two barriers. Device
-// addresses are host addresses.
+// Interprets a PTX kernel on the host, a block at a time, with its threads in any order between two barriers, or as a
+// GPU executes it: the lanes of a warp run together where their paths are the same.
+// Device addresses are host addresses.
 #pragma once
 
 #include <stdint.h>
@@ -14,9 +15,7 @@ constexpr int kWarp = 32;
 constexpr int kMaxArguments = 8;  // of a call
 
 // One is a number or a structure.
-struct Argument {
-    uint64_t words[16];
-};
+struct Argument { uint64_t words[16]; };
 
 struct Frame {
     const Function* function;
@@ -84,8 +83,24 @@ private:
     std::vector<Thread> threads_;
 };
 
-// order: of the threads.
+// order: of the threads; else that of their numbers, or backwards.
 void launch(const Program& program, const Function& kernel, const Launch& how, const std::vector<uint32_t>& order);
+void launch(const Program& program, const std::string& kernel, const Launch& how, bool backwards = false);
+
+// Is told what the warps of a block execute.
+class WarpWatcher {
+public:
+    virtual ~WarpWatcher() = default;
+    virtual void begin_block(const char* shared, uint32_t shared_bytes, uint32_t threads) = 0;
+    // Before lanes of a warp, a bit of the mask each, execute an instruction. lane: the warp's 32 threads.
+    virtual void execute(uint32_t warp, Thread* lane, uint32_t mask, const Instruction& instruction) = 0;
+    // Every thread waits at a barrier or has ended.
+    virtual void end_interval() = 0;
+};
+
+// Of a warp's lanes, those in the deepest call run first, and of these those at the lowest instruction: paths that
+// part meet again where the shorter ends. threads: a multiple of kWarp.
+void launch_in_warps(const Program& program, const Function& kernel, const Launch& how, WarpWatcher& watcher);
 
 // In operations.cpp: the address that an operand in brackets names.
 uint64_t address_of(Thread& thread, const Operand& operand);

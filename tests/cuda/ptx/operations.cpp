@@ -77,8 +77,6 @@ s32 truncated(f32 value) {
     return value >= 2147483648.f ? INT32_MAX : value < -2147483648.f ? INT32_MIN : static_cast<s32>(value);
 }
 
-bool predicate(Thread& thread, const Operand& operand) { return get<u64>(thread, operand) & 1; }
-
 // ---- Memory
 
 // Of one element, or of a vector of them, which is aligned as a whole.
@@ -139,6 +137,11 @@ void call(Thread& thread, const Instruction& i) {
     thread.frames.push_back(frame);
 }
 
+void copy(Thread& thread, const Instruction& i) { set(thread, i.to[0], get<u64>(thread, i.from[0])); }
+void select(Thread& thread, const Instruction& i) {
+    set(thread, i.to[0], get<u64>(thread, i.from[get<u64>(thread, i.from[2]) & 1 ? 0 : 1]));
+}
+
 // ---- Arithmetic
 
 #define DS_UNARY(opcode, T, expression) \
@@ -148,11 +151,13 @@ void call(Thread& thread, const Instruction& i) {
          const auto a = get<T>(t, i.from[0]), b = get<T>(t, i.from[1]);       \
          set(t, i.to[0], expression);                                         \
      }}
-#define DS_COMPARE(opcode, T, expression)                                     \
-    {opcode, [](Thread& t, const Instruction& i) {                            \
-         const auto a = get<T>(t, i.from[0]), b = get<T>(t, i.from[1]);       \
-         set<u64>(t, i.to[0], (expression) ? 1 : 0);                          \
+#define DS_TERNARY(opcode, T, expression)                                                               \
+    {opcode, [](Thread& t, const Instruction& i) {                                                      \
+         const auto a = get<T>(t, i.from[0]), b = get<T>(t, i.from[1]), c = get<T>(t, i.from[2]);       \
+         set(t, i.to[0], expression);                                                                   \
      }}
+#define DS_COMPARE(opcode, T, expression) DS_BINARY(opcode, T, u64{expression})
+#define DS_CONVERT(opcode, T, U) DS_UNARY(opcode, T, static_cast<U>(a))
 #define DS_COMPARES(name, T)                                                                                  \
     DS_COMPARE("setp.lt." name, T, a < b), DS_COMPARE("setp.le." name, T, a <= b),                            \
         DS_COMPARE("setp.gt." name, T, a > b), DS_COMPARE("setp.ge." name, T, a >= b),                        \
@@ -165,16 +170,9 @@ void call(Thread& thread, const Instruction& i) {
 #define DS_BITS(name, T)                                                                                      \
     DS_BINARY("and." name, T, static_cast<T>(a & b)), DS_BINARY("or." name, T, static_cast<T>(a | b)),        \
         DS_BINARY("xor." name, T, static_cast<T>(a ^ b)), DS_UNARY("not." name, T, static_cast<T>(~a))
-#define DS_SELECT(name, T)                                                                                    \
-    {"selp." name, [](Thread& t, const Instruction& i) {                                                      \
-         set(t, i.to[0], predicate(t, i.from[2]) ? get<T>(t, i.from[0]) : get<T>(t, i.from[1]));              \
-     }}
-
 // Shifts beyond the width give the result of repeated shifts by one bit.
 template <class T>
-T shift_left(T a, u32 by) {
-    return by < 8 * sizeof(T) ? static_cast<T>(a << by) : T{0};
-}
+T shift_left(T a, u32 by) { return by < 8 * sizeof(T) ? static_cast<T>(a << by) : T{0}; }
 template <class T>
 T shift_right(T a, u32 by) {
     const u32 most = 8 * sizeof(T) - 1;
@@ -260,16 +258,13 @@ void multiply_matrices(Thread& first, const Instruction& i) {
         }
 }
 
+template <class T, T (*shift)(T, u32)>
+void shift_by(Thread& t, const Instruction& i) {
+    set(t, i.to[0], shift(get<T>(t, i.from[0]), get<u32>(t, i.from[1])));
+}
 #define DS_SHIFTS(name, unsigned_name, signed_name, U, S)                                                     \
-    {"shl." name, [](Thread& t, const Instruction& i) {                                                       \
-         set(t, i.to[0], shift_left(get<U>(t, i.from[0]), get<u32>(t, i.from[1])));                           \
-     }},                                                                                                      \
-        {"shr." unsigned_name, [](Thread& t, const Instruction& i) {                                          \
-             set(t, i.to[0], shift_right(get<U>(t, i.from[0]), get<u32>(t, i.from[1])));                      \
-         }},                                                                                                  \
-        {"shr." signed_name, [](Thread& t, const Instruction& i) {                                            \
-             set(t, i.to[0], shift_right(get<S>(t, i.from[0]), get<u32>(t, i.from[1])));                      \
-         }}
+    {"shl." name, shift_by<U, shift_left<U>>}, {"shr." unsigned_name, shift_by<U, shift_right<U>>},           \
+        {"shr." signed_name, shift_by<S, shift_right<S>>}
 
 const std::unordered_map<std::string, Operation>& operations() {
     static const std::unordered_map<std::string, Operation> table = {
@@ -277,13 +272,6 @@ const std::unordered_map<std::string, Operation>& operations() {
 
         {"atom.global.add.u64", add_atomically},
         {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply_matrices},
-
-        DS_UNARY("mov.u16", u16, a), DS_UNARY("mov.u32", u32, a), DS_UNARY("mov.u64", u64, a),
-        DS_UNARY("mov.b32", u32, a), DS_UNARY("mov.b64", u64, a), DS_UNARY("mov.f32", u32, a), DS_UNARY("mov.f64", u64, a),
-        DS_UNARY("mov.pred", u64, a & 1),
-        DS_UNARY("cvta.to.global.u64", u64, a), DS_UNARY("cvta.global.u64", u64, a),
-        DS_UNARY("cvta.to.shared.u64", u64, a), DS_UNARY("cvta.shared.u64", u64, a),
-        DS_UNARY("cvta.to.local.u64", u64, a), DS_UNARY("cvta.local.u64", u64, a), DS_UNARY("cvta.param.u64", u64, a),
 
         DS_INTEGERS("s16", s16, u16), DS_INTEGERS("u16", u16, u16), DS_INTEGERS("s32", s32, u32),
         DS_INTEGERS("u32", u32, u32), DS_INTEGERS("s64", s64, u64), DS_INTEGERS("u64", u64, u64),
@@ -294,9 +282,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_BINARY("mul.wide.s32", s32, static_cast<s64>(a) * b),
         DS_BINARY("mul.wide.u32", u32, static_cast<u64>(a) * b),
         DS_BINARY("mul.wide.u16", u16, static_cast<u32>(a) * b),
-        {"mad.lo.s32", [](Thread& t, const Instruction& i) {
-             set(t, i.to[0], get<u32>(t, i.from[0]) * get<u32>(t, i.from[1]) + get<u32>(t, i.from[2]));
-         }},
+        DS_TERNARY("mad.lo.s32", u32, a * b + c),
         DS_UNARY("neg.s32", u32, 0u - a), DS_UNARY("neg.s64", u64, u64{0} - a),
         DS_UNARY("abs.s32", s32, a < 0 ? 0u - static_cast<u32>(a) : static_cast<u32>(a)),
 
@@ -305,14 +291,9 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_BINARY("xor.pred", u64, (a ^ b) & 1), DS_UNARY("not.pred", u64, ~a & 1),
         DS_SHIFTS("b16", "u16", "s16", u16, s16), DS_SHIFTS("b32", "u32", "s32", u32, s32),
         DS_SHIFTS("b64", "u64", "s64", u64, s64),
-        {"shf.l.wrap.b32", [](Thread& t, const Instruction& i) {
-             const u64 both = static_cast<u64>(get<u32>(t, i.from[1])) << 32 | get<u32>(t, i.from[0]);
-             set(t, i.to[0], static_cast<u32>(both << (get<u32>(t, i.from[2]) & 31) >> 32));
-         }},
+        DS_TERNARY("shf.l.wrap.b32", u32, static_cast<u32>((static_cast<u64>(b) << 32 | a) << (c & 31) >> 32)),
         {"bfi.b32", insert_bits<u32>}, {"bfi.b64", insert_bits<u64>},
-        {"prmt.b32", [](Thread& t, const Instruction& i) {
-             set(t, i.to[0], permuted(get<u32>(t, i.from[0]), get<u32>(t, i.from[1]), get<u32>(t, i.from[2])));
-         }},
+        DS_TERNARY("prmt.b32", u32, permuted(a, b, c)),
         DS_UNARY("brev.b32", u32, reversed(a)), DS_UNARY("popc.b32", u32, static_cast<u32>(__builtin_popcount(a))),
         DS_UNARY("clz.b32", u32, a ? static_cast<u32>(__builtin_clz(a)) : 32u),
         DS_UNARY("bfind.shiftamt.u32", u32, a ? static_cast<u32>(__builtin_clz(a)) : 0xFFFFFFFFu),
@@ -325,56 +306,50 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_COMPARE("setp.ltu.f32", f32, !(a >= b)), DS_COMPARE("setp.leu.f32", f32, !(a > b)),
         DS_COMPARE("setp.gtu.f32", f32, !(a <= b)), DS_COMPARE("setp.geu.f32", f32, !(a < b)),
         DS_COMPARE("setp.equ.f32", f32, !(a < b || a > b)), DS_COMPARE("setp.neu.f32", f32, a != b),
-        DS_COMPARE("setp.nan.f32", f32, a != a || b != b), DS_COMPARE("setp.num.f32", f32, a == a && b == b), DS_COMPARE("setp.num.f64", f64, a == a && b == b),
-        DS_COMPARE("setp.eq.b64", u64, a == b), DS_COMPARE("setp.lt.f64", f64, a < b),
-        DS_COMPARE("setp.le.f64", f64, a <= b), DS_COMPARE("setp.gt.f64", f64, a > b), DS_SELECT("f64", u64),
-        DS_SELECT("b16", u16), DS_SELECT("u16", u16), DS_SELECT("s16", u16), DS_SELECT("b32", u32),
-        DS_SELECT("u32", u32), DS_SELECT("s32", u32), DS_SELECT("f32", u32), DS_SELECT("b64", u64),
-        DS_SELECT("u64", u64), DS_SELECT("s64", u64),
+        DS_COMPARE("setp.nan.f32", f32, a != a || b != b), DS_COMPARE("setp.num.f32", f32, a == a && b == b),
+        DS_COMPARE("setp.num.f64", f64, a == a && b == b), DS_COMPARE("setp.eq.b64", u64, a == b),
+        DS_COMPARE("setp.lt.f64", f64, a < b), DS_COMPARE("setp.le.f64", f64, a <= b),
+        DS_COMPARE("setp.gt.f64", f64, a > b),
 
         DS_BINARY("add.rn.f32", f32, a + b), DS_BINARY("sub.rn.f32", f32, a - b), DS_BINARY("mul.rn.f32", f32, a * b),
-        {"fma.rn.f32", [](Thread& t, const Instruction& i) {
-             set(t, i.to[0], __builtin_fmaf(get<f32>(t, i.from[0]), get<f32>(t, i.from[1]), get<f32>(t, i.from[2])));
-         }},
+        DS_TERNARY("fma.rn.f32", f32, __builtin_fmaf(a, b, c)),
         DS_BINARY("div.rn.f32", f32, a / b), DS_UNARY("rcp.rn.f32", f32, 1.f / a),
         DS_UNARY("sqrt.rn.f32", f32, __builtin_sqrtf(a)), DS_UNARY("abs.f32", u32, a & 0x7FFFFFFFu),
         DS_UNARY("neg.f32", u32, a ^ 0x80000000u), DS_BINARY("min.f32", f32, smaller(a, b)),
         DS_BINARY("max.f32", f32, larger(a, b)),
         DS_BINARY("add.rn.f64", f64, a + b), DS_BINARY("sub.rn.f64", f64, a - b), DS_BINARY("mul.rn.f64", f64, a * b),
-        DS_BINARY("div.rn.f64", f64, a / b), DS_UNARY("cvt.rn.f32.f64", f64, static_cast<f32>(a)),
-
-        DS_UNARY("cvt.s64.s32", s32, static_cast<s64>(a)), DS_UNARY("cvt.u64.u32", u32, static_cast<u64>(a)),
-        DS_UNARY("cvt.u64.s32", s32, static_cast<s64>(a)), DS_UNARY("cvt.u64.u16", u16, static_cast<u64>(a)),
-        DS_UNARY("cvt.u32.u64", u64, static_cast<u32>(a)), DS_UNARY("cvt.u32.u16", u16, static_cast<u32>(a)),
-        DS_UNARY("cvt.u32.u8", u8, static_cast<u32>(a)), DS_UNARY("cvt.u64.u8", u8, static_cast<u64>(a)),
-        DS_UNARY("cvt.u16.u64", u64, static_cast<u16>(a)), DS_UNARY("cvt.u16.u32", u32, static_cast<u16>(a)),
-        DS_UNARY("cvt.u16.u8", u8, static_cast<u16>(a)), DS_UNARY("cvt.s16.s8", int8_t, static_cast<s16>(a)),
-        DS_UNARY("cvt.s32.s8", int8_t, static_cast<s32>(a)), DS_UNARY("cvt.s64.s8", int8_t, static_cast<s64>(a)),
-        DS_UNARY("cvt.s32.s16", s16, static_cast<s32>(a)),
-        DS_UNARY("cvt.rn.f32.s32", s32, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.u32", u32, static_cast<f32>(a)),
-        DS_UNARY("cvt.rn.f32.s64", s64, static_cast<f32>(a)),
-        DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
-        DS_UNARY("cvt.rzi.s32.f32", f32, truncated(a)),
+        DS_BINARY("div.rn.f64", f64, a / b), DS_UNARY("cvt.rzi.s32.f32", f32, truncated(a)),
+        DS_CONVERT("cvt.rn.f32.f64", f64, f32), DS_CONVERT("cvt.s64.s32", s32, s64),
+        DS_CONVERT("cvt.u64.u32", u32, u64), DS_CONVERT("cvt.u64.s32", s32, s64), DS_CONVERT("cvt.u64.u16", u16, u64),
+        DS_CONVERT("cvt.u32.u64", u64, u32), DS_CONVERT("cvt.u32.u16", u16, u32), DS_CONVERT("cvt.u32.u8", u8, u32),
+        DS_CONVERT("cvt.u64.u8", u8, u64), DS_CONVERT("cvt.u16.u64", u64, u16), DS_CONVERT("cvt.u16.u32", u32, u16),
+        DS_CONVERT("cvt.u16.u8", u8, u16), DS_CONVERT("cvt.s16.s8", int8_t, s16),
+        DS_CONVERT("cvt.s32.s8", int8_t, s32), DS_CONVERT("cvt.s64.s8", int8_t, s64),
+        DS_CONVERT("cvt.s32.s16", s16, s32), DS_CONVERT("cvt.rn.f32.s32", s32, f32),
+        DS_CONVERT("cvt.rn.f32.u32", u32, f32), DS_CONVERT("cvt.rn.f32.s64", s64, f32),
+        DS_CONVERT("cvt.rn.f32.u16", u16, f32), DS_CONVERT("cvt.rn.f32.s16", s16, f32),
         DS_BINARY("cvt.rn.bf16x2.f32", f32, bfloat16_of(a) << 16 | bfloat16_of(b)),
     };
     return table;
 }
 
 Operation find_load(const std::string& type) {
-    if (type == ".s8") return load<int8_t>;
-    if (type == ".s16") return load<s16>;
-    if (type == ".s32") return load<s32>;
-    if (type == ".u8" || type == ".b8") return load<u8>;
-    if (type == ".u16" || type == ".b16") return load<u16>;
-    if (type == ".u32" || type == ".b32" || type == ".f32") return load<u32>;
+    const std::pair<const char*, Operation> known[] = {
+        {"s8", load<int8_t>}, {"s16", load<s16>}, {"s32", load<s32>}, {"u8", load<u8>},   {"b8", load<u8>},
+        {"u16", load<u16>},   {"b16", load<u16>}, {"u32", load<u32>}, {"b32", load<u32>}, {"f32", load<u32>}};
+    for (const auto& [name, operation] : known)
+        if (type == name) return operation;
     return load<u64>;
 }
 
 }  // namespace
 
 Operation find_operation(const std::string& opcode) {
-    if (opcode.rfind("ld.", 0) == 0) return find_load(opcode.substr(opcode.rfind('.')));
-    if (opcode.rfind("st.", 0) == 0) return store;
+    if (opcode.starts_with("ld.")) return find_load(opcode.substr(opcode.rfind('.') + 1));
+    if (opcode.starts_with("st.")) return store;
+    // All bits of a register: of narrower types those that they lack are zero.
+    if (opcode.starts_with("mov.") || opcode.starts_with("cvta.")) return copy;
+    if (opcode.starts_with("selp.")) return select;
     const auto found = operations().find(opcode);
     return found == operations().end() ? nullptr : found->second;
 }

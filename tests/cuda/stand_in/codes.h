@@ -7,33 +7,12 @@
 namespace stand_in {
 
 enum Code : int {
-    kSuccess = 0,
-    kInvalidValue = 1,
-    kOutOfMemory = 2,
-    kNotInitialized = 3,
-    kDeinitialized = 4,
-    kDeviceUnavailable = 46,
-    kNoDevice = 100,
-    kInvalidDevice = 101,
-    kInvalidImage = 200,
-    kInvalidContext = 201,
-    kNoBinaryForGpu = 209,
-    kUnsupportedPtxVersion = 222,
-    kOperatingSystem = 304,
-    kInvalidHandle = 400,
-    kNotFound = 500,
-    kNotReady = 600,
-    kIllegalAddress = 700,
-    kMisalignedAddress = 716,
-    kNotSupported = 801,
-    kCaptureUnsupported = 900,
-    kCaptureInvalidated = 901,
-    kCaptureUnmatched = 903,
-    kCaptureUnjoined = 904,
-    kCaptureIsolation = 905,
-    kCaptureImplicit = 906,
-    kCapturedEvent = 907,
-    kCaptureWrongThread = 908,
+    kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kDeinitialized = 4,
+    kDeviceUnavailable = 46, kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200, kInvalidContext = 201,
+    kNoBinaryForGpu = 209, kUnsupportedPtxVersion = 222, kOperatingSystem = 304, kInvalidHandle = 400,
+    kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kMisalignedAddress = 716, kNotSupported = 801,
+    kCaptureUnsupported = 900, kCaptureInvalidated = 901, kCaptureUnmatched = 903, kCaptureUnjoined = 904,
+    kCaptureIsolation = 905, kCaptureImplicit = 906, kCapturedEvent = 907, kCaptureWrongThread = 908,
 };
 
 enum StreamFlags : uint32_t { kNonBlocking = 1 };
@@ -42,33 +21,16 @@ enum CaptureMode : int { kCaptureGlobal = 0, kCaptureRelaxed = 2 };
 enum CaptureStatus : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureStatusInvalidated = 2 };
 
 enum DeviceAttribute : int {
-    kMaxThreadsPerBlock = 1,
-    kMaxSharedBytesPerBlock = 8,
-    kWarpSize = 10,
-    kMaxPitch = 11,
-    kMultiprocessors = 16,
-    kComputeMode = 20,
-    kUnifiedAddressing = 41,
-    kMaxThreadsPerMultiprocessor = 39,
-    kComputeCapabilityMajor = 75,
-    kComputeCapabilityMinor = 76,
-    kMaxSharedBytesPerMultiprocessor = 81,
-    kCooperativeLaunch = 95,
-    kMaxSharedBytesPerBlockOptIn = 97,
-    kVirtualMemorySupported = 102,
-    kFileDescriptorsSupported = 103,
-    kMaxBlocksPerMultiprocessor = 106,
-    kTimelineSemaphoresSupported = 114,
-    kMemoryPoolsSupported = 115,
+    kMaxThreadsPerBlock = 1, kMaxSharedBytesPerBlock = 8, kWarpSize = 10, kMaxPitch = 11, kMultiprocessors = 16,
+    kComputeMode = 20, kUnifiedAddressing = 41, kMaxThreadsPerMultiprocessor = 39, kComputeCapabilityMajor = 75,
+    kComputeCapabilityMinor = 76, kMaxSharedBytesPerMultiprocessor = 81, kCooperativeLaunch = 95,
+    kMaxSharedBytesPerBlockOptIn = 97, kVirtualMemorySupported = 102, kFileDescriptorsSupported = 103,
+    kMaxBlocksPerMultiprocessor = 106, kTimelineSemaphoresSupported = 114, kMemoryPoolsSupported = 115,
 };
 
 enum FunctionAttribute : int {
-    kFunctionMaxThreads = 0,
-    kFunctionStaticShared = 1,
-    kFunctionLocal = 3,
-    kFunctionNumRegisters = 4,
-    kFunctionMaxDynamicShared = 8,
-    kFunctionCarveout = 9,
+    kFunctionMaxThreads = 0, kFunctionStaticShared = 1, kFunctionLocal = 3, kFunctionNumRegisters = 4,
+    kFunctionMaxDynamicShared = 8, kFunctionCarveout = 9,
 };
 enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
 enum HostMemoryFlags : uint32_t { kPortable = 1, kDeviceMap = 2 };

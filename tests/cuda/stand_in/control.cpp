@@ -19,7 +19,7 @@ STAND_IN_EXPORT const char* stand_in_report() {
 // The n-th next call of a function ("" any) returns the code without effect.
 STAND_IN_EXPORT void stand_in_fail(const char* function, int64_t nth, int code) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
-    driver().report.plan_fault(function, nth, code);
+    driver().report.faults.push_back({function, nth, code});
 }
 
 // Clears the recorded calls and the planned failures.

@@ -1,5 +1,7 @@
 #include "driver.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,21 +10,15 @@ namespace {
 
 constexpr uint64_t kContextTag = uint64_t{0x10} << 40;
 
-void read_number(const char* name, int64_t& value) {
-    if (const char* chosen = getenv(name)) value = atoll(chosen);
-}
-
 Settings settings_of_environment() {
     Settings settings;
-    read_number("STAND_IN_DEVICES", settings.devices);
-    read_number("STAND_IN_DRIVER_VERSION", settings.driver_version);
-    read_number("STAND_IN_COMPUTE_CAPABILITY", settings.compute_capability);
-    read_number("STAND_IN_MULTIPROCESSORS", settings.multiprocessors);
-    read_number("STAND_IN_MEMORY_BYTES", settings.memory_bytes);
-    read_number("STAND_IN_BUSY", settings.busy);
-    read_number("STAND_IN_EAGER", settings.eager);
-    read_number("STAND_IN_SHARING", settings.sharing);
-    read_number("STAND_IN_INTERPRETS", settings.interprets);
+    const std::pair<const char*, int64_t*> numbers[] = {
+        {"DEVICES", &settings.devices},           {"DRIVER_VERSION", &settings.driver_version},
+        {"MULTIPROCESSORS", &settings.multiprocessors}, {"COMPUTE_CAPABILITY", &settings.compute_capability},
+        {"MEMORY_BYTES", &settings.memory_bytes}, {"BUSY", &settings.busy}, {"EAGER", &settings.eager},
+        {"SHARING", &settings.sharing},           {"INTERPRETS", &settings.interprets}};
+    for (const auto& [name, value] : numbers)
+        if (const char* chosen = getenv(text("STAND_IN_%s", name).c_str())) *value = atoll(chosen);
     if (const char* planted = getenv("STAND_IN_PLANTED")) settings.planted = planted;
     std::string missing = getenv("STAND_IN_MISSING") ? getenv("STAND_IN_MISSING") : "";
     for (size_t comma; !missing.empty(); missing.erase(0, comma == std::string::npos ? comma : comma + 1)) {
@@ -40,6 +36,22 @@ bool needs_initialization(const std::string& function) {
 bool loses_context(int code) { return code == kIllegalAddress || (code >= 714 && code <= 719); }
 
 thread_local std::vector<uint64_t> contexts_of_thread;
+thread_local char calling[64];  // the name of the function
+
+std::string without_version(const std::string& symbol) { return symbol.substr(0, symbol.find("_v")); }
+
+// Whether a function fails once the context is lost.
+bool needs_context(const std::string& function) {
+    for (const char* free : {"cuInit", "cuDriverGet", "cuDevice", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxPush",
+                             "cuCtxPop", "cuGetError", "cuGetProcAddress", "cuThread"})
+        if (function.starts_with(free)) return false;
+    return true;
+}
+
+std::vector<const Listed*>& listed() {
+    static auto* all = new std::vector<const Listed*>;
+    return *all;
+}
 
 // Not destroyed with the process: the library may call until it ends.
 Driver*& latest_driver() {
@@ -63,29 +75,25 @@ Driver::Driver(const Settings& settings) : settings(settings), process(getpid())
 
 // What callers have not ended keeps its file open until here.
 Driver::~Driver() {
-    std::vector<FileDescriptor> owned;
-    for (const auto& [handle, memory] : physical_memories.alive) owned.push_back(memory->file);
-    for (const auto& [handle, memory] : external_memories.alive) owned.push_back(memory->file);
-    for (const auto& [handle, semaphore] : external_semaphores.alive) owned.push_back(semaphore->file);
-    for (const FileDescriptor& file : owned)
-        if (file.is_open()) close(file.number);
+    const auto close_files = [](const auto& objects) {
+        for (const auto& [handle, object] : objects.alive)
+            if (object->file.is_open()) close(object->file.number);
+    };
+    close_files(physical_memories);
+    close_files(external_memories);
+    close_files(external_semaphores);
 }
 
 std::map<std::string, int64_t> Driver::live() const {
-    std::map<std::string, int64_t> counts;
+    std::map<std::string, int64_t> counts{{"address_ranges", static_cast<int64_t>(address_ranges.size())}};
+    const auto add = [&](const auto&... objects) {
+        ((counts[objects.kind] = static_cast<int64_t>(objects.alive.size())), ...);
+    };
+    add(streams, events, modules, graphs, graph_execs, physical_memories, external_memories, external_semaphores);
     for (const Context& context : contexts) counts["contexts"] += context.retained;
     for (const auto& [address, allocation] : memory)
         counts[allocation->pinned ? "pinned_memory" : "device_memory"] += !allocation->freeing;
-    counts["streams"] = static_cast<int64_t>(streams.alive.size());
-    counts["events"] = static_cast<int64_t>(events.alive.size());
-    counts["modules"] = static_cast<int64_t>(modules.alive.size());
-    counts["graphs"] = static_cast<int64_t>(graphs.alive.size());
-    counts["physical_memories"] = static_cast<int64_t>(physical_memories.alive.size());
-    counts["address_ranges"] = static_cast<int64_t>(address_ranges.size());
-    counts["external_memories"] = static_cast<int64_t>(external_memories.alive.size());
-    counts["external_semaphores"] = static_cast<int64_t>(external_semaphores.alive.size());
     for (const FileDescriptor& exported : exported_descriptors) counts["file_descriptors"] += exported.is_open();
-    counts["graph_execs"] = static_cast<int64_t>(graph_execs.alive.size());
     std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
     return counts;
 }
@@ -152,17 +160,16 @@ Context* find_context(uint64_t handle) {
     return nullptr;
 }
 
-Context* current_context(const char* function) {
+Context* current_context() {
     Context* context = context_stack().empty() ? nullptr : find_context(context_stack().back());
-    if (!context) driver().report.violation(text("%s: the thread has no current context", function));
-    else if (context->retained == 0) driver().report.violation(text("%s: the current context was released", function));
-    else return context;
+    if (context && context->retained) return context;
+    refuse(0, context ? "the current context was released" : "the thread has no current context");
     return nullptr;
 }
 
-Stream* find_stream(const char* function, uint64_t handle) {
-    if (handle > 2) return find(function, driver().streams, handle).get();
-    Context* context = current_context(function);
+Stream* find_stream(uint64_t handle) {
+    if (handle > 2) return find(driver().streams, handle).get();
+    Context* context = current_context();
     if (!context) return nullptr;
     if (handle < 2) return &context->legacy;
     Stream& stream = context->per_thread[std::this_thread::get_id()];
@@ -172,28 +179,98 @@ Stream* find_stream(const char* function, uint64_t handle) {
 }
 
 int refuse(int code, const std::string& message) {
-    driver().report.violation(message);
+    driver().report.violation(text("%s: %s", calling, message.c_str()));
     return code;
 }
 
-bool needs_context(const std::string& function) {
-    for (const char* free : {"cuInit", "cuDriverGet", "cuDevice", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSetCurrent",
-                             "cuCtxPush", "cuCtxPop", "cuGetError", "cuGetProcAddress", "cuThread"})
-        if (function.starts_with(free)) return false;
-    return true;
+Listed::Listed(const char* symbol, int version, void* address)
+    : name(without_version(symbol)), version(version), address(address) {
+    listed().push_back(this);
 }
 
-int admit(const char* function) {
+const Listed* Listed::find(const std::string& name) {
+    for (const Listed* function : listed())
+        if (function->name == name) return function;
+    return nullptr;
+}
+
+int admit(const char* symbol) {
     Driver& state = driver();
+    snprintf(calling, sizeof calling, "%s", without_version(symbol).c_str());
     if (state.finalized) return kDeinitialized;
-    if (getpid() != state.process) return refuse(kNotInitialized, text("%s: called in a forked process", function));
-    if (const int code = state.report.begin_call(function)) {
+    if (getpid() != state.process) return refuse(kNotInitialized, "called in a forked process");
+    if (const int code = state.report.begin_call(calling)) {
         if (loses_context(code)) state.lost = code;
         return code;
     }
-    if (needs_initialization(function) && !state.initialized)
-        return refuse(kNotInitialized, text("%s: called before cuInit", function));
-    return state.lost && needs_context(function) ? state.lost : kSuccess;
+    if (needs_initialization(calling) && !state.initialized) return refuse(kNotInitialized, "called before cuInit");
+    return state.lost && needs_context(calling) ? state.lost : kSuccess;
+}
+
+int code_of_end(int code) {
+    const int lost = driver().lost;
+    return code == kSuccess && lost && needs_context(calling) ? lost : code;
+}
+
+// ---- The report
+
+namespace {
+
+constexpr size_t kLongestLog = 20000;  // further calls are not recorded
+
+std::string quoted(const std::string& value) {
+    std::string result = "\"";
+    for (const char c : value) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c < ' ' ? ' ' : c;
+    }
+    return result + "\"";
+}
+
+std::string list(const std::vector<std::string>& values) {
+    std::string result;
+    for (const std::string& value : values) result += (result.empty() ? "" : ", ") + quoted(value);
+    return "[" + result + "]";
+}
+
+}  // namespace
+
+int Report::begin_call(const std::string& function) {
+    if (calls.size() < kLongestLog) calls.push_back(function);
+    for (Fault& fault : faults) {
+        if (!fault.function.empty() && fault.function != function) continue;
+        if (--fault.calls_left != 0) continue;
+        failed = function;
+        has_failed = true;
+        return fault.code;
+    }
+    return 0;
+}
+
+void Report::clear_calls() {
+    calls.clear(), faults.clear(), failed.clear();
+    waits = bus_bytes = 0;
+}
+
+std::string Report::to_json(const std::map<std::string, int64_t>& live, int64_t pending) const {
+    std::string counts;
+    for (const auto& [kind, count] : live)
+        counts += text("%s\"%s\": %ld", counts.empty() ? "" : ", ", kind.c_str(), count);
+    return text("{\"violations\": %s, \"live\": {%s}, \"pending\": %ld, \"calls\": %s, \"failed\": %s, \"waits\": %ld, "
+                "\"bus_bytes\": %ld}",
+                list(violations).c_str(), counts.c_str(), pending, list(calls).c_str(), quoted(failed).c_str(),
+                waits, bus_bytes);
+}
+
+std::string text(const char* format, ...) {
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    std::string result(static_cast<size_t>(vsnprintf(nullptr, 0, format, arguments)), '\0');
+    vsnprintf(result.data(), result.size() + 1, format, again);
+    va_end(again);
+    va_end(arguments);
+    return result;
 }
 
 }  // namespace stand_in

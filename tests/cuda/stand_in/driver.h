@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <map>
 #include <memory>
@@ -12,13 +13,94 @@
 #include <vector>
 
 #include "codes.h"
-#include "graph.h"
-#include "memory.h"
-#include "report.h"
-#include "sharing.h"
 #include "work.h"
 
 namespace stand_in {
+
+// ---- The stand-in's records for the tests: violations of the driver's rules, calls made, calls to fail.
+
+// Makes the n-th next call of a function (or of any, if the name is empty) return a code without effect.
+struct Fault {
+    std::string function;
+    int64_t calls_left;
+    int code;
+};
+
+struct Report {
+    std::vector<std::string> violations, calls;
+    std::vector<Fault> faults;
+    bool has_failed = false;  // a planned failure has happened: the object that the call should have ended may be live
+    std::string failed;       // the function of the latest planned failure
+    int64_t waits = 0, bus_bytes = 0;  // what costs time on a real device, since clear_calls()
+
+    void violation(const std::string& message) { violations.push_back(message); }
+    // Records the call; returns the code it shall fail with, or 0.
+    int begin_call(const std::string& function);
+    void clear_calls();
+    // The caller adds the live objects per kind, as JSON.
+    std::string to_json(const std::map<std::string, int64_t>& live, int64_t pending) const;
+};
+
+// printf into a string.
+std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// ---- Memory and semaphores that the driver shares with other APIs of the process, by file descriptors
+//
+// Memory is a memory file, so that a test that maps the file sees the device's writes and acts as the other API; a
+// semaphore is a file that contains its value. The files' names describe their use.
+
+constexpr uint64_t kGranularity = uint64_t{2} << 20;  // of memory that can be exported
+
+// The number of an open file. Only its owner may close it.
+struct FileDescriptor {
+    int number = -1;
+    dev_t device = 0;
+    ino_t file = 0;
+
+    static FileDescriptor of(int number);
+    // Whether the number still refers to that file.
+    bool is_open() const;
+    uint64_t size() const;
+    std::string name() const;  // of the file: "memory", ...
+};
+
+// A memory file of that name and size; null (-1) on failure.
+FileDescriptor make_file(const char* name, uint64_t bytes);
+
+// Closes a descriptor that the driver owns; a violation if other code has closed it.
+void close_owned(const FileDescriptor& descriptor);
+
+// The result of cuMemCreate: bytes without an address.
+struct PhysicalMemory {
+    int device = 0;
+    uint64_t bytes = 0;
+    FileDescriptor file;
+};
+
+struct AddressRange {
+    uint64_t bytes = 0;
+    AllocationRef mapped;  // null: not mapped
+};
+
+struct ExternalMemory {
+    Context* context = nullptr;
+    uint64_t bytes = 0;
+    FileDescriptor file;
+    AllocationRef buffer;  // null: not mapped
+};
+
+struct ExternalSemaphore {
+    Context* context = nullptr;
+    bool timeline = false;
+    FileDescriptor file;
+    uint64_t* value = nullptr;  // of the file
+    int unfinished = 0;         // operations that use it and have not run
+};
+
+// cuMemFree for the memory of a file.
+int free_external_buffer(const AllocationRef& allocation);
+
+// ---- The driver
 
 // How the driver behaves: native tests install it, Python tests set environment variables named STAND_IN_...
 struct Settings {
@@ -40,22 +122,20 @@ struct Stream {
     std::string name;
     Context* context = nullptr;
     bool blocking = true;  // ordered with the legacy default stream
-    OperationRef tail;
-    std::shared_ptr<Capture> capture;
-    std::vector<int> capture_tail;
+    OperationRef tail{};
+    std::shared_ptr<Capture> capture{};
+    std::vector<int> capture_tail{};
 };
 
 struct Event {
     Context* context = nullptr;
     uint32_t flags = 0;
-    OperationRef recorded;  // null: never
-    std::shared_ptr<Capture> capture;  // of the latest record, if it was captured
-    std::vector<int> capture_tail;
+    OperationRef recorded{};             // null: never
+    std::shared_ptr<Capture> capture{};  // of the latest record, if it was captured
+    std::vector<int> capture_tail{};
 };
 
-struct Pool {
-    int device = 0;
-};
+struct Pool { int device = 0; };
 
 // What machine code or PTX tells of a kernel.
 struct KernelCode {
@@ -176,41 +256,45 @@ std::vector<OperationRef> unfinished_ends();
 // The calling thread's contexts, the current one last.
 std::vector<uint64_t>& context_stack();
 // The current context, or null after a violation.
-Context* current_context(const char* function);
+Context* current_context();
 Context* find_context(uint64_t handle);
+
+// Records a violation of the calling function; returns the code.
+int refuse(int code, const std::string& message);
 
 // A live object, or null after a violation.
 template <class T>
-std::shared_ptr<T> find(const char* function, const Objects<T>& objects, uint64_t handle) {
+std::shared_ptr<T> find(const Objects<T>& objects, uint64_t handle) {
     std::shared_ptr<T> object = objects.find(handle);
-    if (!object)
-        driver().report.violation(text("%s: %#lx %s of the %s", function, handle,
-                                       objects.was_alive(handle) ? "is no longer one" : "never was one", objects.kind));
+    const char* reason = objects.was_alive(handle) ? "is no longer one" : "never was one";
+    if (!object) refuse(0, text("%#lx %s of the %s", handle, reason, objects.kind));
     return object;
 }
 
 // The stream of a handle, including special handles; null after a violation.
-Stream* find_stream(const char* function, uint64_t handle);
+Stream* find_stream(uint64_t handle);
 
-// Records a violation; returns the code.
-int refuse(int code, const std::string& message);
+// All functions of the driver, by their names without a version.
+struct Listed {
+    Listed(const char* symbol, int version, void* address);
+    static const Listed* find(const std::string& name);
+
+    std::string name;
+    int version;
+    void* address;
+};
+
+// Whether a call is allowed now, and the code to return if not. The symbol may end in a version.
+int admit(const char* symbol);
+
+// The code that a function returns that has returned this one: of a lost context, perhaps by work that has just run.
+int code_of_end(int code);
 
 // Runs every driver function: one at a time, recorded, and failing where a test requests it.
-template <class Body>
-int call(const char* function, Body&& body);
-
-// Whether a call is allowed now, and the code to return if not.
-int admit(const char* function);
-
-// Whether a function fails once the context is lost.
-bool needs_context(const std::string& function);
-
-template <class Body>
-int call(const char* function, Body&& body) {
+int call(const char* symbol, const auto& body) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
-    if (const int code = admit(function)) return code;
-    const int result = body(), lost = driver().lost;  // perhaps by work that has just run
-    return result == kSuccess && needs_context(function) && lost ? lost : result;
+    if (const int code = admit(symbol)) return code;
+    return code_of_end(body());
 }
 
 }  // namespace stand_in

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "exec/cuda/block.h"
+#include "render/raycast/block_views.h"
 #include "training/advantages.h"
+#include "training/kernels.h"
 #include "training/multi_discrete.h"
 
 namespace doorstep {
@@ -16,33 +18,16 @@ namespace doorstep {
 
 namespace {
 
-class EmulatedBlock {
-public:
-    EmulatedBlock(int index, int count, const std::vector<int>& threads)
-        : index_(index), count_(count), threads_(threads) {}
-    int index() const { return index_; }
-    int count() const { return count_; }
-    template <class Stage>
-    void each(const Stage& stage) const {
-        for (int thread : threads_) stage(ThreadShare{thread, static_cast<int>(threads_.size())});
-    }
-
-private:
-    int index_, count_;
-    const std::vector<int>& threads_;
-};
-
 template <class W, int Kernel>
 void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, ThreadOrder order) {
     const std::vector<int> ordered = threads_in(order, static_cast<int>(threads));
     const auto memory = std::make_unique<BlockMemory<W>>();
     for (uint32_t index = 0; index < grid; index++) {
         memset(static_cast<void*>(memory.get()), 0xA5, sizeof *memory);  // initial shared memory is undefined
-        EmulatedBlock block(static_cast<int>(index), static_cast<int>(grid), ordered);
+        EmulatedBlock<ThreadShare> block(index, grid, ordered);
 #define DS_RUN(name, sentence) \
     if constexpr (Kernel == kKernel_##name) Kernels<W>::name(block, arguments, *memory);
         DS_KERNEL_TABLE(DS_RUN)
-#undef DS_RUN
     }
 }
 
@@ -50,12 +35,10 @@ template <class W>
 constexpr std::array<EmulatedKernel, kKernelCount> kernels_of() {
 #define DS_ENTRY(name, sentence) run<W, kKernel_##name>,
     return {DS_KERNEL_TABLE(DS_ENTRY)};
-#undef DS_ENTRY
 }
 constexpr std::array kEmulated = {
 #define DS_EMULATED(number, ...) kernels_of<CompiledWorld<number>::W>(),
     DS_WORLD_KIND_TABLE(DS_EMULATED)
-#undef DS_EMULATED
 };
 
 }  // namespace
@@ -78,8 +61,7 @@ int64_t thread_at(ThreadOrder order, int64_t turn, int64_t count) {
 }
 
 // Calls work(item) for each item of a grid's threads.
-template <class Work>
-void for_each_item(int64_t items, int64_t threads, ThreadOrder order, const Work& work) {
+void for_each_item(int64_t items, int64_t threads, ThreadOrder order, const auto& work) {
     if (threads % 7919 == 0) order = ThreadOrder::kBackwards;
     for (int64_t turn = 0; turn < threads; turn++)
         for (int64_t item = thread_at(order, turn, threads); item < items; item += threads) work(item);
@@ -93,7 +75,6 @@ void for_each_item(int64_t items, int64_t threads, ThreadOrder order, const Work
                       [&](int64_t item) { name<Float, 1>(arguments, item, 1); });                    \
     }
 DS_TRAINING_KERNEL_TABLE(DS_EMULATE)
-#undef DS_EMULATE
 
 }  // namespace
 
@@ -102,8 +83,22 @@ EmulatedTrainingKernel find_emulated_training_kernel(const char* name) {
     if (strcmp(name, "doorstep_" #kernel "_float32") == 0) return emulate_##kernel<float>;  \
     if (strcmp(name, "doorstep_" #kernel "_float64") == 0) return emulate_##kernel<double>;
     DS_TRAINING_KERNEL_TABLE(DS_FIND)
-#undef DS_FIND
     return nullptr;
+}
+
+// ---- Views
+
+void emulate_draw_views(const ViewsCall& call, uint32_t grid, ThreadOrder order) {
+    const std::vector<int> threads = threads_in(order, kViewThreads);
+    const size_t bytes = find_view_kernel(call.views.fields).block_bytes;
+    constexpr size_t kAlignment = 64;
+    const auto memory = std::make_unique<char[]>(bytes + kAlignment);
+    char* shared = memory.get() + (kAlignment - reinterpret_cast<uintptr_t>(memory.get()) % kAlignment);
+    for (uint32_t index = 0; index < grid; index++) {
+        memset(shared, 0xA5, bytes);  // initial shared memory is undefined
+        const EmulatedBlock<ViewShare, uint32_t> block(index, grid, threads);
+        with_limits(call.views.fields, [&](auto limits) { draw_views<decltype(limits)>(block, call, shared); });
+    }
 }
 
 }  // namespace doorstep

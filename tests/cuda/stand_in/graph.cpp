@@ -1,8 +1,5 @@
-#include "graph.h"
-
 #include <algorithm>
 
-#include "driver.h"
 #include "functions.h"
 
 namespace stand_in {
@@ -29,13 +26,7 @@ std::vector<OperationRef> predecessors(Stream& stream) {
 }
 
 OperationRef make_operation(const Task& task, std::vector<OperationRef> after) {
-    auto operation = std::make_shared<Operation>();
-    operation->what = task.what;
-    operation->accesses = task.accesses;
-    operation->run = task.run;
-    operation->freeing = task.freeing;
-    operation->ready = task.ready;
-    operation->after = std::move(after);
+    const auto operation = std::make_shared<Operation>(Operation{task, std::move(after)});
     count_begun_operation();
     note_accesses(operation);
     if (task.begun) task.begun(operation);
@@ -74,8 +65,6 @@ int refuse_beside_captures_shared_with(const Stream& stream) {
     for (const auto& capture : captures) capture->invalidated = true;
     return captures.empty() ? kSuccess : kCaptureImplicit;
 }
-
-OperationRef end_of(Stream& stream) { return stream.tail && !stream.tail->done ? stream.tail : nullptr; }
 
 void begin_graph(GraphExec& exec, Stream& stream) {
     std::vector<OperationRef> before = predecessors(stream);
@@ -154,104 +143,64 @@ void finish(const std::shared_ptr<Capture>& capture) {
 
 }  // namespace
 
-extern "C" {
-
 // The question itself ends no capture.
-int cuStreamIsCapturing(uint64_t handle, int* status) {
-    return call("cuStreamIsCapturing", [&]() -> int {
-        Stream* stream = find_stream("cuStreamIsCapturing", handle);
-        if (!stream) return kInvalidHandle;
-        if (!captures_shared_with(*stream).empty()) return kCaptureImplicit;
-        *status = !stream->capture               ? kCaptureNone
-                  : stream->capture->invalidated ? kCaptureStatusInvalidated
-                                                 : kCaptureActive;
-        return kSuccess;
-    });
-}
+STAND_IN(cuStreamIsCapturing, 10000, (uint64_t handle, int* status), {
+    FIND_STREAM(stream, handle);
+    if (!captures_shared_with(*stream).empty()) return kCaptureImplicit;
+    const Capture* capture = stream->capture.get();
+    *status = !capture ? kCaptureNone : capture->invalidated ? kCaptureStatusInvalidated : kCaptureActive;
+})
 
-int cuStreamBeginCapture_v2(uint64_t handle, int mode) {
-    return call("cuStreamBeginCapture", [&]() -> int {
-        Stream* stream = find_stream("cuStreamBeginCapture", handle);
-        if (!stream) return kInvalidHandle;
-        if (mode < kCaptureGlobal || mode > kCaptureRelaxed)
-            return refuse(kInvalidValue, "cuStreamBeginCapture: the mode");
-        if (handle < 2) return kCaptureUnsupported;
-        if (stream->capture) return refuse(kInvalidValue, "cuStreamBeginCapture: the stream is being captured");
-        auto capture = std::make_shared<Capture>();
-        capture->mode = mode;
-        capture->thread = std::this_thread::get_id();
-        capture->origin = handle;
-        capture->graph = std::make_shared<Graph>();
-        capture->streams = {stream};
-        stream->capture = capture;
-        driver().captures.insert(capture);
-        return kSuccess;
-    });
-}
+STAND_IN(cuStreamBeginCapture_v2, 10010, (uint64_t handle, int mode), {
+    FIND_STREAM(stream, handle);
+    REFUSE_IF(mode < kCaptureGlobal || mode > kCaptureRelaxed, kInvalidValue, "the mode");
+    if (handle < 2) return kCaptureUnsupported;
+    REFUSE_IF(stream->capture, kInvalidValue, "the stream is being captured");
+    const auto capture = std::make_shared<Capture>(
+        Capture{mode, false, std::this_thread::get_id(), handle, std::make_shared<Graph>(), {stream}});
+    stream->capture = capture;
+    driver().captures.insert(capture);
+})
 
-int cuStreamEndCapture(uint64_t handle, uint64_t* graph) {
-    return call("cuStreamEndCapture", [&]() -> int {
-        Stream* stream = find_stream("cuStreamEndCapture", handle);
-        if (!stream) return kInvalidHandle;
-        const std::shared_ptr<Capture> capture = stream->capture;
-        if (!capture || capture->origin != handle) return kCaptureUnmatched;
-        const bool same_thread = capture->thread == std::this_thread::get_id();
-        if (capture->mode != kCaptureRelaxed && !same_thread) return kCaptureWrongThread;
-        const bool joined = ends_everything(*capture->graph, stream->capture_tail);
-        finish(capture);
-        *graph = 0;
-        if (capture->invalidated) return kCaptureInvalidated;
-        if (!joined) return kCaptureUnjoined;
-        *graph = driver().graphs.add(*capture->graph);
-        return kSuccess;
-    });
-}
+STAND_IN(cuStreamEndCapture, 10000, (uint64_t handle, uint64_t* graph), {
+    FIND_STREAM(stream, handle);
+    const std::shared_ptr<Capture> capture = stream->capture;
+    if (!capture || capture->origin != handle) return kCaptureUnmatched;
+    const bool same_thread = capture->thread == std::this_thread::get_id();
+    if (capture->mode != kCaptureRelaxed && !same_thread) return kCaptureWrongThread;
+    const bool joined = ends_everything(*capture->graph, stream->capture_tail);
+    finish(capture);
+    *graph = 0;
+    if (capture->invalidated) return kCaptureInvalidated;
+    if (!joined) return kCaptureUnjoined;
+    *graph = driver().graphs.add(*capture->graph);
+})
 
-int cuThreadExchangeStreamCaptureMode(int* mode) {
-    return call("cuThreadExchangeStreamCaptureMode", [&]() -> int {
-        if (*mode < kCaptureGlobal || *mode > kCaptureRelaxed)
-            return refuse(kInvalidValue, "cuThreadExchangeStreamCaptureMode: the mode");
-        std::swap(*mode, thread_capture_mode());
-        return kSuccess;
-    });
-}
+STAND_IN(cuThreadExchangeStreamCaptureMode, 10010, (int* mode), {
+    REFUSE_IF(*mode < kCaptureGlobal || *mode > kCaptureRelaxed, kInvalidValue, "the mode");
+    std::swap(*mode, thread_capture_mode());
+})
 
-int cuGraphInstantiateWithFlags(uint64_t* exec, uint64_t handle, unsigned long long flags) {
-    return call("cuGraphInstantiateWithFlags", [&]() -> int {
-        const std::shared_ptr<Graph> graph = find("cuGraphInstantiateWithFlags", driver().graphs, handle);
-        if (!graph) return kInvalidHandle;
-        if (flags) return refuse(kInvalidValue, text("cuGraphInstantiateWithFlags: flags are %llu", flags));
-        *exec = driver().graph_execs.add({std::make_shared<Graph>(*graph), nullptr});
-        return kSuccess;
-    });
-}
+STAND_IN(cuGraphInstantiateWithFlags, 11040, (uint64_t* exec, uint64_t handle, unsigned long long flags), {
+    FIND(graph, graphs, handle);
+    REFUSE_IF(flags, kInvalidValue, "flags are %llu", flags);
+    *exec = driver().graph_execs.add({std::make_shared<Graph>(*graph), nullptr});
+})
 
-int cuGraphLaunch(uint64_t handle, uint64_t stream_handle) {
-    return call("cuGraphLaunch", [&]() -> int {
-        const std::shared_ptr<GraphExec> exec = find("cuGraphLaunch", driver().graph_execs, handle);
-        Stream* stream = find_stream("cuGraphLaunch", stream_handle);
-        if (!exec || !stream) return kInvalidHandle;
-        if (stream->capture) return refuse_in_capture(*stream->capture);
-        begin_graph(*exec, *stream);
-        return kSuccess;
-    });
-}
+STAND_IN(cuGraphLaunch, 10000, (uint64_t handle, uint64_t stream_handle), {
+    FIND(exec, graph_execs, handle);
+    FIND_STREAM(stream, stream_handle);
+    if (stream->capture) return refuse_in_capture(*stream->capture);
+    begin_graph(*exec, *stream);
+})
 
-int cuGraphExecDestroy(uint64_t handle) {
-    return call("cuGraphExecDestroy", [&]() -> int {
-        if (!find("cuGraphExecDestroy", driver().graph_execs, handle)) return kInvalidHandle;
-        if (const int code = refuse_beside_capture()) return code;
-        driver().graph_execs.alive.erase(handle);
-        return kSuccess;
-    });
-}
+STAND_IN(cuGraphExecDestroy, 10000, (uint64_t handle), {
+    FIND(exec, graph_execs, handle);
+    TRY(refuse_beside_capture());
+    driver().graph_execs.alive.erase(handle);
+})
 
-int cuGraphDestroy(uint64_t handle) {
-    return call("cuGraphDestroy", [&] {
-        if (!find("cuGraphDestroy", driver().graphs, handle)) return kInvalidHandle;
-        driver().graphs.alive.erase(handle);
-        return kSuccess;
-    });
-}
-
-}  // extern "C"
+STAND_IN(cuGraphDestroy, 10000, (uint64_t handle), {
+    FIND(graph, graphs, handle);
+    driver().graphs.alive.erase(handle);
+})

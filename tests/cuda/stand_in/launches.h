@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "driver.h"
-#include "thread_order.h"
+#include "functions.h"
+#include "emulation.h"
 
 namespace stand_in {
 
@@ -23,31 +23,27 @@ struct Launch {
 // Collects the memory that a kernel accesses; reports the first problem.
 class Accesses {
 public:
-    Accesses(const Launch& launch, Task* task) : launch_(launch), task_(task) {}
+    Accesses(const Launch& launch, std::vector<Access>* found) : launch_(launch), found_(found) {}
 
-    void add(const char* name, const void* address, int64_t bytes, bool writes) {
+    void add(const char* name, const void* address, int64_t bytes, bool writes, uint64_t alignment = 1) {
         const std::string what = launch_.kernel + ": " + name;
         const uint64_t first = reinterpret_cast<uint64_t>(address);
         Access access = access_to(what, first, static_cast<uint64_t>(bytes), writes, launch_.device);
         code = access.allocation ? code : int{kIllegalAddress};
-        if (access.allocation) task_->accesses.push_back(std::move(access));
+        if (access.allocation) found_->push_back(std::move(access));
+        if (first % alignment)
+            code = refuse(kMisalignedAddress, text("%s is not aligned to %lu bytes", what.c_str(), alignment));
     }
     // Optional: null if it is absent.
-    void add_given(const char* name, const void* address, int64_t bytes, bool writes) {
-        if (address && bytes) add(name, address, bytes, writes);
-    }
-    void add_aligned(const char* name, const void* address, int64_t bytes, uint64_t alignment) {
-        add(name, address, bytes, true);
-        if (reinterpret_cast<uint64_t>(address) % alignment)
-            code = refuse(kMisalignedAddress,
-                          text("%s: %s is not aligned to %lu bytes", launch_.kernel.c_str(), name, alignment));
+    void add_given(const char* name, const void* address, int64_t bytes, bool writes, uint64_t alignment = 1) {
+        if (address && bytes) add(name, address, bytes, writes, alignment);
     }
 
     int code = kSuccess;
 
 private:
     const Launch& launch_;
-    Task* task_;
+    std::vector<Access>* found_;
 };
 
 // A code, and a violation, if the launch has another number of threads or less shared memory, or the kernel's only
@@ -60,5 +56,8 @@ doorstep::ThreadOrder next_thread_order();
 // The task that runs the kernel. A code, and a violation, if the launch breaks the kernel's rules. parameter: the
 // kernel's only one, which is copied.
 int make_launch(const Launch& launch, const void* parameter, Task* task);
+// The same for kernels of policies, and for those that draw views.
+int make_policy_launch(const Launch& launch, const void* parameter, Task* task);
+int make_view_launch(const Launch& launch, const void* parameter, Task* task);
 
 }  // namespace stand_in

@@ -1,5 +1,3 @@
-#include "memory.h"
-
 #include <string.h>
 #include <sys/mman.h>
 
@@ -29,14 +27,12 @@ AllocationRef map_memory(uint64_t bytes, int device, bool pinned) {
     const uint64_t mapped_bytes = (bytes + kPage - 1) / kPage * kPage;
     void* reserved = mmap(nullptr, mapped_bytes + 2 * kPage, PROT_NONE, kReserving, -1, 0);
     if (reserved == MAP_FAILED) return nullptr;
-    auto allocation = std::make_shared<Allocation>();
-    allocation->mapped = reinterpret_cast<uint64_t>(reserved) + kPage;
-    allocation->mapped_bytes = mapped_bytes;
+    const uint64_t mapped = reinterpret_cast<uint64_t>(reserved) + kPage;
     // As close to the end as the alignment allows, so that overruns hit the guard page
-    allocation->address = allocation->mapped + (mapped_bytes - bytes) / kAlignment * kAlignment;
-    allocation->bytes = bytes;
-    allocation->device = device;
-    allocation->pinned = pinned;
+    const uint64_t address = mapped + (mapped_bytes - bytes) / kAlignment * kAlignment;
+    const auto allocation = std::make_shared<Allocation>(
+        Allocation{.address = address, .bytes = bytes, .device = device, .pinned = pinned, .mapped = mapped,
+                   .mapped_bytes = mapped_bytes});
     protect(*allocation, PROT_READ | PROT_WRITE);
     memset(reinterpret_cast<void*>(allocation->mapped), kGarbage, mapped_bytes);
     if (!pinned) protect(*allocation, PROT_NONE);
@@ -54,10 +50,10 @@ void forget(const AllocationRef& allocation) {
     driver().memory.erase(allocation->address);
 }
 
-void check_unused(const char* function, const Allocation& allocation) {
+void check_unused(const Allocation& allocation) {
     for (const NotedAccess& use : allocation.accesses) {
         if (use.operation->done) continue;
-        driver().report.violation(text("%s frees memory that %s still uses", function, use.operation->what.c_str()));
+        refuse(0, text("frees memory that %s still uses", use.operation->what.c_str()));
     }
 }
 
@@ -71,12 +67,9 @@ AllocationRef map_file(int descriptor, uint64_t bytes, int device, uint64_t addr
     if (!address) address = reserve_addresses(mapped_bytes, kPage);
     void* wanted = reinterpret_cast<void*>(address);
     if (mmap(wanted, mapped_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED) return nullptr;
-    auto allocation = std::make_shared<Allocation>();
-    allocation->address = allocation->mapped = address;
-    allocation->mapped_bytes = mapped_bytes;
-    allocation->bytes = bytes;
-    allocation->device = device;
-    allocation->shared = true;
+    const auto allocation = std::make_shared<Allocation>(
+        Allocation{.address = address, .bytes = bytes, .device = device, .shared = true, .mapped = address,
+                   .mapped_bytes = mapped_bytes});
     allocations()[address] = allocation;
     return allocation;
 }

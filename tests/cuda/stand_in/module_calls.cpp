@@ -7,13 +7,10 @@
 #include <algorithm>
 #include <map>
 
-#include "driver.h"
 #include "functions.h"
 #include "launches.h"
 #include "policy/kernels.h"
-#include "policy_launch.h"
 #include "render/raycast/block_views.h"
-#include "view_launch.h"
 
 using namespace stand_in;
 
@@ -51,22 +48,30 @@ void check_architecture(const char* data, int64_t compute_capability, Image* ima
     }
 }
 
-void read_symbols(const char* data, Image* image) {
-    const auto header = read<Elf64_Ehdr>(data, 0);
-    const auto section = [&](uint64_t index) {
+// Sections of machine code.
+struct Elf {
+    explicit Elf(const char* data) : data(data), header(read<Elf64_Ehdr>(data, 0)) {}
+
+    Elf64_Shdr section(uint64_t index) const {
         return read<Elf64_Shdr>(data, header.e_shoff + index * header.e_shentsize);
-    };
-    for (uint64_t i = 0; i < header.e_shnum; ++i) {
-        const Elf64_Shdr table = section(i);
+    }
+    const char* names(uint64_t index) const { return data + section(index).sh_offset; }
+
+    const char* data;
+    Elf64_Ehdr header;
+};
+
+void read_symbols(const Elf& elf, Image* image) {
+    for (uint64_t i = 0; i < elf.header.e_shnum; ++i) {
+        const Elf64_Shdr table = elf.section(i);
         if (table.sh_type != SHT_SYMTAB) continue;
-        const char* names = data + section(table.sh_link).sh_offset;
         for (uint64_t at = 0; at < table.sh_size; at += table.sh_entsize) {
-            const auto symbol = read<Elf64_Sym>(data, table.sh_offset + at);
-            const std::string name = names + symbol.st_name;
+            const auto symbol = read<Elf64_Sym>(elf.data, table.sh_offset + at);
+            const std::string name = elf.names(table.sh_link) + symbol.st_name;
             if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL)
                 image->kernels.try_emplace(name);
             if (name == kKindOfWorlds)
-                image->kind_of_worlds = read<int32_t>(data, section(symbol.st_shndx).sh_offset + symbol.st_value);
+                image->kind_of_worlds = read<int32_t>(elf.names(symbol.st_shndx), symbol.st_value);
         }
     }
 }
@@ -79,43 +84,34 @@ constexpr uint8_t kRegisterCount = 0x2f;   // symbol, number
 constexpr uint8_t kStackBytes = 0x12;      // symbol, number
 constexpr uint8_t kParameterBytes = 0x19;  // value: bytes
 
-template <class Visit>
-void visit_attributes(const char* data, const Elf64_Shdr& section, const Visit& visit) {
+// Calls visit(number, value, offset of what follows).
+void visit_attributes(const char* data, const Elf64_Shdr& section, const auto& visit) {
     for (uint64_t at = section.sh_offset; at + 4 <= section.sh_offset + section.sh_size;) {
-        const uint8_t format = read<uint8_t>(data, at), number = read<uint8_t>(data, at + 1);
         const uint16_t value = read<uint16_t>(data, at + 2);
-        visit(number, value, at + 4);
-        at += 4 + (format == kFormatSized ? value : 0);
+        visit(read<uint8_t>(data, at + 1), value, at + 4);
+        at += 4 + (read<uint8_t>(data, at) == kFormatSized ? value : 0);
     }
 }
 
-void read_attributes(const char* data, Image* image) {
-    const auto header = read<Elf64_Ehdr>(data, 0);
-    const auto section = [&](uint64_t index) {
-        return read<Elf64_Shdr>(data, header.e_shoff + index * header.e_shentsize);
+void read_attributes(const Elf& elf, Image* image) {
+    KernelCode other;
+    const auto code_of = [&](const char* name) -> KernelCode& {
+        const auto kernel = image->kernels.find(name);
+        return kernel == image->kernels.end() ? other : kernel->second;
     };
-    const char* const names = data + section(header.e_shstrndx).sh_offset;
-    for (uint64_t i = 0; i < header.e_shnum; ++i) {
-        const Elf64_Shdr attributes = section(i);
-        const std::string name = names + attributes.sh_name;
-        if (name == kCommonAttributes) {
-            const Elf64_Shdr table = section(attributes.sh_link);
-            const char* const symbols = data + section(table.sh_link).sh_offset;
-            visit_attributes(data, attributes, [&](uint8_t number, uint16_t, uint64_t at) {
-                if (number != kRegisterCount && number != kStackBytes) return;
-                const uint64_t symbol = table.sh_offset + read<uint32_t>(data, at) * table.sh_entsize;
-                const auto kernel = image->kernels.find(symbols + read<Elf64_Sym>(data, symbol).st_name);
-                if (kernel == image->kernels.end()) return;
-                KernelCode& code = kernel->second;
-                (number == kStackBytes ? code.stack_bytes : code.registers) = read<int32_t>(data, at + 4);
-            });
-        } else if (name.starts_with(kAttributesOfKernel)) {
-            const auto kernel = image->kernels.find(name.substr(strlen(kAttributesOfKernel)));
-            if (kernel == image->kernels.end()) continue;
-            visit_attributes(data, attributes, [&](uint8_t number, uint16_t value, uint64_t) {
-                if (number == kParameterBytes) kernel->second.parameter_bytes = value;
-            });
-        }
+    for (uint64_t i = 0; i < elf.header.e_shnum; ++i) {
+        const Elf64_Shdr attributes = elf.section(i), table = elf.section(attributes.sh_link);
+        const std::string name = elf.names(elf.header.e_shstrndx) + attributes.sh_name;
+        const bool common = name == kCommonAttributes;
+        if (!common && !name.starts_with(kAttributesOfKernel)) continue;
+        visit_attributes(elf.data, attributes, [&](uint8_t number, uint16_t value, uint64_t at) {
+            if (!common && number == kParameterBytes)
+                code_of(&name[strlen(kAttributesOfKernel)]).parameter_bytes = value;
+            if (!common || (number != kRegisterCount && number != kStackBytes)) return;
+            const uint64_t symbol = table.sh_offset + read<uint32_t>(elf.data, at) * table.sh_entsize;
+            KernelCode& code = code_of(elf.names(table.sh_link) + read<Elf64_Sym>(elf.data, symbol).st_name);
+            (number == kStackBytes ? code.stack_bytes : code.registers) = read<int32_t>(elf.data, at + 4);
+        });
     }
 }
 
@@ -159,7 +155,9 @@ Image read_image(const void* data, int64_t compute_capability, int64_t driver_ve
         return image;
     }
     check_architecture(bytes, compute_capability, &image);
-    if (!image.code) read_symbols(bytes, &image), read_attributes(bytes, &image);
+    if (image.code) return image;
+    read_symbols(Elf(bytes), &image);
+    read_attributes(Elf(bytes), &image);
     return image;
 }
 
@@ -192,152 +190,108 @@ void write_log(unsigned count, const int* options, void** values, const std::str
 
 // Loading code is not allowed beside a capture.
 int load(Kernel& kernel) {
-    if (kernel.loaded) return kSuccess;
-    if (const int code = refuse_beside_capture()) return code;
+    if (!kernel.loaded) TRY(refuse_beside_capture());
     kernel.loaded = true;
-    return kSuccess;
-}
-
-int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsigned (&block)[3],
-                     unsigned shared_bytes) {
-    const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
-    if (!grid[0] || !grid[1] || !grid[2] || grid[0] > 0x7fffffff || grid[1] > 0xffff || grid[2] > 0xffff)
-        return refuse(kInvalidValue, text("cuLaunchKernel: the grid is %u, %u, %u", grid[0], grid[1], grid[2]));
-    if (threads == 0 || threads > 1024)
-        return refuse(kInvalidValue, text("cuLaunchKernel: %lu threads in a block", threads));
-    if (shared_bytes > kernel.shared_bytes_allowed)
-        return refuse(kInvalidValue, text("cuLaunchKernel: %u bytes of shared memory, %u are allowed", shared_bytes,
-                                          kernel.shared_bytes_allowed));
-    if (grid[1] * grid[2] * block[1] * block[2] != 1)
-        return refuse(kInvalidValue, "cuLaunchKernel: doorstep's kernels have one dimension");
     return kSuccess;
 }
 
 }  // namespace
 
-extern "C" {
-
-int cuModuleLoadDataEx(uint64_t* handle, const void* data, unsigned count, int* options, void** values) {
-    return call("cuModuleLoadDataEx", [&]() -> int {
-        Context* context = current_context("cuModuleLoadDataEx");
-        if (!context) return kInvalidContext;
-        if (const int code = refuse_beside_capture()) return code;
-        const Settings& settings = driver().settings;
-        Image image = read_image(data, settings.compute_capability, settings.driver_version);
-        const bool is_ptx = memcmp(data, ELFMAG, SELFMAG) != 0;
-        if (!is_ptx && settings.planted == "refuses_machine_code") image = {kNoBinaryForGpu, "as a test has planted"};
-        write_log(count, options, values, image.problem);
-        if (image.code) return image.code;
-        const char* const ptx = is_ptx && settings.interprets ? static_cast<const char*>(data) : "";
-        *handle = driver().modules.add({context, image.kind_of_worlds, image.kernels, ptx});
-        return kSuccess;
-    });
-}
+STAND_IN(cuModuleLoadDataEx, 2010, (uint64_t* handle, const void* data, unsigned count, int* options, void** values), {
+    FIND_CONTEXT(context);
+    TRY(refuse_beside_capture());
+    const Settings& settings = driver().settings;
+    Image image = read_image(data, settings.compute_capability, settings.driver_version);
+    const bool is_ptx = memcmp(data, ELFMAG, SELFMAG) != 0;
+    if (!is_ptx && settings.planted == "refuses_machine_code") image = {kNoBinaryForGpu, "as a test has planted"};
+    write_log(count, options, values, image.problem);
+    if (image.code) return image.code;
+    const char* const ptx = is_ptx && settings.interprets ? static_cast<const char*>(data) : "";
+    *handle = driver().modules.add({context, image.kind_of_worlds, image.kernels, ptx});
+})
 
 // Refused beside a capture in every mode: no mode is documented to allow it, and it was reported to end captures.
-int cuModuleUnload(uint64_t handle) {
-    return call("cuModuleUnload", [&]() -> int {
-        const std::shared_ptr<Module> module = find("cuModuleUnload", driver().modules, handle);
-        if (!module) return kInvalidHandle;
-        if (const int code = refuse_beside_captures_of(*module->context)) return code;
-        std::erase_if(driver().kernels.alive, [&](const auto& entry) { return entry.second->module == handle; });
-        driver().modules.alive.erase(handle);
-        return kSuccess;
-    });
-}
+STAND_IN(cuModuleUnload, 2000, (uint64_t handle), {
+    FIND(module, modules, handle);
+    TRY(refuse_beside_captures_of(*module->context));
+    std::erase_if(driver().kernels.alive, [&](const auto& entry) { return entry.second->module == handle; });
+    driver().modules.alive.erase(handle);
+})
 
 // A kernel of a module has one handle.
-int cuModuleGetFunction(uint64_t* function, uint64_t handle, const char* name) {
-    return call("cuModuleGetFunction", [&]() -> int {
-        const std::shared_ptr<Module> module = find("cuModuleGetFunction", driver().modules, handle);
-        if (!module) return kInvalidHandle;
-        if (!module->kernels.contains(name)) return kNotFound;
-        for (const auto& [known, kernel] : driver().kernels.alive) {
-            if (kernel->module == handle && kernel->name == name) return *function = known, kSuccess;
-        }
-        Kernel kernel{handle, name, module->kind_of_worlds};
-        kernel.code = module->kernels.at(name);
-        *function = driver().kernels.add(std::move(kernel));
-        return kSuccess;
-    });
-}
+STAND_IN(cuModuleGetFunction, 2000, (uint64_t* function, uint64_t handle, const char* name), {
+    FIND(module, modules, handle);
+    if (!module->kernels.contains(name)) return kNotFound;
+    for (const auto& [known, kernel] : driver().kernels.alive)
+        if (kernel->module == handle && kernel->name == name) return *function = known, kSuccess;
+    Kernel kernel{handle, name, module->kind_of_worlds};
+    kernel.code = module->kernels.at(name);
+    *function = driver().kernels.add(std::move(kernel));
+})
 
-int cuFuncLoad(uint64_t function) {
-    return call("cuFuncLoad", [&]() -> int {
-        const std::shared_ptr<Kernel> kernel = find("cuFuncLoad", driver().kernels, function);
-        return kernel ? load(*kernel) : kInvalidHandle;
-    });
-}
+STAND_IN(cuFuncLoad, 12040, (uint64_t function), {
+    FIND(kernel, kernels, function);
+    return load(*kernel);
+})
 
-int cuFuncGetAttribute(int* value, int attribute, uint64_t function) {
-    return call("cuFuncGetAttribute", [&]() -> int {
-        const std::shared_ptr<Kernel> kernel = find("cuFuncGetAttribute", driver().kernels, function);
-        if (!kernel) return kInvalidHandle;
-        if (const int code = load(*kernel)) return code;
-        if (attribute == kFunctionMaxThreads) *value = 1024;
-        else if (attribute == kFunctionNumRegisters) *value = registers_of(*kernel);
-        else if (attribute == kFunctionMaxDynamicShared) *value = static_cast<int>(kernel->shared_bytes_allowed);
-        else if (attribute == kFunctionStaticShared) *value = 0;
-        else if (attribute == kFunctionLocal) *value = kernel->code.stack_bytes;
-        else return refuse(kInvalidValue, text("cuFuncGetAttribute: attribute %d is unknown", attribute));
-        return kSuccess;
-    });
-}
+STAND_IN(cuFuncGetAttribute, 2020, (int* value, int attribute, uint64_t function), {
+    FIND(kernel, kernels, function);
+    TRY(load(*kernel));
+    const std::map<int, int> values{{kFunctionMaxThreads, 1024},
+                                    {kFunctionNumRegisters, registers_of(*kernel)},
+                                    {kFunctionMaxDynamicShared, static_cast<int>(kernel->shared_bytes_allowed)},
+                                    {kFunctionStaticShared, 0},
+                                    {kFunctionLocal, kernel->code.stack_bytes}};
+    REFUSE_IF(!values.contains(attribute), kInvalidValue, "attribute %d is unknown", attribute);
+    *value = values.at(attribute);
+})
 
-int cuFuncSetAttribute(uint64_t function, int attribute, int value) {
-    return call("cuFuncSetAttribute", [&]() -> int {
-        const std::shared_ptr<Kernel> kernel = find("cuFuncSetAttribute", driver().kernels, function);
-        if (!kernel) return kInvalidHandle;
-        if (attribute == kFunctionCarveout)
-            return value < -1 || value > 100 ? refuse(kInvalidValue, "a carve-out is a percentage") : kSuccess;
-        if (attribute != kFunctionMaxDynamicShared)
-            return refuse(kInvalidValue, text("cuFuncSetAttribute: attribute %d is unknown", attribute));
-        if (value < 0 || value > most_shared_bytes()) return kInvalidValue;
-        kernel->shared_bytes_allowed = static_cast<uint32_t>(value);
-        return kSuccess;
-    });
-}
+STAND_IN(cuFuncSetAttribute, 9000, (uint64_t function, int attribute, int value), {
+    FIND(kernel, kernels, function);
+    const bool sets_carveout = attribute == kFunctionCarveout;
+    REFUSE_IF(!sets_carveout && attribute != kFunctionMaxDynamicShared, kInvalidValue, "attribute %d", attribute);
+    REFUSE_IF(sets_carveout && (value < -1 || value > 100), kInvalidValue, "a carve-out is a percentage");
+    if (sets_carveout) return kSuccess;
+    if (value < 0 || value > most_shared_bytes()) return kInvalidValue;
+    kernel->shared_bytes_allowed = static_cast<uint32_t>(value);
+})
 
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, uint64_t function, int threads, size_t shared_bytes) {
-    constexpr char kName[] = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
-    return call(kName, [&]() -> int {
-        const std::shared_ptr<Kernel> kernel = find(kName, driver().kernels, function);
-        if (!kernel) return kInvalidHandle;
-        if (threads < 1 || threads > 1024) return refuse(kInvalidValue, text("occupancy of %d threads", threads));
-        const size_t of_multiprocessor = static_cast<size_t>(most_shared_bytes()) + 1024;
-        const int by_shared = static_cast<int>(of_multiprocessor / (shared_bytes + 1024));
-        *blocks = std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / threads, by_shared,
-                            blocks_by_registers(*kernel, threads)});
-        return kSuccess;
-    });
-}
+STAND_IN(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,
+         (int* blocks, uint64_t function, int threads, size_t shared_bytes), {
+    FIND(kernel, kernels, function);
+    REFUSE_IF(threads < 1 || threads > 1024, kInvalidValue, "occupancy of %d threads", threads);
+    const size_t of_multiprocessor = static_cast<size_t>(most_shared_bytes()) + 1024;
+    const int by_shared = static_cast<int>(of_multiprocessor / (shared_bytes + 1024));
+    *blocks = std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / threads, by_shared,
+                        blocks_by_registers(*kernel, threads)});
+})
 
-int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared_bytes, uint64_t stream_handle, void** arguments,
-                   void** extra) {
-    return call("cuLaunchKernel", [&]() -> int {
-        const std::shared_ptr<Kernel> kernel = find("cuLaunchKernel", driver().kernels, function);
-        Stream* stream = find_stream("cuLaunchKernel", stream_handle);
-        if (!kernel || !stream) return kInvalidHandle;
-        const std::shared_ptr<Module> module = driver().modules.find(kernel->module);
-        const Context* context = module->context;
-        if (context != stream->context)
-            return refuse(kInvalidHandle, "cuLaunchKernel: kernel and stream differ in context");
-        if (!arguments || extra) return refuse(kInvalidValue, "cuLaunchKernel: arguments come as addresses");
-        const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-        if (const int code = check_dimensions(*kernel, grid, block, shared_bytes)) return code;
-        if (const int code = load(*kernel)) return code;
-        Task task;
-        const Launch launch{kernel->name, kernel->kind_of_worlds,        context->device, grid_x, block_x,
-                            shared_bytes, kernel->code.parameter_bytes, module->ptx};
-        const bool draws =
-            kernel->name == doorstep::kDrawViewsName || kernel->name == doorstep::kDrawLevelViewsName;
-        const bool acts = kernel->name == doorstep::kActKernel || kernel->name == doorstep::kActBf16Kernel ||
-                          kernel->name == doorstep::kPrepareRowsKernel || kernel->name == doorstep::kCountStepKernel;
-        const auto make = draws ? make_view_launch : acts ? make_policy_launch : make_launch;
-        if (const int code = make(launch, arguments[0], &task)) return code;
-        return begin(*stream, std::move(task));
-    });
-}
-
-}  // extern "C"
+STAND_IN(cuLaunchKernel, 4000,
+         (uint64_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+          unsigned block_z, unsigned shared_bytes, uint64_t stream_handle, void** arguments, void** extra), {
+    FIND(kernel, kernels, function);
+    FIND_STREAM(stream, stream_handle);
+    const std::shared_ptr<Module> module = driver().modules.find(kernel->module);
+    const Context* context = module->context;
+    REFUSE_IF(context != stream->context, kInvalidHandle, "kernel and stream differ in context");
+    REFUSE_IF(!arguments || extra, kInvalidValue, "arguments come as addresses");
+    REFUSE_IF(grid_x == 0 || grid_x > 0x7fffffff, kInvalidValue, "the grid is %u", grid_x);
+    REFUSE_IF(block_x == 0 || block_x > 1024, kInvalidValue, "%u threads in a block", block_x);
+    const bool has_one_dimension = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
+    REFUSE_IF(!has_one_dimension, kInvalidValue, "doorstep's kernels have one dimension");
+    const uint32_t allowed = kernel->shared_bytes_allowed;
+    REFUSE_IF(shared_bytes > allowed, kInvalidValue, "%u bytes of shared memory, of %u", shared_bytes, allowed);
+    TRY(load(*kernel));
+    Task task;
+    const Launch launch{kernel->name, kernel->kind_of_worlds,        context->device, grid_x, block_x,
+                        shared_bytes, kernel->code.parameter_bytes, module->ptx};
+    const auto is_one_of = [&](std::initializer_list<const char*> names) {
+        return std::find(names.begin(), names.end(), kernel->name) != names.end();
+    };
+    const bool draws = is_one_of({doorstep::kDrawViewsName, doorstep::kDrawLevelViewsName});
+    const bool acts = is_one_of({doorstep::kActKernel, doorstep::kActBf16Kernel, doorstep::kPrepareRowsKernel,
+                                 doorstep::kCountStepKernel});
+    const auto make = draws ? make_view_launch : acts ? make_policy_launch : make_launch;
+    TRY(make(launch, arguments[0], &task));
+    return begin(*stream, std::move(task));
+})

@@ -1,16 +1,17 @@
-#include "policy_emulation.h"
+#include "emulation.h"
 
 #include <string.h>
 
 #include <memory>
 #include <vector>
 
+#include "policy/kernels.h"
 #include "policy/tensor_cores.h"
 
 namespace doorstep {
 namespace {
 
-class EmulatedCrew {
+class EmulatedCrew : public EmulatedBlock<Part, int64_t> {
 public:
     static constexpr bool kCallsHost = false;
     template <class Value>
@@ -21,19 +22,12 @@ public:
     };
 
     EmulatedCrew(uint32_t index, uint32_t count, const std::vector<int>& threads, float* shared)
-        : index_(index), count_(count), threads_(threads), shared_(shared) {}
-    int64_t index() const { return index_; }
-    int64_t count() const { return count_; }
+        : EmulatedBlock(index, count, threads), shared_(shared) {}
     float* shared() const { return shared_; }
-    template <class Stage>
-    void each(const Stage& stage) const {
-        for (int thread : threads_) stage(Part{thread, kActThreads});
-    }
     void add(unsigned long long* sum, unsigned long long more) const { *sum += more; }
 
     uint32_t rounded_pair(float low, float high) const { return nearest_bfloat16(high) << 16 | nearest_bfloat16(low); }
-    template <class FragmentsOf>
-    void multiply_matrices(Part part, const FragmentsOf& fragments_of, Sums& sums) const {
+    void multiply_matrices(Part part, const auto& fragments_of, Sums& sums) const {
         const int lane = part.first % kWarpThreads;
         Fragments of_lane[kWarpThreads];
         for (int k = 0; k < kWarpThreads; k++) of_lane[k] = fragments_of(Part{part.first - lane + k, part.stride});
@@ -65,8 +59,6 @@ private:
         return half_of(fragments.values[input / 8].values[matrix], input % 2);
     }
 
-    uint32_t index_, count_;
-    const std::vector<int>& threads_;
     float* shared_;
 };
 

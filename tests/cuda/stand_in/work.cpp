@@ -1,11 +1,8 @@
-#include "work.h"
-
 #include <unistd.h>
 
 #include <set>
 
 #include "driver.h"
-#include "memory.h"
 
 namespace stand_in {
 namespace {

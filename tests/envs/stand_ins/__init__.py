@@ -1,16 +1,13 @@
 """Takes the place of packages that can hardly be installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def pufferlib_or_stand_in() -> Iterator[None]:
+def pufferlib_or_stand_in():
     """PufferLib can be imported, also by programs that get `sys.path`; without it the stand-in is there meanwhile."""
     if importlib.util.find_spec("pufferlib") is not None:
         yield

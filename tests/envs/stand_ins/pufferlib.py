@@ -5,17 +5,13 @@ contract says an environment sets before and after, makes the buffers, and drive
 vectors do.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 from gymnasium import spaces
 
 BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks", "actions")
 
 
-def joined(space: Any, rows: int) -> spaces.Box:
+def joined(space, rows):
     """The space of that many rows."""
     if isinstance(space, spaces.MultiDiscrete):
         low, high, dtype = np.zeros_like(space.nvec), space.nvec - 1, space.dtype
@@ -29,7 +25,7 @@ class PufferEnv:
     single_observation_space: spaces.Box
     single_action_space: spaces.MultiDiscrete
 
-    def __init__(self, buf: Any = None) -> None:
+    def __init__(self, buf=None):
         assert self.num_agents >= 1
         assert isinstance(self.single_observation_space, spaces.Box)
         assert isinstance(self.single_action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box))
@@ -45,23 +41,23 @@ class PufferEnv:
     done = False
 
     @property
-    def driver_env(self) -> Any:
+    def driver_env(self):
         return self
 
-    def async_reset(self, seed: int | None = None) -> None:
-        _, self.infos = self.reset(seed)  # type: ignore[attr-defined]
+    def async_reset(self, seed=None):
+        _, self.infos = self.reset(seed)
         assert isinstance(self.infos, list)
 
-    def send(self, actions: Any) -> None:
-        *_, self.infos = self.step(actions)  # type: ignore[attr-defined]
+    def send(self, actions):
+        *_, self.infos = self.step(actions)
         assert isinstance(self.infos, list)
 
-    def recv(self) -> tuple[Any, ...]:
+    def recv(self):
         first = tuple(getattr(self, name) for name in BUFFERS[:4])
-        return (*first, self.infos, self.agent_ids, self.masks)  # type: ignore[attr-defined]
+        return (*first, self.infos, self.agent_ids, self.masks)
 
 
-def own_buffers(env: Any) -> dict[str, Any]:
+def own_buffers(env):
     rows = env.num_agents
     return {
         "observations": np.zeros((rows, *env.single_observation_space.shape), env.single_observation_space.dtype),

@@ -1,17 +1,13 @@
 """Random configurations: every field of every class gets values that its rule allows, its limits among them."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
-from random import Random
-from typing import Any
 
 from doorstep import OBSERVATIONS, Cameras, RolloutConfig, SimulatorConfig
-from doorstep._configs import Config, Integer, Number
+from doorstep._configs import Integer, Number
 from doorstep._configs.annotations import field_rules
 from doorstep._configs.polymorphic import PolymorphicPart
-from doorstep._configs.rules import Choice, Device, Flag, Items, Optional, Rule, Text
+from doorstep._configs.rules import Choice, Device, Flag, Items, Optional, Text
 from doorstep._observations import ObservationsRule, PartsRule
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.config import EvaluationConfig
@@ -20,7 +16,7 @@ from doorstep.levels.field import PlayedLevels
 from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams
 
-CLASSES: tuple[type[Config], ...] = (SimulatorConfig, SamplingParams, RolloutConfig, EvaluationConfig)
+CLASSES = (SimulatorConfig, SamplingParams, RolloutConfig, EvaluationConfig)
 if importlib.util.find_spec("torch"):  # which doorstep.training needs
     from doorstep.training import TrainingConfig
 
@@ -30,7 +26,7 @@ if importlib.util.find_spec("torch"):  # which doorstep.training needs
 NOT_DRAWN = ("cameras", "level_weights", "type")
 
 
-def draw_config(cls: type[Config], random: Random) -> Any:
+def draw_config(cls, random):
     """A config without cameras, which engines refuse, and weights, whose number must be that of levels."""
     while True:
         fields = {name: draw(rule, random) for name, (rule, _) in field_rules(cls).items() if name not in NOT_DRAWN}
@@ -40,7 +36,7 @@ def draw_config(cls: type[Config], random: Random) -> Any:
             continue
 
 
-def draw(rule: Rule, random: Random) -> Any:
+def draw(rule, random):
     match rule:
         case Optional():
             return None if random.random() < 0.3 else draw(rule.rule, random)
@@ -73,18 +69,18 @@ def draw(rule: Rule, random: Random) -> Any:
     return draw_config(rule.cls, random)  # type: ignore[attr-defined]
 
 
-def draw_parts(random: Random) -> Any:
+def draw_parts(random):
     """Parts in any order, some with scales."""
     names = random.sample([*OBSERVATIONS, "physics"], random.randint(1, 4))
     return tuple(random.choice([name, (name, random.choice([1e-30, 0.1, 3.0, 1e6]))]) for name in names)
 
 
-def with_cameras(config: SimulatorConfig, random: Random) -> SimulatorConfig:
+def with_cameras(config, random):
     position = tuple(random.choice([0.0, -1.5, 1e-7, 3.0]) for _ in range(3))
     cameras = Cameras(width=random.randint(1, 99), fov=random.uniform(1, 179), position=position, depth=False)
     return config.replace(cameras=cameras)
 
 
-def is_close(value: Any, other: Any) -> bool:
+def is_close(value, other):
     """Equal as single precision sees it."""
     return value == other or math.isclose(value, other, rel_tol=1e-7)

@@ -1,14 +1,14 @@
-"""Maps made of characters."""
-
-from __future__ import annotations
+"""Maps made of characters, the rectangles that they are made of, and the map of a level, which `repr()` shows."""
 
 import random
-from typing import Any
 
 import pytest
+from tests.refuses import assert_refused, refuses
 
-import doorstep
 from doorstep.levels import Button, Cube, Door, Goal, Level, Rewards, Room, Spawn, Wall
+from doorstep.levels.curated import CELL, curated, sketches
+from doorstep.levels.numbers import ends_of
+from doorstep.levels.rectangles import Rectangle, bounds, merge
 
 MAP = """
     ###########
@@ -25,71 +25,64 @@ MAP = """
 """
 
 
-def test_a_map_is_a_level() -> None:
+def test_a_map_is_a_level():
     level = Level.from_ascii(MAP, name="two", rewards=Rewards.sparse(), episode_length=50, goal_agents="any")
     assert level.doors == (Door(0, 7.5, size_x=5, size_y=1),)
-    assert level.buttons == (Button(-3, 5.5, 0), Button(3, 5.5, 0))
-    assert level.cubes == (Cube(0, 4.5),)
+    assert (level.buttons, level.cubes) == ((Button(-3, 5.5, 0), Button(3, 5.5, 0)), (Cube(0, 4.5),))
     assert level.spawns == (Spawn((-3, -1), 1.5), Spawn(3, 1.5))
-    assert level.goal == Goal(-4.5, 4.5, 8, 9, "any")
-    assert level.rooms == (Room(-1, 8, 0), Room(8, 10))
+    assert (level.goal, level.rooms) == (Goal(-4.5, 4.5, 8, 9, "any"), (Room(-1, 8, 0), Room(8, 10)))
     assert (level.name, level.rewards, level.episode_length) == ("two", Rewards.sparse(), 50)
     assert set(level.walls) == {
-        Wall(0, 9.5, 11, 1),
-        Wall(0, -0.5, 11, 1),
-        Wall(-5, 4.5, 1, 9),
-        Wall(5, 4.5, 1, 9),
-        Wall(-3.5, 7.5, 2, 1),
-        Wall(3.5, 7.5, 2, 1),
+        *(Wall(0, 9.5, 11, 1), Wall(0, -0.5, 11, 1), Wall(-5, 4.5, 1, 9), Wall(5, 4.5, 1, 9)),
+        *(Wall(-3.5, 7.5, 2, 1), Wall(3.5, 7.5, 2, 1)),
     }
-
-
-def test_cells_have_a_width_and_a_height_and_maps_an_origin() -> None:
-    level = Level.from_ascii("##\n1.", cell=(2, 3), origin=(10, 20), height=2)
+    level = Level.from_ascii("##\n1.", cell=(2, 3), origin=(10, 20), height=2, spawn_yaw=(0, 1))
     assert level.walls == (Wall(12, 24.5, 4, 3, height=2),)
-    assert level.spawns == (Spawn(11, 21.5),)
+    assert level.spawns == (Spawn(11, 21.5, (0, 1)),)
+    high = Level.from_ascii(MAP, height=3)
+    assert {part.height for part in (*high.walls, *high.doors)} == {3}
     assert Level.from_ascii("#\n.\n.\n1\n.", cell=2).walls == (Wall(0, 7, 2, 2),)
 
 
-def test_letters_say_which_doors_close() -> None:
+def test_letters_number_doors_and_say_which_of_them_close():
     level = Level.from_ascii("AAAA....BBBB\na..........b\n............\n.....1......", closing_doors="B")
-    assert [door.persistent for door in level.doors] == [True, False]
+    assert [(door.x, door.persistent) for door in level.doors] == [(-4, True), (4, False)]
     assert [button.door for button in level.buttons] == [0, 1]
-
-
-def test_doors_are_numbered_in_the_order_of_their_letters() -> None:
     level = Level.from_ascii("HH....CC\nh......c\n........\n........\n...1....")
     assert [door.x for door in level.doors] == [3, -3]
     assert [(button.x, button.door) for button in level.buttons] == [(3.5, 0), (-3.5, 1)]
 
 
-def test_indentation_and_empty_lines_around_do_not_count_but_inside_they_are_floor() -> None:
-    plain = Level.from_ascii("####\n\n\n  1")
-    assert Level.from_ascii("\n\n   ####\n\n\n     1   \n\n") == plain
-    assert plain.spawns == (Spawn(0.5, -0.5),)
+def test_walls_cover_exactly_the_wall_cells_and_ranges_reach_from_cell_to_cell():
+    for seed in range(20):
+        generator = random.Random(seed)
+        rows = [["#"] * 9 for _ in range(9)] + [["."] * 9 for _ in range(6)]
+        for _ in range(12):
+            rows[generator.randrange(9)][generator.randrange(9)] = "."
+        left, right = sorted(generator.choices(range(1, 8), k=2))
+        top, bottom = sorted(generator.choices(range(10, 14), k=2))
+        for row in range(top, bottom + 1):
+            rows[row][left : right + 1] = "1" * (right + 1 - left)
+        text = "\n".join("".join(row) for row in rows)
+        cell_x, cell_y = generator.uniform(2.1, 4), generator.uniform(2.1, 4)
+        origin = (generator.uniform(-9, 9), generator.uniform(-9, 9))
+        level = Level.from_ascii(text, cell=(cell_x, cell_y), origin=origin)
+        for row, line in enumerate(rows):
+            for column, character in enumerate(line):
+                x, y = origin[0] + (column + 0.5) * cell_x, origin[1] + (14.5 - row) * cell_y
+                covers = [
+                    abs(x - wall.x) < wall.size_x / 2 and abs(y - wall.y) < wall.size_y / 2 for wall in level.walls
+                ]
+                assert sum(covers) == (character == "#")
+        area = sum(wall.size_x * wall.size_y for wall in level.walls)
+        assert area == pytest.approx(text.count("#") * cell_x * cell_y)
+        (spawn,) = level.spawns
+        assert ends_of(spawn.x) == pytest.approx([origin[0] + (column + 0.5) * cell_x for column in (left, right)])
+        assert ends_of(spawn.y) == pytest.approx([origin[1] + (14.5 - row) * cell_y for row in (bottom, top)])
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_walls_cover_exactly_the_wall_cells(seed: int) -> None:
-    generator = random.Random(seed)
-    rows = [["#"] * 9 for _ in range(9)]
-    for _ in range(12):
-        rows[generator.randrange(9)][generator.randrange(9)] = "."
-    text = "\n".join("".join(row) for row in rows) + "\n.........\n....1....\n........."
-    cell_x, cell_y = generator.uniform(2.1, 4), generator.uniform(2.1, 4)
-    level = Level.from_ascii(text, cell=(cell_x, cell_y))
-    for row, line in enumerate(text.splitlines()):
-        for column, character in enumerate(line):
-            x, y = (column - 4) * cell_x, (12 - row - 1.5) * cell_y
-            covers = [abs(x - wall.x) < wall.size_x / 2 and abs(y - wall.y) < wall.size_y / 2 for wall in level.walls]
-            assert sum(covers) == (character == "#")
-    area = sum(wall.size_x * wall.size_y for wall in level.walls)
-    assert area == pytest.approx(text.count("#") * cell_x * cell_y)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
+def test_what_is_wrong_is_shown_by_line_and_column():
+    rows = [
         ("a.....a", "a..%..a", "line 6, column 10: '%' has no meaning; the characters are '#' wall,"),
         ("a.....a", "a.....b", "line 6, column 13: 'b' is a button of door B, which the map does not have"),
         ("AAAAA", "AA.AA", "line 4, column 10: door A has a gap here; its cells 'A' must form one rectangle"),
@@ -101,66 +94,110 @@ def test_walls_cover_exactly_the_wall_cells(seed: int) -> None:
         ("#....O....#", "#O........#", r"line 7, column 6: cubes\[0\] overlaps walls\[2\] \(line 3, column 5\) by 1 m"),
         ("a.....a", ".......", r"line 4, column 8: doors\[0\] has no button; it would never open"),
         (".111...2.", ".........", "spawns is"),
-    ],
-)
-def test_what_is_wrong_is_shown_by_line_and_column(old: str, new: str, says: str) -> None:
-    assert old in MAP
-    with pytest.raises(doorstep.ArgumentError, match=f"^{says}"):
-        Level.from_ascii(MAP.replace(old, new))
+    ]
+    for old, new, says in rows:
+        assert old in MAP
+        refuses(f"^{says}", Level.from_ascii, MAP.replace(old, new))
 
 
-@pytest.mark.parametrize("row", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("bottom", ["#########", "#..######"], ids=["closed", "open at the bottom"])
-def test_no_line_ends_before_the_wall_on_its_right(row: int, bottom: str) -> None:
-    lines = ["####AA###", "#.......#", "#.a.....#", "#..1.2..#", "#.......#", bottom]
-    lines[row] = lines[row][:8] if row < 5 else "##"
-    says = f"^line {row + 1}, column {len(lines[row]) + 1}: the line ends here, which leaves a hole in the wall"
-    with pytest.raises(doorstep.ArgumentError, match=says):
-        Level.from_ascii("\n".join(lines), cell=2)
-    lines[row] = lines[row].ljust(9, ".")
-    Level.from_ascii("\n".join(lines), cell=2)  # open on purpose
+def test_no_line_ends_before_the_wall_on_its_right_and_no_spawn_is_walled_in():
+    for row in range(1, 6):
+        lines = ["####AA###", "#.......#", "#.a.....#", "#..1.2..#", "#.......#", "#..######"]
+        lines[row] = lines[row][:8] if row < 5 else "##"
+        says = f"^line {row + 1}, column {len(lines[row]) + 1}: the line ends here, which leaves a hole in the wall"
+        refuses(says, Level.from_ascii, "\n".join(lines), cell=2)
+        lines[row] = lines[row].ljust(9, ".")
+        Level.from_ascii("\n".join(lines), cell=2)  # open on purpose
+    for closet in ("###\n#1#\n###", "####\n#11#\n####"):
+        says = "^line 2, column 2: there is nothing but walls around spawn 1 .leave a way out with '.', or move the spa"
+        refuses(says, Level.from_ascii, closet, cell=3)
+        Level.from_ascii(closet.replace("#1", ".1"), cell=3)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_lines_may_end_where_nothing_is_behind_them_and_indentation_does_not_count():
+    texts = [
         "####AA####\n#........#\n#.a......#\n#........#\n#.....####\n#..1..#\n#.....#\n#######",
-        "########AA########\n\n      a\n\n   1     2\n\n##################",
+        "########AA########\n\n      a\n\n   1     2\n\n##################",  # of spaces
         "....\n..\n....\n..1.\n....",
-    ],
-    ids=["outside of the rooms", "of spaces", "without walls"],
-)
-def test_lines_may_end_where_nothing_is_behind_them(text: str) -> None:
-    width = max(map(len, text.splitlines()))
-    filled = "\n".join(line.ljust(width, ".") for line in text.splitlines())
-    assert Level.from_ascii(text) == Level.from_ascii(filled)
+    ]
+    for text in texts:
+        width = max(map(len, text.splitlines()))
+        filled = "\n".join(line.ljust(width, ".") for line in text.splitlines())
+        assert Level.from_ascii(text) == Level.from_ascii(filled)
+    plain = Level.from_ascii("####\n\n\n  1")  # empty lines inside are floor
+    assert Level.from_ascii("\n\n   ####\n\n\n     1   \n\n") == plain
+    assert plain.spawns == (Spawn(0.5, -0.5),)
 
 
-@pytest.mark.parametrize("closet", ["###\n#1#\n###", "####\n#11#\n####"])
-def test_no_spawn_is_walled_in(closet: str) -> None:
-    says = "^line 2, column 2: there is nothing but walls around spawn 1 .leave a way out with '.', or move the spawn.$"
-    with pytest.raises(doorstep.ArgumentError, match=says):
-        Level.from_ascii(closet, cell=3)
-    Level.from_ascii(closet.replace("#1", ".1"), cell=3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_arguments_are_checked():
+    rows = [
         ({"text": ""}, "text is ''; it must be a map of characters"),
-        ({"text": 3}, "text is 3; it must be a map"),
         ({"text": "#" * 257}, "text is a map of 257 x 1 characters; it must be at most 256 x 256"),
-        ({"text": "1\n" + "# # # #\n\n" * 9}, "the walls of the map are more than 32 rectangles, the most that a"),
-        ({"text": MAP, "cell": 0}, "cell is 0; it must be a number of metres, 0.01 to 1000"),
-        ({"text": MAP, "cell": (1, -1)}, r"cell\[1\] is -1; it must be a number of metres, 0.01 to 1000"),
-        ({"text": MAP, "cell": (1, 2, 3)}, r"cell is \(1, 2, 3\); it must be a number of metres, or two"),
-        ({"text": MAP, "origin": 3}, "origin is 3; it must be None or two numbers"),
-        ({"text": MAP, "closing_doors": "B"}, "closing_doors is 'B'; it must be letters of the map's doors, 'A'"),
-        ({"text": MAP, "height": -1}, "height is -1; it must be a number of metres, 0.01 to 1000"),
-        ({"text": MAP, "spawn_yaw": 90}, "spawn_yaw is 90; it must be a number of radians"),
-        ({"text": MAP, "goal_agents": "one"}, "goal_agents is 'one'; it must be one of 'all', 'any'"),
-    ],
-)
-def test_arguments_are_checked(arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(doorstep.ArgumentError, match=f"^{says}"):
-        Level.from_ascii(**arguments)
+        ({"cell": 0}, "cell is 0; it must be a number of metres, 0.01 to 1000"),
+        ({"cell": (1, -1)}, "cell[1] is -1; it must be a number of metres, 0.01 to 1000"),
+        ({"cell": (1, 2, 3)}, "cell is (1, 2, 3); it must be a number of metres, or two"),
+        ({"origin": 3}, "origin is 3; it must be None or two numbers"),
+        ({"closing_doors": "B"}, "closing_doors is 'B'; it must be letters of the map's doors, 'A'"),
+        ({"height": -1}, "height is -1; it must be a number of metres, 0.01 to 1000"),
+        ({"spawn_yaw": 90}, "spawn_yaw is 90; it must be a number of radians"),
+        ({"goal_agents": "one"}, "goal_agents is 'one'; it must be one of 'all', 'any'"),
+    ]
+    assert_refused(lambda **given: Level.from_ascii(**{"text": MAP, **given}), rows)
+    says = "the walls of the map are more than 32 rectangles, the most that a"
+    assert_refused(Level.from_ascii, [("1\n" + "# # # #\n\n" * 9, says)], argument="text")
+
+
+# ---- The map of a level
+
+
+def test_the_map_of_a_level_that_was_drawn_is_the_drawing():
+    assert len(sketches()) == 20
+    for sketch in sketches()[::3]:
+        title, _, text = repr(curated()[sketch["name"]]).partition("\n")
+        assert title == f"Level {sketch['name']!r}, a character is {CELL[0]:g} x {CELL[1]:g} m:"
+        assert text == sketch["text"].strip()
+
+
+def test_every_part_has_a_cell_however_thin_and_a_large_level_fits_a_page():
+    thin = Level(
+        walls=[Wall(x=0, y=7, size_x=8, size_y=0.2), Wall(x=5, y=4, size_x=0.2, size_y=4)],
+        doors=[Door(x=-5, y=7, size_x=2, size_y=0.3)],
+        buttons=[Button(x=-3, y=4, door=0)],
+        spawns=[Spawn(x=0, y=2)],
+    )
+    text = repr(thin).partition("\n")[2]
+    assert set("#Aa1") <= set(text)
+    assert len({len(line) for line in text.splitlines()}) == 1
+    title, *lines = repr(Level(walls=[Wall(x=0, y=60, size_x=310, size_y=1)], spawns=[Spawn(x=0, y=2)])).splitlines()
+    assert title.endswith("a character is 4 x 8 m:")
+    assert max(map(len, lines)) == 78
+
+
+# ---- Cells are merged into rectangles that cover them exactly, each once
+
+
+def cells_of(*lines):
+    return {(row, column) for row, line in enumerate(lines) for column, cell in enumerate(line) if cell == "#"}
+
+
+def test_rectangles_cover_the_cells_exactly_and_each_is_the_largest_that_is_left():
+    for seed in range(20):
+        generator = random.Random(seed)
+        share = generator.uniform(0.1, 0.9)
+        cells = {(row, column) for row in range(6) for column in range(8) if generator.random() < share}
+        found = list(merge(cells))
+        assert found == list(merge({*sorted(cells, reverse=True)}))  # the order of the cells does not matter
+        assert sorted(cell for rectangle in found for cell in rectangle.cells()) == sorted(cells)
+        corners = [(a, b, c, d) for a in range(6) for b in range(8) for c in range(a + 1, 7) for d in range(b + 1, 9)]
+        possible = [Rectangle(*corner) for corner in corners]
+        for rectangle in found[:3]:
+            assert rectangle.area == max(one.area for one in possible if one.cells() <= cells)
+            cells -= rectangle.cells()
+
+
+def test_rectangles_are_few():
+    assert len(list(merge(cells_of("#####", "#...#", "#####")))) == 4
+    assert len(list(merge(cells_of("##########", "....##....", "....##....")))) == 2
+    assert next(merge(cells_of("###.#", "##..#", "#####"))) == Rectangle(0, 0, 3, 2)
+    assert list(merge(set())) == []
+    assert bounds([(3, 4), (1, 6)]) == Rectangle(1, 4, 4, 7)

@@ -1,12 +1,9 @@
 """Levels as structs of the C API: every field arrives."""
 
-from __future__ import annotations
-
 import ctypes
 import math
-from typing import Any
 
-import pytest
+from tests.refuses import assert_refused
 
 import doorstep
 from doorstep import levels
@@ -28,14 +25,14 @@ LEVEL = Level(
 )
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     """A struct as tuples."""
     if isinstance(value, ctypes.Structure):
         return tuple(plain(getattr(value, name)) for name, *_ in value._fields_)
     return [plain(element) for element in value] if isinstance(value, ctypes.Array) else value
 
 
-def test_every_part_of_a_level_arrives() -> None:
+def test_every_part_of_a_level_arrives():
     struct = to_native(LEVEL)
     assert struct.struct_size == ctypes.sizeof(native.Level)
     assert struct.source == native.LevelSource.FIXED
@@ -52,14 +49,11 @@ def test_every_part_of_a_level_arrives() -> None:
     assert plain(struct.rewards) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
     assert plain(struct.physics) == ((2, 2), (0, 1), (3, 3), (4, 4), (5, 6))
     assert (struct.min_episode_length, struct.max_episode_length) == (7, 8)
-
-
-def test_fields_of_rules_have_the_order_and_names_of_the_c_api() -> None:
     assert [name for name, _ in native.LevelRewards._fields_] == list(vars(Rewards()))
     assert [name for name, _ in native.LevelPhysics._fields_] == list(vars(Physics()))
 
 
-def test_a_generated_level_arrives() -> None:
+def test_a_generated_level_arrives():
     level = GeneratedLevel(room_types=("any", "single_button", "cube_buttons"), goal=Goal(0, 1, 2, 3), episode_length=9)
     level = level.replace(first_room=2, cubes_near_buttons=0.75)
     struct = to_native(level)
@@ -69,26 +63,17 @@ def test_a_generated_level_arrives() -> None:
     assert plain(struct.goal) == (native.GoalAgents.ALL, 0, 1, 2, 3)
     assert (struct.min_episode_length, struct.max_episode_length) == (9, 9)
     assert (struct.num_walls, struct.num_agents, struct.num_rooms) == (0, 0, 0)
-
-
-def test_without_a_goal_or_an_episode_length_both_are_zero() -> None:
     struct = to_native(levels.reference())
     assert struct.goal.agents == native.GoalAgents.NONE
     assert (struct.min_episode_length, struct.max_episode_length) == (0, 0)
 
 
-def test_several_levels_lie_one_after_the_other() -> None:
-    array = to_native_array([LEVEL, levels.reference(), LEVEL])
+def test_several_levels_lie_one_after_the_other():
+    several = (LEVEL, levels.reference(), LEVEL)
+    array = to_native_array(several)
     assert ctypes.sizeof(array) == 3 * ctypes.sizeof(native.Level)
-    assert [plain(struct) for struct in array] == [
-        plain(to_native(level)) for level in (LEVEL, levels.reference(), LEVEL)
-    ]
-
-
-@pytest.mark.parametrize("wrong", [[], None, LEVEL, [LEVEL, 3]])
-def test_what_is_no_level_is_refused(wrong: Any) -> None:
-    with pytest.raises(doorstep.ArgumentError, match=r"^levels(\[1\])? is "):
-        to_native_array(wrong)
+    assert [plain(struct) for struct in array] == [plain(to_native(level)) for level in several]
+    assert_refused(to_native_array, [([], "levels is "), (None, "levels is "), ([LEVEL, 3], "levels[1] is ")])
 
 
 FAR = 1000.0
@@ -97,6 +82,7 @@ EXTREMES = [
     {"doors": [Door(FAR, FAR, 0.01, FAR, FAR)], "buttons": [Button(-FAR, -FAR, 0)]},
     {"cubes": [Cube(FAR, -FAR, 6.283), Cube(-FAR, FAR, -6.283)]},
     {"spawns": [Spawn((-FAR, FAR), (-FAR, 0), (-6.283, 6.283)), Spawn(FAR, FAR)]},
+    {"spawns": [Spawn(0, 3, (-2 * math.pi, 2 * math.pi)), Spawn(5, 3, -6.2831853), Spawn(9, 3, 1 / 3)]},
     {"rooms": [Room(-FAR, -FAR + 0.1), Room(-FAR + 0.1, FAR)]},
     {"rooms": [Room(0, 0.3), Room(0.1 + 0.2, 1)]},
     {"goal": Goal(-FAR, FAR, -FAR, FAR)},
@@ -107,15 +93,7 @@ EXTREMES = [
 ]
 
 
-@pytest.mark.parametrize("fields", EXTREMES)
-def test_the_native_library_takes_what_a_level_may_hold(fields: dict[str, Any]) -> None:
-    level = Level(**{"spawns": [Spawn(0, 3), Spawn(5, 3)], **fields})
+def test_the_native_library_takes_what_a_level_may_hold():
     with doorstep.Simulator(1, max_levels=2) as sim:
-        sim.set_levels([level])
-
-
-@pytest.mark.parametrize("value", [-6.2831853, 6.2831853, 0.1, 1 / 3])
-def test_rounding_to_single_precision_leaves_limits_where_they_are(value: float) -> None:
-    with doorstep.Simulator(1, num_agents=1, max_levels=1) as sim:
-        sim.set_levels([Level(spawns=[Spawn(0, 3, value)])])
-        sim.set_levels([Level(spawns=[Spawn(0, 3, (-2 * math.pi, 2 * math.pi))])])
+        for fields in EXTREMES:  # limits stay where they are when they are rounded to single precision
+            sim.set_levels([Level(**{"spawns": [Spawn(0, 3), Spawn(5, 3)], **fields})])

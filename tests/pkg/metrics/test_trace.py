@@ -1,37 +1,29 @@
 """Traces are well-formed, and tell what was done."""
 
-from __future__ import annotations
-
 import json
-import time
 from collections import defaultdict
-from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.pkg.rollouts.playing import Gate, some_requests, steps_of
+from tests.pkg.rollouts.playing import Gate, is_soon, some_requests, steps_of
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.metrics import MetricsConfig
 
 
-def trace_of(engine: RolloutEngine, folder: Path) -> list[dict[str, Any]]:
-    assert engine.metrics is not None
+def trace_of(engine, folder):
     engine.metrics.write_trace(folder / "trace.json")
-    document = json.loads((folder / "trace.json").read_text())
-    events: list[dict[str, Any]] = document["traceEvents"]
-    return events
+    return json.loads((folder / "trace.json").read_text())["traceEvents"]
 
 
-def assert_well_formed(events: list[dict[str, Any]]) -> None:
+def assert_well_formed(events):
     """Times ascend, spans of a track nest, tracks have names, arrows begin once, and end once behind that."""
     timed = [event for event in events if event["ph"] != "M"]
     assert [event["ts"] for event in timed] == sorted(event["ts"] for event in timed)
     named = {event["tid"] for event in events if event["name"] == "thread_name"}
     assert {event["tid"] for event in timed} <= named
-    open_spans: dict[int, list[float]] = defaultdict(list)  # ends, by track
-    arrows: dict[int, str] = defaultdict(str)
+    open_spans = defaultdict(list)  # ends, by track
+    arrows = defaultdict(str)
     for event in timed:
         ends = open_spans[event["tid"]]
         while ends and ends[-1] <= event["ts"] and event["ph"] == "X":
@@ -45,37 +37,31 @@ def assert_well_formed(events: list[dict[str, Any]]) -> None:
             assert any(event["ts"] <= end for end in ends), event  # within a span of its track
             arrows[event["id"]] += event["ph"]
     for phases in arrows.values():
-        assert phases[0] == "s"
-        assert phases.count("s") == 1
+        assert (phases[0], phases.count("s")) == ("s", 1)
         assert "f" not in phases[:-1]
 
 
-def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path: Path) -> None:
-    config = RolloutConfig(
-        SimulatorConfig(8, num_threads=1), devices=("cpu", "cpu"), metrics=MetricsConfig(trace=100_000)
-    )
+def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path):
+    metrics = MetricsConfig(trace=100_000)
+    config = RolloutConfig(SimulatorConfig(8, num_threads=1), devices=("cpu", "cpu"), metrics=metrics)
     with RolloutEngine(config) as engine:
         engine.submit(some_requests(100, policy="idle"))
-        gate = Gate()
-        engine.submit(some_requests(20, policy=gate))
+        engine.submit(some_requests(20, policy=(gate := Gate())))
         chosen = engine.submit(some_requests(10, record=("trace",)))
         cancelled = engine.submit(EpisodeRequest(seed=3, policy=gate, record=("trace", "actions")))
         engine.cancel(cancelled)
         gate.open.set()
         assert engine.drain(10)
-        deadline = time.monotonic() + 20
+        # Idle replicas note a wait when it ends
+        assert is_soon(lambda: len({one["tid"] for one in trace_of(engine, tmp_path) if one["name"] == "wait"}) == 2)
         events = trace_of(engine, tmp_path)
-        while len({event["tid"] for event in events if event["name"] == "wait"}) < 2 and time.monotonic() < deadline:
-            events = trace_of(engine, tmp_path)  # idle replicas note a wait when it ends
         steps = steps_of(engine)
     assert_well_formed(events)
     spans = [event for event in events if event["ph"] == "X"]
     worlds = [event["args"]["worlds"] for event in spans if event["name"] == "step"]
-    assert len(worlds) == steps
-    assert sum(event["args"]["requests"] for event in spans if event["name"] == "submit") == 131
+    assert (len(worlds), sum(event["args"]["requests"] for event in spans if event["name"] == "submit")) == (steps, 131)
     ended = sum(event["args"]["episodes"] for event in spans if event["name"] == "end")
-    unplayed = sum(event["args"]["requests"] for event in spans if event["name"] == "answer")
-    assert ended + unplayed == 131
+    assert ended + sum(event["args"]["requests"] for event in spans if event["name"] == "answer") == 131
     assert {event["name"] for event in spans} >= {"submit", "take", "begin", "act 0", "act 1", "step", "end", "wait"}
     tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert tracks == {"requests", "replica 0", "replica 1"}
@@ -86,52 +72,44 @@ def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path: Path)
     assert [flow["args"]["reason"] for flow in flows if flow["id"] == cancelled and flow["ph"] == "f"] == ["cancelled"]
 
 
-def test_a_full_trace_keeps_the_latest_events(tmp_path: Path) -> None:
+def test_a_full_trace_keeps_the_latest_events(tmp_path):
+    """It has no end of a request whose beginning it has forgotten."""
+    gate = Gate()
     config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=50))
     with RolloutEngine(config) as engine:
-        engine.submit(some_requests(100, record=("trace",)))
-        engine.drain()
-        events = trace_of(engine, tmp_path)
-    assert_well_formed(events)
-    assert 50 <= sum(event["ph"] != "M" for event in events) <= 100
+        engine.run(some_requests(10, record=("trace",)))
+        engine.submit(some_requests(100, record=("trace",), policy=gate))
+        for _ in range(2):
+            events = trace_of(engine, tmp_path)
+            assert_well_formed(events)
+            assert 50 <= sum(event["ph"] != "M" for event in events) <= 100
+            gate.open.set()
+            engine.drain()
     assert "step" in {event["name"] for event in events}
 
 
-def test_traces_can_be_written_while_the_engine_plays(tmp_path: Path) -> None:
+def test_traces_can_be_written_while_the_engine_plays(tmp_path):
+    """To trace a request records nothing else of it."""
     config = RolloutConfig(SimulatorConfig(4, num_threads=1), metrics=MetricsConfig(trace=200))
     with RolloutEngine(config) as engine:
-        engine.submit(some_requests(2000, record=("trace",), policy="idle"))
-        for _ in range(20):
-            events = trace_of(engine, tmp_path)
-            timed = [event["ts"] for event in events if event["ph"] != "M"]
+        engine.submit(some_requests(1000, record=("trace",), policy="idle"))
+        for _ in range(10):
+            timed = [event["ts"] for event in trace_of(engine, tmp_path) if event["ph"] != "M"]
             assert timed == sorted(timed)
-
-
-def test_tracing_a_request_records_nothing_else(tmp_path: Path) -> None:
-    config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=1000))
-    with RolloutEngine(config) as engine:
-        engine.submit(EpisodeRequest(seed=1, max_steps=5, record=("trace",)))
-        engine.submit(EpisodeRequest(seed=1, max_steps=5, record=("trace", "actions")))
-        first, second = sorted(engine, key=lambda result: result.id)
-    assert first.actions is None
-    assert second.actions is not None
+        for record in ("trace", ("trace", "actions")):
+            engine.submit(EpisodeRequest(seed=1, max_steps=5, record=record, tag=1))
+        first, second = sorted((one for one in engine if one.request.tag), key=lambda one: len(one.request.record))
+    assert (first.actions is None, second.actions is None) == (True, False)
     assert first.state_hash == second.state_hash
 
 
-def test_without_a_trace_there_is_no_file(tmp_path: Path) -> None:
-    with RolloutEngine(SimulatorConfig(2, num_threads=1)) as engine:
-        engine.submit(EpisodeRequest(max_steps=2, record=("trace",)))
-        engine.drain()
-        assert engine.metrics is not None
+def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path):
+    simulator = SimulatorConfig(2, num_threads=1)
+    with RolloutEngine(simulator) as engine:
+        engine.run([EpisodeRequest(max_steps=2, record=("trace",))])
         with pytest.raises(doorstep.StateError, match="MetricsConfig"):
             engine.metrics.write_trace(tmp_path / "trace.json")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=10))
-    with RolloutEngine(config) as engine:
-        assert engine.metrics is not None
+    with RolloutEngine(RolloutConfig(simulator, metrics=MetricsConfig(trace=10))) as engine:
         with pytest.raises(OSError, match="absent"):
             engine.metrics.write_trace(tmp_path / "absent" / "trace.json")
         engine.metrics.write_trace(tmp_path / "empty.json")

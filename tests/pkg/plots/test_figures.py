@@ -1,9 +1,5 @@
 """All plots have one style."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,7 +8,7 @@ from doorstep.plots import figures
 matplotlib = pytest.importorskip("matplotlib")
 
 
-def test_the_style_does_not_depend_on_the_settings_of_users_and_leaves_them() -> None:
+def test_the_style_does_not_depend_on_the_settings_of_users_and_leaves_them():
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "grid.color": "red"}):
         with figures.styled():
             axis = figures.new_figure(2).subplots()
@@ -21,17 +17,16 @@ def test_the_style_does_not_depend_on_the_settings_of_users_and_leaves_them() ->
     assert matplotlib.colors.to_hex(axis.get_facecolor()) == "#ffffff"
 
 
-@pytest.mark.parametrize("count", [1, 10, 11, 40])
-def test_every_thing_has_a_colour_of_its_own(count: int) -> None:
-    colours = [matplotlib.colors.to_hex(colour) for colour in figures.colours(count)]
-    assert len(set(colours)) == count
-    if count <= 10:
-        assert colours == [colour.lower() for colour in figures.COLOURS[:count]]
+def test_every_thing_has_a_colour_of_its_own():
+    for count in (1, 10, 11, 40):
+        colours = [matplotlib.colors.to_hex(colour) for colour in figures.colours(count)]
+        assert len(set(colours)) == count
+        assert count > 10 or colours == [colour.lower() for colour in figures.COLOURS[:count]]
 
 
 @pytest.mark.parametrize("shades", [figures.SHADES, figures.OPPOSITES])
-def test_letters_can_be_read_on_every_cell(shades: tuple[str, ...]) -> None:
-    def luminance(colour: Any) -> float:  # WCAG 2.1
+def test_letters_can_be_read_on_every_cell(shades):
+    def luminance(colour):  # WCAG 2.1
         channels = np.array(matplotlib.colors.to_rgb(colour))
         linear = np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
         return float(linear @ (0.2126, 0.7152, 0.0722))
@@ -42,7 +37,7 @@ def test_letters_can_be_read_on_every_cell(shades: tuple[str, ...]) -> None:
         assert (max(cell, ink) + 0.05) / (min(cell, ink) + 0.05) > 4, percent
 
 
-def test_long_names_keep_their_ends_and_numbers_are_short() -> None:
+def test_long_names_keep_their_ends_and_numbers_are_short():
     assert figures.shortened("runs/large/seed3", 20) == "runs/large/seed3"
     assert figures.shortened("runs/large/seed3", 6) == "…seed3"
     assert [figures.in_short(value) for value in (0, 1200, 2e6, 3e9)] == ["0", "1.2k", "2M", "3G"]

@@ -1,270 +1,318 @@
-"""Logits are PyTorch's, for every kind of layer, and have the same bits whatever else is in the batch."""
-
-from __future__ import annotations
+"""Logits are PyTorch's, for every kind of layer and in every way of acting, and have the same bits whatever else is in
+the batch."""
 
 import copy
+import pickle
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.refuses import refuses
 
 import doorstep
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, logits_of, mlp, observe  # noqa: E402
-from torch import nn  # noqa: E402
+import torch
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, assert_chosen, exact, mlp, observe, randomised
+from torch import nn
 
-from doorstep.policy import Heads  # noqa: E402
+from doorstep.policy import Branch, Heads, SamplingParams
+from doorstep.policy.files import StoredPolicy, write_policy
+from doorstep.policy.playing import Player
+from doorstep.policy.torch_policy import stored_layers
 
 TOLERANCE = 1e-5
+ACTIVATIONS = [
+    *(nn.ReLU(), nn.ReLU(inplace=True), nn.ReLU6(), nn.LeakyReLU(0.2), nn.ELU(), nn.ELU(1.3), nn.CELU(), nn.CELU(0.4)),
+    *(nn.SELU(), nn.SiLU(), nn.Mish(), nn.Sigmoid(), nn.Hardsigmoid(), nn.Hardswish(), nn.Tanh(), nn.Softsign()),
+    *(nn.Softplus(), nn.Softplus(beta=3, threshold=30), nn.GELU(), nn.GELU("tanh"), nn.Identity(), nn.Flatten(-1)),
+    nn.Dropout(0.5),
+]
+GREEDY = SamplingParams(greedy=True)
 
 
 @pytest.fixture(autouse=True)
-def _seed() -> None:
+def _seed():
     torch.manual_seed(1)
 
 
-@pytest.mark.parametrize("widths", [(), (1,), (5, 3), (64,), (130, 67), (256, 256, 256), (1000,)])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (16, 2), (100, 3)])
-def test_logits_are_those_of_pytorch(widths: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    net, observations = mlp(*widths), observe(*shape)
-    found = doorstep.load_policy(net).forward(observations)
+def assert_logits(modules, observations, atol=TOLERANCE):
+    found = doorstep.load_policy(modules).forward(observations)
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
+    np.testing.assert_allclose(found, exact(modules, observations), atol=atol, err_msg=str(modules))
 
 
-@pytest.mark.parametrize(
-    "activation",
-    [
-        nn.ReLU(),
-        nn.ReLU(inplace=True),
-        nn.ReLU6(),
-        nn.LeakyReLU(0.2),
-        nn.ELU(),
-        nn.ELU(1.3),
-        nn.CELU(),
-        nn.CELU(0.4),
-        nn.SELU(),
-        nn.SiLU(),
-        nn.Mish(),
-        nn.Sigmoid(),
-        nn.Hardsigmoid(),
-        nn.Hardswish(),
-        nn.Tanh(),
-        nn.Softsign(),
-        nn.Softplus(),
-        nn.Softplus(beta=3, threshold=30),
-        nn.GELU(),
-        nn.GELU("tanh"),
-        nn.Identity(),
-        nn.Dropout(0.5).eval(),
-        nn.Flatten(-1),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("scale", [1, 30])
-def test_activations_are_those_of_pytorch(activation: nn.Module, scale: int) -> None:
-    last = nn.Linear(50, NUM_LOGITS)
-    net = nn.Sequential(nn.Linear(NUM_INPUTS, 50), activation, last)
-    with torch.no_grad():
-        last.weight /= scale  # the values before it are large, the logits are not
-    observations = observe(40, 2) * scale
-    found = doorstep.load_policy(net).forward(observations)
-    np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
+# ---- Drawn networks ----
+
+SIZES, BOOLEANS = st.integers(1, 40), st.booleans()
 
 
-@pytest.mark.parametrize("options", [{}, {"eps": 0.1}, {"bias": False}, {"elementwise_affine": False}], ids=str)
-def test_layer_norm_is_that_of_pytorch(options: dict[str, Any]) -> None:
-    norm = nn.LayerNorm(33, **options)
-    for parameter in norm.parameters():
-        nn.init.normal_(parameter)
-    net = nn.Sequential(nn.Linear(NUM_INPUTS, 33), norm, nn.Linear(33, NUM_LOGITS))
-    observations = observe(20, 2)
-    found = doorstep.load_policy(net).forward(observations)
-    np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
+def dense(draw, width):
+    outputs = draw(SIZES)
+    return [nn.Linear(width, outputs, bias=draw(BOOLEANS)), copy.deepcopy(draw(st.sampled_from(ACTIVATIONS)))], outputs
 
 
-@pytest.mark.parametrize("options", [{}, {"eps": 0.1}, {"elementwise_affine": False}], ids=str)
-def test_rms_norm_is_that_of_pytorch(options: dict[str, Any]) -> None:
-    norm = nn.RMSNorm(33, **options)
-    for parameter in norm.parameters():
-        nn.init.normal_(parameter)
-    net = nn.Sequential(nn.Linear(NUM_INPUTS, 33), norm, nn.Linear(33, NUM_LOGITS))
-    observations = observe(20, 2)
-    found = doorstep.load_policy(net).forward(observations)
-    np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
+def norm(draw, width):
+    kind = draw(st.sampled_from((nn.LayerNorm, nn.RMSNorm)))
+    return [kind(width, eps=draw(st.sampled_from((0.01, 0.1))), elementwise_affine=draw(BOOLEANS))], width
 
 
-def test_dropout_of_a_network_in_training_is_that_of_evaluation() -> None:
+def memory(draw, width):
+    kind, outputs = draw(st.sampled_from((nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell))), draw(SIZES)
+    whole = {} if "Cell" in kind.__name__ else {"num_layers": draw(st.integers(1, 3)), "batch_first": draw(BOOLEANS)}
+    return [kind(width, outputs, bias=draw(BOOLEANS), **whole)], outputs
+
+
+def image(draw, width):
+    channels, height, length = (draw(st.integers(2, 5)) for _ in range(3))
+    window = {"stride": (draw(st.integers(1, 2)), draw(st.integers(1, 3))), "padding": (draw(st.integers(0, 1)), 1)}
+    convolution = nn.Conv2d(channels, draw(st.integers(1, 9)), (draw(st.integers(1, 2)), 2), **window)
+    pool = draw(st.sampled_from((nn.MaxPool2d, nn.AvgPool2d)))((1, 2), (1, draw(st.integers(1, 2))), (0, 1))
+    parts = [nn.Unflatten(-1, (channels, height, length)), convolution, pool, nn.Flatten()]
+    outputs = nn.Sequential(*parts)(torch.zeros(1, channels * height * length)).shape[1]
+    return [nn.Linear(width, channels * height * length), *parts], outputs
+
+
+def tokens(draw, width):
+    count, heads = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    size = heads * draw(st.integers(1, 4))
+    options = {"bias": draw(BOOLEANS), "batch_first": True}
+    attention = nn.MultiheadAttention(size, heads, **options)
+    if draw(BOOLEANS):
+        options |= {"norm_first": draw(BOOLEANS), "activation": draw(st.sampled_from(("relu", "gelu")))}
+        attention = nn.TransformerEncoderLayer(size, heads, 7, layer_norm_eps=0.1, **options)
+    parts = [nn.Unflatten(1, (count, size)), attention, nn.Linear(size, 3), nn.Flatten()]
+    return [nn.Linear(width, count * size), *parts], 3 * count
+
+
+def branch(draw, width):
+    first = draw(st.integers(0, width - 1))
+    end = draw(st.integers(first + 1, width))
+    return [Branch(width, slice(first, end), nn.Sequential(nn.Linear(end - first, 5), nn.Tanh()))], width + 5
+
+
+@st.composite
+def networks(draw):
+    """A number of agents, and modules that read what they observe; the last one gives logits."""
+    torch.manual_seed(draw(st.integers(0, 99)))
+    num_agents = draw(st.integers(1, 3))
+    modules, width = dense(lambda one: draw(one), 88 + 3 * num_agents)
+    for part in draw(st.lists(st.sampled_from((dense, norm, memory, image, tokens, branch)), max_size=3)):
+        added, width = part(draw, width)
+        modules += added
+    value = draw(st.sampled_from((None, nn.Linear(width, 1))))
+    heads = [NUM_LOGITS] if draw(BOOLEANS) else doorstep.ACTIONS
+    modules = randomised([*modules, Heads([nn.Linear(width, size) for size in heads], value)])
+    return num_agents, [module.bfloat16() for module in modules] if draw(BOOLEANS) else modules
+
+
+TEMPERATURES, TOP_P, SEEDS = (st.sampled_from(one) for one in ((0.0, 0.5, 1.0, 2.0), (0.4, 0.9, 1.0), (None, 7)))
+SAMPLINGS = st.builds(SamplingParams, temperature=TEMPERATURES, top_p=TOP_P, greedy=BOOLEANS, seed=SEEDS)
+
+
+def zeros_of(policy, *shape):
+    return policy.initial_state(*shape) if policy.state_size else None
+
+
+def forget(states, rows):
+    for state in states.values():
+        for tensor in state if isinstance(state, tuple) else (state,):
+            tensor[..., rows, :] = 0
+
+
+@settings(max_examples=25, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
+@given(networks(), SAMPLINGS)
+def test_a_drawn_network_is_pytorchs_in_every_way_of_acting(network, sampling):
+    """In episodes of several worlds that end at different steps. Whatever evaluates it gives the same bits."""
+    num_agents, modules = network
+    policy = doorstep.load_policy(modules, sampling=sampling)
+    others, has_value = [policy.freeze(), pickle.loads(pickle.dumps(policy))], modules[-1].value is not None
+    assert policy.has_value == has_value
+    if len(modules[-1].heads) == 1 and not has_value:  # which files hold
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "policy.safetensors")
+            widened = [copy.deepcopy(module).float() for module in modules]
+            write_policy(path, StoredPolicy(stored_layers(widened), sampling, None, {}))
+            others.append(doorstep.load_policy(path))
+    with doorstep.Simulator(3, num_agents=num_agents, seed=5, episode_length=4, num_threads=1) as sim:
+        player, (called, stepped, *same) = Player(policy, sim), [one.seeded(5) for one in (policy, policy, *others)]
+        state, given, own = zeros_of(policy, 3, num_agents), None, {}
+        for step in range(7):
+            seen = sim.observations.copy_to_host()
+            logits, features = exact(modules, seen, {**own}), exact(modules[:-1], seen, own)
+            before = copy.copy(state)
+            np.testing.assert_allclose(policy.forward(seen, copy.copy(state)), logits, atol=3e-5, rtol=3e-5)
+            log_probs, values = (np.full(seen.shape[:2], 9, np.float32) for _ in range(2))
+            actions = stepped._act(seen, state, None, step, None, 0, log_probs=log_probs, values=values)
+            assert_chosen(actions, log_probs, logits, sampling)
+            own_values = exact([modules[-1].value], features)[..., 0] if has_value else np.full(seen.shape[:2], np.nan)
+            np.testing.assert_allclose(values, own_values, atol=3e-5, rtol=3e-5)
+            for other in same:
+                again = copy.copy(before)
+                assert (other.act(seen, again, step=step) == actions).all()
+                assert np.array_equal(again, state)
+            part = None if before is None else before[1:].copy()
+            assert (stepped.act(seen[1:], part, step=step, first_world=1) == actions[1:]).all()
+            assert part is None or (part == state[1:]).all()
+            kept = copy.copy(given)
+            found, following = (called(seen), None) if state is None else called(seen, given)
+            assert np.array_equal(given, kept)  # it is changed by none
+            given = following
+            assert (found == actions).all()
+            assert np.array_equal(given, state)
+            player.act()
+            assert (sim.actions == actions).all()
+            sim.step()
+            if step == 1:
+                sim.reset([1])
+            begun = [1] if step == 1 else np.flatnonzero(sim.dones[:, 0, 0]).tolist()
+            for kept in (state, given):
+                if kept is not None:
+                    kept[begun] = 0
+            forget(own, [world * num_agents + agent for world in begun for agent in range(num_agents)])
+    check_engine(policy, sampling, num_agents, modules)
+
+
+def check_engine(policy, sampling, num_agents, modules):
+    """Draws other random numbers, so that a greedy one has the same actions, and others probable ones."""
+    record = ["actions", "observations", "log_probs", *["values"] * policy.has_value]
+    with doorstep.RolloutEngine(doorstep.SimulatorConfig(2, num_agents=num_agents, num_threads=1)) as engine:
+        for seed in range(3):
+            engine.submit(doorstep.EpisodeRequest(policy=policy, seed=seed, max_steps=2 + seed, record=record))
+        for result in engine:
+            own, state = {}, zeros_of(policy, 1, num_agents)
+            assert result.length == 2 + result.request.seed
+            for step, seen in enumerate(result.observations[:, None]):
+                values = np.zeros(seen.shape[:2], np.float32)
+                assert_chosen(result.actions[step], result.log_probs[step], exact(modules, seen, own)[0], sampling)
+                greedy = policy._act(seen.copy(), state, GREEDY, 0, None, 0, values=values)
+                if sampling.greedy or sampling.temperature == 0:
+                    assert (greedy[0] == result.actions[step]).all()
+                assert not policy.has_value or (values[0] == result.values[step]).all()
+
+
+# ---- Every kind of layer ----
+
+
+def test_activations_are_those_of_pytorch():
+    for activation in ACTIVATIONS:
+        for scale in (1, 30):
+            last = nn.Linear(50, NUM_LOGITS)
+            with torch.no_grad():
+                last.weight /= scale  # the values before it are large, the logits are not
+            assert_logits([nn.Linear(NUM_INPUTS, 50), activation, last], observe(40, 2) * scale)
+
+
+def test_wide_networks_and_norms_are_those_of_pytorch():
+    for widths in ((), (1,), (130, 67), (256, 256), (1000,)):
+        for shape in ((1, 1), (100, 3)):
+            assert_logits([mlp(*widths)], observe(*shape))
+    options = [{}, {"eps": 0.1}, {"elementwise_affine": False}]
+    for norm_layer in (*(nn.RMSNorm(33, **one) for one in options), *(nn.LayerNorm(33, **one) for one in options)):
+        assert_logits(randomised([nn.Linear(NUM_INPUTS, 33), norm_layer, nn.Linear(33, NUM_LOGITS)]), observe(20, 2))
+    assert_logits(randomised([nn.LayerNorm(NUM_INPUTS, bias=False), mlp(8)]), observe(20, 2))
+
+
+def test_dropout_of_a_network_in_training_is_that_of_evaluation():
     net = nn.Sequential(nn.Flatten(), nn.Linear(NUM_INPUTS, 33), nn.Dropout(0.9), nn.Linear(33, NUM_LOGITS)).train()
-    policy, observations = doorstep.load_policy(net), observe(20)
+    assert_logits([net], observe(20))
     assert net.training
     assert net[2].training
-    np.testing.assert_allclose(policy.forward(observations), logits_of(net.eval(), observations), atol=TOLERANCE)
 
 
-def test_modules_may_be_nested_and_without_biases() -> None:
-    body = nn.Sequential(nn.LayerNorm(NUM_INPUTS), nn.Sequential(nn.Linear(NUM_INPUTS, 20, bias=False), nn.SiLU()))
-    net = nn.Sequential(body, nn.Identity(), nn.Sequential(nn.Sequential(nn.Linear(20, NUM_LOGITS), nn.Tanh())))
-    observations = observe(9, 2)
-    found = doorstep.load_policy(net).forward(observations)
-    np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
+def test_modules_may_be_nested_and_occur_again():
+    shared, layer_norm, twice = nn.Linear(20, 20), nn.LayerNorm(20), nn.Sequential(nn.Linear(20, 20), nn.Tanh())
+    first, last = nn.Sequential(nn.Sequential(nn.Linear(NUM_INPUTS, 20, bias=False))), nn.Linear(20, NUM_LOGITS)
+    net = nn.Sequential(first, layer_norm, shared, nn.Tanh(), shared, layer_norm, twice, twice, last)
+    assert len(doorstep.load_policy(net).layers) == 11
+    assert_logits([net], observe(9, 2))
 
 
-def test_a_module_may_occur_again() -> None:
-    shared, norm, twice = nn.Linear(20, 20), nn.LayerNorm(20), nn.Sequential(nn.Linear(20, 20), nn.Tanh())
-    first, last = nn.Linear(NUM_INPUTS, 20), nn.Linear(20, NUM_LOGITS)
-    net = nn.Sequential(first, norm, shared, nn.Tanh(), shared, norm, twice, twice, last)
-    policy, observations = doorstep.load_policy(net), observe(9, 2)
-    assert len(policy.layers) == 11
-    np.testing.assert_allclose(policy.forward(observations), logits_of(net, observations), atol=TOLERANCE)
+def test_heads_are_side_by_side_and_only_a_linear_one_of_one_output_is_a_value():
+    body = nn.Sequential(nn.Linear(NUM_INPUTS, 20), nn.Tanh())
+    values = {nn.Linear(20, 1): True, nn.Linear(20, 2): False, nn.Sequential(nn.Linear(20, 1), nn.Dropout()): False}
+    for value, has_value in values.items():
+        heads = Heads((nn.Linear(20, size) for size in doorstep.ACTIONS), value)
+        policy = doorstep.load_policy(nn.Sequential(body, heads))
+        assert policy.has_value == has_value
+        assert [layer.num_outputs for layer in policy.layers] == [20, None, 4, 8, 5, 2, *[1] * has_value]
+        assert_logits([body, heads], observe(9, 2))
 
 
-def test_heads_are_side_by_side_and_values_are_ignored() -> None:
-    value = nn.Sequential(nn.Linear(20, 1), nn.Dropout())  # a policy could not evaluate it
-    heads = Heads((nn.Linear(20, size) for size in doorstep.ACTIONS), value)
-    net = nn.Sequential(nn.Linear(NUM_INPUTS, 20), nn.Tanh(), heads)
-    observations = observe(9, 2)
-    policy = doorstep.load_policy(net)
-    np.testing.assert_allclose(policy.forward(observations), logits_of(net, observations), atol=TOLERANCE)
-    assert [layer.num_outputs for layer in policy.layers] == [20, None, 4, 8, 5, 2]
+# ---- Memory ----
 
 
-def test_weights_of_16_bits_are_widened() -> None:
-    net = mlp(70, 30)
-    narrow = copy.deepcopy(net).bfloat16()
-    widened = copy.deepcopy(narrow).float()
-    observations = observe(40, 2)
-    found = doorstep.load_policy(narrow).forward(observations)
-    assert (found == doorstep.load_policy(widened).forward(observations)).all()
-    np.testing.assert_allclose(found, logits_of(widened, observations), atol=TOLERANCE)
-
-
-# ---- Networks with memory ----
-
-
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
-@pytest.mark.parametrize("options", [{}, {"num_layers": 3}, {"bias": False}, {"batch_first": True}], ids=str)
-def test_memory_is_that_of_pytorch_over_steps(kind: Any, options: dict[str, Any]) -> None:
-    body, memory, last = nn.Linear(NUM_INPUTS, 23), kind(23, 17, **options), nn.Linear(17, NUM_LOGITS)
-    policy = doorstep.load_policy([body, memory, last])
-    state = policy.initial_state(19, 2)
-    assert state.shape[-1] == policy.state_size == 17 * options.get("num_layers", 1) * (2 if kind is nn.LSTM else 1)
-    own = None
-    for step in range(20):
-        observations = observe(19, 2, seed=step)
-        with torch.no_grad():
-            values = body(observations).reshape(38, 23)
-            values = values[:, None] if options.get("batch_first") else values[None]
-            values, own = memory(values, own)
-            expected = last(values).reshape(19, 2, NUM_LOGITS).numpy()
-        np.testing.assert_allclose(policy.forward(observations, state), expected, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize(("cell", "whole"), [(nn.LSTMCell, nn.LSTM), (nn.GRUCell, nn.GRU)])
-def test_cells_are_layers(cell: Any, whole: Any) -> None:
-    one, other = cell(NUM_INPUTS, 8), whole(NUM_INPUTS, 8)
-    other.load_state_dict({f"{name}_l0": value for name, value in one.state_dict().items()})
-    last, observations = nn.Linear(8, NUM_LOGITS), observe(3, 2)
-    states = np.random.default_rng(0).normal(size=(2, 3, 2, 8 * (1 + (whole is nn.LSTM)))).astype(np.float32)
-    states[1] = states[0]
-    found = doorstep.load_policy([one, last]).forward(observations, states[0])
-    assert (found == doorstep.load_policy([other, last]).forward(observations, states[1])).all()
-    assert (states[0] == states[1]).all()
-
-
-def test_without_a_state_every_call_begins_anew() -> None:
-    policy = doorstep.load_policy([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
-    observations = observe(3, 2)
-    first = policy.forward(observations)
-    assert (policy.forward(observations) == first).all()
-    assert (policy.forward(observations, policy.initial_state(3, 2)) == first).all()
-    state = torch.zeros(3, 2, 8)
-    assert (policy.forward(observations, state) == first).all()
-    assert state.abs().min() > 0
+def test_cells_are_layers_and_without_a_state_every_call_begins_anew():
+    for cell, whole in ((nn.LSTMCell, nn.LSTM), (nn.GRUCell, nn.GRU)):
+        one, other = cell(NUM_INPUTS, 8), whole(NUM_INPUTS, 8)
+        other.load_state_dict({f"{name}_l0": value for name, value in one.state_dict().items()})
+        last = nn.Linear(8, NUM_LOGITS)
+        policy, same = (doorstep.load_policy([layer, last]) for layer in (one, other))
+        first = policy.forward(observe(3, 2))
+        assert (same.forward(observe(3, 2)) == first).all()
+        state = torch.zeros(3, 2, policy.state_size)
+        for expected in (True, False):  # zeros are the beginning; the second step goes on
+            assert (policy.forward(observe(3, 2), state) == first).all() == expected
+        assert (policy.forward(observe(3, 2)) == first).all()
 
 
 # ---- Bits ----
 
 
-def test_a_row_has_the_same_bits_in_every_batch() -> None:
+def test_a_row_has_the_same_bits_in_every_batch_and_thread():
     policy = doorstep.load_policy([mlp(64)[0], nn.Tanh(), nn.LSTM(64, 31), nn.LayerNorm(31), nn.Linear(31, 19)])
     observations = observe(300, 1).numpy()
     whole = policy.forward(observations)
     for size in (1, 2, 5, 16, 17, 33, 64, 100):
         for first in range(0, 300, 60):
-            part = observations[first : first + size]
-            assert (policy.forward(part) == whole[first : first + size]).all()
-
-
-def test_threads_evaluate_at_the_same_time() -> None:
-    policy, observations = doorstep.load_policy(mlp(64, 64)), observe(200, 2).numpy()
-    expected = policy.forward(observations)
+            assert (policy.forward(observations[first : first + size]) == whole[first : first + size]).all()
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(policy.forward, [observations] * 40):
-            assert (found == expected).all()
+            assert (found == whole).all()
+
+
+def test_what_is_not_a_number_has_one_bit_pattern():
+    seen = np.array([[-np.float32(np.nan)] * NUM_INPUTS], np.float32)
+    seen.view(np.uint32)[0, 3] |= 12
+    assert (doorstep.load_policy(mlp(4)).forward(seen).view(np.uint32) == 0x7FC00000).all()
 
 
 # ---- Arrays ----
 
 
-def test_observations_may_be_of_any_library() -> None:
+def test_observations_may_be_of_any_library_and_of_no_rows():
     net = mlp(16)
     policy = doorstep.load_policy(net)
-    sim = doorstep.Simulator(8)
-    expected = policy.forward(sim.observations)
-    assert (policy.forward(sim.observations.to_torch()) == expected).all()
-    assert (policy.forward(sim.observations.to_numpy()) == expected).all()
-    np.testing.assert_allclose(expected, logits_of(net, sim.observations.to_torch()), atol=TOLERANCE)
-    sim.close()
-
-
-def test_there_may_be_no_rows() -> None:
-    policy = doorstep.load_policy(mlp(4))
+    with doorstep.Simulator(8) as sim:
+        expected = policy.forward(sim.observations)
+        assert (policy.forward(sim.observations.to_torch()) == expected).all()
+        assert (policy.forward(sim.observations.to_numpy()) == expected).all()
+        np.testing.assert_allclose(expected, exact([net], sim.observations.to_torch().clone()), atol=TOLERANCE)
     assert policy.forward(np.zeros((0, 2, NUM_INPUTS), np.float32)).shape == (0, 2, NUM_LOGITS)
     assert policy.act(np.zeros((0, 2, NUM_INPUTS), np.float32)).shape == (0, 2, 4)
     assert policy.forward(np.zeros(NUM_INPUTS, np.float32)).shape == (NUM_LOGITS,)
 
 
-@pytest.mark.parametrize(
-    ("observations", "message"),
-    [
+def test_other_observations_and_states_are_refused():
+    policy = doorstep.load_policy([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
+    for seen, message in (
         (np.zeros((2, 2, 93), np.float32), r"observations is \[2, 2, 93\]; it must be of shape \[..., 94\]"),
         (np.zeros((2, 2, 94)), "observations is float64 on cpu; it must be float32, contiguous, in the host's memory"),
         (np.zeros((2, 2, 188), np.float32)[..., ::2], "observations is float32 on cpu, not contiguous"),
         (torch.zeros(2, 2, 94, dtype=torch.bfloat16), "observations is bfloat16 on cpu"),
         (np.zeros((), np.float32), r"observations is \[\]"),
-        ("text", "observations is"),
-    ],
-)
-def test_other_observations_are_refused(observations: Any, message: str) -> None:
-    policy = doorstep.load_policy(mlp(4))
-    with pytest.raises(doorstep.ArgumentError, match=f"^{message}") as raised:
-        policy.forward(observations)
-    assert raised.value.argument == "observations"
-
-
-def test_other_states_are_refused() -> None:
-    policy = doorstep.load_policy([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
-    observations = observe(3, 2)
+    ):
+        refuses(f"^{message}", policy.forward, seen, argument="observations")
     for state, message in (
         (np.zeros((3, 2, 7), np.float32), r"state is \[3, 2, 7\]; it must be of shape \[3, 2, 8\]"),
         (np.zeros((3, 2, 8)), "state is float64"),
         (np.broadcast_to(np.zeros(8, np.float32), (3, 2, 8)), "state is"),
     ):
-        with pytest.raises(doorstep.ArgumentError, match=message):
-            policy.forward(observations, state)
+        refuses(message, policy.forward, observe(3, 2), state)
     with pytest.raises(doorstep.ArgumentError, match=r"state is (?s:.*) this policy has no memory"):
-        doorstep.load_policy(mlp(4)).forward(observations, np.zeros((3, 2, 8), np.float32))
-
-
-def test_logits_are_the_same_with_a_value_head_which_is_linear_with_one_output() -> None:
-    actor = nn.Linear(NUM_INPUTS, sum(doorstep.ACTIONS))
-    values = {nn.Linear(NUM_INPUTS, 1): True, nn.Linear(NUM_INPUTS, 2): False, nn.Identity(): False, None: False}
-    for value, has_value in values.items():
-        policy = doorstep.load_policy(Heads([actor], value=value))
-        assert policy.has_value == has_value
-        logits = policy.forward(observe(5).numpy())
-        np.testing.assert_allclose(logits, logits_of(actor, observe(5)), atol=1e-5)
+        doorstep.load_policy(mlp(4)).forward(observe(3, 2), np.zeros((3, 2, 8), np.float32))

@@ -1,62 +1,48 @@
 """Weights are the module's own; native objects and tensors live as long as something needs them."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle
 import weakref
-from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
 
 import numpy as np
 import pytest
+from tests.refuses import refuses
 
 import doorstep
 
 torch = pytest.importorskip("torch")
 
+from tests.leaks import resident_bytes  # noqa: E402
 from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, logits_of, mlp, observe  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.utils import parameters_to_vector, vector_to_parameters  # noqa: E402
 
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_step_of_an_optimiser_is_seen(dtype: Any) -> None:
-    net, observations = mlp(32).to(dtype), observe(8, 2)
-    policy = doorstep.load_policy(net)
-    before = policy.forward(observations)
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
-    net(observations.to(dtype)).square().mean().backward()
-    optimizer.step()
-    after = policy.forward(observations)
-    assert np.abs(after - before).max() > 0.01
-    np.testing.assert_allclose(after, logits_of(net.float(), observations), atol=1e-5)
+from doorstep.policy import Heads, SamplingParams  # noqa: E402
 
 
-def test_loaded_weights_are_seen() -> None:
-    net, other, observations = mlp(32), mlp(32), observe(8, 2)
-    policy = doorstep.load_policy(net)
-    net.load_state_dict(other.state_dict())
-    np.testing.assert_allclose(policy.forward(observations), logits_of(other, observations), atol=1e-5)
+def test_a_step_of_an_optimiser_and_loaded_weights_are_seen_and_a_frozen_policy_keeps_its_own():
+    for dtype in (torch.float32, torch.bfloat16):
+        net, observations = mlp(32, 7).to(dtype), observe(8, 2)
+        net[4].float()  # arrays of several types, aligned to their elements in the copy
+        policy = doorstep.load_policy(net)
+        frozen, before = policy.freeze(), policy.forward(observations)
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+        net[4](net[:4](observations.to(dtype)).float()).square().mean().backward()
+        optimizer.step()
+        expected = logits_of(copy.deepcopy(net).float(), observations)
+        assert np.abs(expected - before).max() > 0.01
+        np.testing.assert_allclose(policy.forward(observations), expected, atol=1e-5)
+        net.load_state_dict({name: torch.zeros_like(value) for name, value in net.state_dict().items()})
+        assert (policy.forward(observations) == 0).all()
+        assert (frozen.forward(observations) == before).all()
+        del policy
+        net.share_memory()
+        assert (frozen.freeze().forward(observations) == before).all()
 
 
-def test_a_frozen_policy_keeps_the_weights_it_was_made_with() -> None:
-    net, observations = mlp(32), observe(8, 2)
-    policy = doorstep.load_policy(net)
-    frozen = policy.freeze()
-    before = policy.forward(observations)
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.zero_()
-    assert (policy.forward(observations) == 0).all()
-    assert (frozen.forward(observations) == before).all()
-    del policy
-    assert (frozen.freeze().forward(observations) == before).all()
-
-
-def test_a_policy_keeps_the_weights_of_a_module_that_has_gone() -> None:
+def test_a_policy_keeps_the_weights_of_a_module_that_has_gone():
     net, observations = mlp(32), observe(8, 2)
     expected, module = logits_of(net, observations), weakref.ref(net)
     policy = doorstep.load_policy(net)
@@ -66,18 +52,13 @@ def test_a_policy_keeps_the_weights_of_a_module_that_has_gone() -> None:
     np.testing.assert_allclose(policy.forward(observations), expected, atol=1e-5)
 
 
-def delete(net: nn.Module) -> None:
+def delete(net):
     del net[2].weight
 
 
-def pickle_for_another_process(net: nn.Module) -> None:
-    """As a queue of multiprocessing does, which shares the memory of what is put into it."""
-    ForkingPickler.dumps(net.state_dict())
-
-
-MOVES: dict[str, Callable[[nn.Module], Any]] = {
+MOVES = {
     "share_memory": lambda net: net.share_memory(),
-    "queue": pickle_for_another_process,
+    "queue": lambda net: ForkingPickler.dumps(net.state_dict()),  # as a queue of multiprocessing does, which shares it
     "free": lambda net: net[2].weight.untyped_storage().resize_(0),
     "shrink": lambda net: net[2].weight.untyped_storage().resize_(8),
     "grow": lambda net: net[2].weight.untyped_storage().resize_(1 << 20),
@@ -91,142 +72,103 @@ MOVES: dict[str, Callable[[nn.Module], Any]] = {
 }
 
 
-@pytest.mark.parametrize("keeps_module", [True, False])
 @pytest.mark.parametrize("name", MOVES)
-def test_weights_that_are_elsewhere_are_not_read(name: str, keeps_module: bool) -> None:
+def test_weights_that_are_elsewhere_are_not_read(name):
     """Their memory may be gone: large arrays are mapped by themselves, so that reading them would crash."""
-    net, observations = mlp(2048), observe(1, 1)
-    policy = doorstep.load_policy(net)
-    policy.act(observations)
-    MOVES[name](net)
-    if not keeps_module:
-        del net
-    for call in (policy.act, policy.forward, lambda _: policy.freeze()):
-        with pytest.raises(doorstep.StateError, match=r"^module\.[02]\.(weight|bias) is no longer what the") as raised:
-            call(observations)
-        assert raised.value.argument == "module"
+    for keeps_module in (True, False):
+        net, observations = mlp(2048), observe(1, 1)
+        policy = doorstep.load_policy(net)
+        policy.act(observations)  # the next call is prepared
+        MOVES[name](net)
+        if not keeps_module:
+            del net
+        message = r"^module\.[02]\.(weight|bias) is no longer what the"
+        for call in (policy.act, policy.forward, lambda _, policy=policy: policy.freeze()):
+            refuses(message, call, observations, error=doorstep.StateError, argument="module")
 
 
-def test_weights_of_every_kind_are_named() -> None:
+def test_weights_of_every_kind_are_named():
     net = nn.ModuleList([nn.LSTM(NUM_INPUTS, 8, num_layers=2), nn.Linear(8, 4), nn.GRUCell(4, 3), nn.Linear(3, 19)])
     for name, parameter in net.named_parameters():
         policy, data = doorstep.load_policy(net), parameter.data
         parameter.data = data.clone()
         index, _, key = name.partition(".")
-        with pytest.raises(doorstep.StateError, match=rf"^module\[{index}\]\.{key} is no longer"):
-            policy.forward(observe(1))
+        refuses(rf"^module\[{index}\]\.{key} is no longer", policy.forward, observe(1), error=doorstep.StateError)
         parameter.data = data  # back where it was
         policy.forward(observe(1))
 
 
-def test_a_frozen_policy_is_free_of_its_module() -> None:
-    net, observations = mlp(32, 7).bfloat16(), observe(8, 2)
-    net[4].float()  # arrays of several types, aligned to their elements in the copy
-    policy = doorstep.load_policy(net)
-    expected, frozen = policy.forward(observations), policy.freeze()
-    net.share_memory()
-    assert (frozen.forward(observations) == expected).all()
-    assert (frozen.freeze().forward(observations) == expected).all()
-
-
-def test_layers_outlive_their_policy() -> None:
-    policy = doorstep.load_policy(mlp(32))
-    handles = [layer.native_handle for layer in policy.layers]
-    assert len(set(handles)) == 3
-    assert policy.native_handle > 0
-    layer = policy.layers[0]
-    assert repr(layer) == "PolicyLayer(linear, 94 -> 32)"
-    assert repr(policy) == "Policy(94 inputs, 3 layers)"
-    del policy
-    gc.collect()
-    assert layer.native_handle == handles[0]
-    counts = doorstep.live_counts()
-    assert (counts["layer"], counts["policy"]) == (1, 0)
-
-
-def test_nothing_stays_alive() -> None:
-    policies: weakref.WeakSet[doorstep.Policy] = weakref.WeakSet()
+def test_layers_outlive_their_policy_and_nothing_stays_alive():
+    policies = weakref.WeakSet()
     for _ in range(5):
-        net = mlp(32)
-        policy = doorstep.load_policy(net)
+        policy = doorstep.load_policy(mlp(32))
         policy.act(observe(4, 2))
         policy.freeze().forward(observe(4, 2))
         policies.add(policy)
     assert len(policies) == 1
-    del net, policy
-    gc.collect()
-    assert not policies
-    counts = doorstep.live_counts()
-    assert (counts["layer"], counts["policy"]) == (0, 0)
+    handles, layer = [layer.native_handle for layer in policy.layers], policy.layers[0]
+    assert len({*handles, policy.native_handle}) == 4
+    assert (repr(layer), repr(policy)) == ("PolicyLayer(linear, 94 -> 32)", "Policy(94 inputs, 3 layers)")
+    for left in (1, 0):
+        policy = None
+        gc.collect()
+        assert not policies
+        assert layer is None or layer.native_handle == handles[0]
+        counts = doorstep.live_counts()
+        assert (counts["layer"], counts["policy"]) == (left, 0)
+        layer = None
 
 
-def test_memory_of_weights_is_freed() -> None:
-    """By Python's main thread, soon after the last native object has let go of it."""
+def test_memory_of_a_policy_and_of_its_weights_is_freed():
+    """Weights by Python's main thread, soon after the last native object has let go of them."""
     array = np.zeros((NUM_LOGITS, NUM_INPUTS), np.float32)
     net, alive = nn.Linear(NUM_INPUTS, NUM_LOGITS), weakref.ref(array)
     net.weight = nn.Parameter(torch.from_numpy(array))
     policy = doorstep.load_policy(net)
     layer = policy.layers[0]
-    del net, array
-    gc.collect()
-    assert alive() is not None
-    del policy
+    del net, array, policy
     gc.collect()
     assert alive() is not None
     del layer
     gc.collect()
     assert alive() is None
 
-
-def test_a_refused_module_is_let_go() -> None:
-    net = nn.Sequential(nn.Linear(NUM_INPUTS, 8), nn.Linear(8, 18))
-    with pytest.raises(doorstep.ArgumentError):
-        doorstep.load_policy(net)
-    counts = doorstep.live_counts()
-    assert (counts["layer"], counts["policy"]) == (0, 0)
+    wide, resident = nn.Sequential(nn.Linear(NUM_INPUTS, 60000), nn.Linear(60000, NUM_LOGITS)), []
+    for _ in range(8):
+        doorstep.load_policy(wide).forward(observe(64, 1))  # beside the weights, as many for each of some rows
+        resident.append(resident_bytes())
+    assert resident[7] - resident[2] < 20e6
 
 
-def test_policies_are_made_by_load_policy() -> None:
-    with pytest.raises(TypeError, match=r"policies are made by doorstep\.load_policy\(\)"):
-        doorstep.Policy(3, None)  # type: ignore[arg-type]
+def test_policies_are_made_by_load_policy():
+    refuses(r"policies are made by doorstep\.load_policy\(\)", doorstep.Policy, 3, None, error=TypeError)
 
 
-def recurrent() -> nn.Module:
-    return nn.Sequential(nn.LSTM(NUM_INPUTS, 8), doorstep.policy.Heads([nn.Linear(8, NUM_LOGITS)], nn.Linear(8, 1)))
+def recurrent():
+    return nn.Sequential(nn.LSTM(NUM_INPUTS, 8), Heads([nn.Linear(8, NUM_LOGITS)], nn.Linear(8, 1)))
 
 
-COPIES: dict[str, Callable[[Any], Any]] = {
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-    "pickle": lambda policy: pickle.loads(pickle.dumps(policy)),
-}
+def test_copies_choose_the_same_actions_whatever_becomes_of_the_original():
+    ways = (copy.copy, copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy)))
+    for made in ("trained", mlp(16), mlp(16).bfloat16(), recurrent()):
+        policy = doorstep.load_policy(made, sampling=SamplingParams(temperature=0.7, top_p=0.9))
+        chosen_by(policy, observe(8, 2))
+        others = [way(policy) for way in ways]
+        logits, expected = policy.forward(observe(8, 2)), [chosen_by(policy, observe(8, 2)) for _ in range(3)]
+        names = ("sampling", "observations", "precision", "device", "state_size", "has_value")
+        attributes = [getattr(policy, name) for name in names]
+        if isinstance(made, nn.Module):
+            with torch.no_grad():
+                for parameter in made.parameters():
+                    parameter.zero_()
+        del policy
+        gc.collect()
+        for other in others:
+            assert [getattr(other, name) for name in names] == attributes
+            np.testing.assert_array_equal(other.forward(observe(8, 2)), logits)
+            np.testing.assert_array_equal([chosen_by(other, observe(8, 2)) for _ in range(3)], expected)
 
 
-@pytest.mark.parametrize("way", COPIES)
-@pytest.mark.parametrize(
-    "make", [lambda: "trained", lambda: "general", lambda: mlp(16), lambda: mlp(16).bfloat16(), recurrent]
-)
-def test_copies_choose_the_same_actions_whatever_becomes_of_the_original(make: Any, way: str) -> None:
-    made, sampling = make(), doorstep.policy.SamplingParams(temperature=0.7, top_p=0.9)
-    policy = doorstep.load_policy(made, sampling=sampling)
-    policy(observe(8, 2))
-    other = COPIES[way](policy)
-    for attribute in ("sampling", "observations", "precision", "device", "state_size", "has_value"):
-        assert getattr(other, attribute) == getattr(policy, attribute)
-    observations = observe(8, 2, seed=1)
-    logits = other.forward(observations)
-    np.testing.assert_array_equal(logits, policy.forward(observations))
-    for _ in range(3):
-        np.testing.assert_array_equal(actions_of(other, observations), actions_of(policy, observations))
-    if isinstance(made, nn.Module):
-        with torch.no_grad():
-            for parameter in made.parameters():
-                parameter.zero_()
-    del policy, made
-    gc.collect()
-    np.testing.assert_array_equal(other.forward(observations), logits)
-
-
-def actions_of(policy: Any, observations: Any) -> Any:
+def chosen_by(policy, observations):
     chosen = policy(observations)
     return chosen[0] if policy.state_size else chosen

@@ -1,18 +1,12 @@
 """A stand-in for Ray: actors in this thread, which live, die and raise as a test says."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import Any
 
 import doorstep
-from doorstep import EpisodeRequest, EpisodeResult
+from doorstep import EpisodeRequest
 from doorstep.ray.pool import MOST_CALLS
 from doorstep.rollouts.result import make_unplayed
-
-Answers = list[EpisodeResult | str]
 
 
 class RayError(Exception):
@@ -22,12 +16,12 @@ class RayError(Exception):
 class RayTaskError(RayError):
     """Of Ray: an actor has raised."""
 
-    def __init__(self, cause: Exception) -> None:
+    def __init__(self, cause):
         super().__init__("raised in an actor")
         self.cause = cause
 
 
-def played(requests: list[EpisodeRequest]) -> Answers:
+def played(requests):
     """What an actor answers that does its work."""
     return [make_unplayed(-1, EpisodeRequest(), 0, "time", 2, "") for _ in requests]
 
@@ -41,57 +35,54 @@ class Actor:
         version: of doorstep on its machine.
     """
 
-    def __init__(self, ray: StandIn, number: int) -> None:
+    def __init__(self, ray, number):
         self.ray, self.number = ray, number
-        self.is_ready = self.is_dead = False
-        self.version = doorstep.__version__
-        self.outstanding = 0
+        self.is_ready, self.is_dead, self.outstanding, self.version = False, False, 0, doorstep.__version__
         self.ready = SimpleNamespace(remote=self._ready)
         self.play = SimpleNamespace(remote=self._play)
 
-    def _ready(self) -> Any:
+    def _ready(self):
         self.ray.check_runs()
         self.is_ready = False
-        return self.ray.promise(self, self._become_ready)
 
-    def _become_ready(self) -> str:
-        self.is_ready = True
-        return self.version
+        def become_ready():
+            self.is_ready = True
+            return self.version
 
-    def _play(self, requests: list[EpisodeRequest], continuations: list[int]) -> Any:
+        return self.ray.promise(self, become_ready)
+
+    def _play(self, requests, continuations):
         self.ray.check_runs()
         assert len(continuations) == len(requests)
         assert self.is_ready, "it has not said that it is ready"
         assert self.outstanding < MOST_CALLS
         answer = self.ray.behave(self, requests)
         self.outstanding += 1
-        return self.ray.promise(self, lambda: self._answer(answer, requests))
 
-    def _answer(self, answer: Callable[[list[EpisodeRequest]], Answers], requests: list[EpisodeRequest]) -> Answers:
-        self.outstanding -= 1
-        return answer(requests)
+        def answer_once():
+            self.outstanding -= 1
+            return answer(requests)
+
+        return self.ray.promise(self, answer_once)
 
 
-class Call(Future[Any]):
+class Call(Future):
     """A call of an actor, which answers when it is looked at and is the first one."""
 
-    def __init__(self, ray: StandIn, actor: Actor, answer: Callable[[], Any]) -> None:
+    def __init__(self, ray, actor, answer):
         super().__init__()
         self._ray, self.actor, self._answer = ray, actor, answer
 
-    def done(self) -> bool:
+    def done(self):
         if not super().done() and self is self._ray.calls[0] and not self._ray.is_over:
             self._ray.calls.remove(self)
-            self._become_done()
+            try:
+                if self.actor.is_dead:
+                    raise RayError("the actor is dead\nand much more")
+                self.set_result(self._answer())
+            except Exception as error:
+                self.set_exception(error)
         return super().done()
-
-    def _become_done(self) -> None:
-        try:
-            if self.actor.is_dead:
-                raise RayError("the actor is dead\nand much more")
-            self.set_result(self._answer())
-        except Exception as error:
-            self.set_exception(error)
 
 
 class StandIn:
@@ -106,39 +97,37 @@ class StandIn:
 
     exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
 
-    def __init__(self, behave: Callable[[Actor, list[EpisodeRequest]], Callable[[list[EpisodeRequest]], Answers]]):
-        self.behave = behave
-        self.actors: list[Actor] = []
-        self.on_kill: Callable[[], None] = lambda: None
-        self.is_over = False
-        self.calls: list[Call] = []  # in the order in which they are answered
+    def __init__(self, behave):
+        self.behave, self.on_kill, self.is_over = behave, lambda: None, False
+        self.actors, self.calls = [], []  # calls: in the order in which they are answered
 
-    def get_runtime_context(self) -> Any:
+    def get_runtime_context(self):
         self.check_runs()
-        return SimpleNamespace(get_worker_id=self._worker_id)
 
-    def _worker_id(self) -> str:
-        if self.is_over:
-            raise RuntimeError("Ray has not been initialized")
-        return "a worker"
+        def worker_id():
+            if self.is_over:
+                raise RuntimeError("Ray has not been initialized")
+            return "a worker"
 
-    def check_runs(self) -> None:
+        return SimpleNamespace(get_worker_id=worker_id)
+
+    def check_runs(self):
         assert not self.is_over, "Ray would begin a new cluster"
 
-    def remote(self, cls: type) -> Any:
+    def remote(self, cls):
         return SimpleNamespace(options=lambda **options: SimpleNamespace(remote=self._start))
 
-    def _start(self, config: str) -> Actor:
+    def _start(self, config):
         self.check_runs()
         self.actors.append(Actor(self, len(self.actors)))
         return self.actors[-1]
 
-    def promise(self, actor: Actor, answer: Callable[[], Any]) -> Any:
+    def promise(self, actor, answer):
         call = Call(self, actor, answer)
         self.calls.append(call)
         return SimpleNamespace(future=lambda: call)
 
-    def kill(self, actor: Actor) -> None:
+    def kill(self, actor):
         self.check_runs()
         actor.is_dead = True
         self.calls = [call for call in self.calls if call.actor is not actor]

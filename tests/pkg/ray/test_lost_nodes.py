@@ -1,27 +1,13 @@
 """RayRolloutEngine on two nodes, one of which is killed: every request is answered once, as on one machine."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 import doorstep
 
 pytest.importorskip("ray")
 
-from tests.pkg.ray.clusters import two_nodes
-from tests.pkg.ray.playing import (
-    SIMULATOR,
-    WAIT,
-    facts,
-    network,
-    nodes_of_actors,
-    played_here,
-    requests_of_all_kinds,
-    taken,
-    wait_until,
-)
+from tests.pkg.ray import clusters
+from tests.pkg.ray.clusters import SIMULATOR, WAIT, facts, network, nodes_of_actors, played_here, taken, wait_until
 
 from doorstep.ray import RayConfig, RayRolloutEngine
 
@@ -29,13 +15,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ray warns of much
 
 
 @pytest.mark.slow
-def test_a_killed_node_changes_no_result(tmp_path: Path) -> None:
+def test_a_killed_node_changes_no_result(tmp_path):
     net = network()
-    expected = played_here(requests_of_all_kinds(doorstep.load_policy(net)) * 16)
-    with two_nodes(tmp_path) as cluster, RayRolloutEngine(SIMULATOR, RayConfig(num_actors=2, chunk=16)) as engine:
+    expected = played_here(clusters.requests_of_all_kinds(doorstep.load_policy(net)) * 16)
+    with (
+        clusters.two_nodes(tmp_path) as cluster,
+        RayRolloutEngine(SIMULATOR, RayConfig(num_actors=2, chunk=16)) as engine,
+    ):
         assert wait_until(lambda: len(nodes_of_actors()) == 2)
-        policy = engine.publish(net)
-        ids = engine.submit(requests_of_all_kinds(policy) * 16)
+        ids = engine.submit(clusters.requests_of_all_kinds(engine.publish(net)) * 16)
         results = engine.get_outputs(timeout=WAIT)
         assert len(results) < len(ids) / 2
         cluster.remove_node(cluster.second, allow_graceful=False)

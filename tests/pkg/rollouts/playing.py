@@ -1,22 +1,18 @@
 """Requests for tests, and what simulators make of the same episodes."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import doorstep
-from doorstep import EpisodeRequest, EpisodeResult, RolloutEngine
+from doorstep import EpisodeRequest
 from doorstep._native import _generated as native
 from doorstep._native.calls import check
 from doorstep._native.library import load
+from doorstep.levels import Goal, Level, Spawn
 
 NUM_INPUTS = 94  # of two agents
 SHUFFLED = (  # as many numbers in another order
@@ -25,19 +21,35 @@ SHUFFLED = (  # as many numbers in another order
 )  # fmt: skip
 
 
+GOAL_AT_START = Level(spawns=[Spawn(0, 3), Spawn(2, 3)], goal=Goal(-15, 15, 0, 30, "any"))
+
+
+def acting(*action):
+    """A policy in Python whose agents always do this."""
+    return lambda observations: np.tile(np.array(action, np.int32), (len(observations), 1))
+
+
+still = acting(0, 0, 0, 0)  # which turns
+
+
+def divides(observations):
+    """A policy that fails."""
+    raise ZeroDivisionError("by the policy")
+
+
 class Gate:
     """A policy that waits until it is opened."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.entered, self.open = threading.Event(), threading.Event()
 
-    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int32]:
+    def __call__(self, observations):
         self.entered.set()
         assert self.open.wait(60)
-        return np.zeros((len(observations), 4), np.int32)
+        return still(observations)
 
 
-def is_soon(happens: Callable[[], bool]) -> bool:
+def is_soon(happens):
     """Waits until it happens, also because garbage is collected."""
     end = time.monotonic() + 20
     while not happens() and time.monotonic() < end:
@@ -46,12 +58,12 @@ def is_soon(happens: Callable[[], bool]) -> bool:
     return happens()
 
 
-def some_requests(count: int, **fields: Any) -> list[EpisodeRequest]:
+def some_requests(count, **fields):
     """Requests of different lengths and seeds."""
     return [EpisodeRequest(**{"seed": 7 * i, "max_steps": 1 + i * 11 % 40, **fields}) for i in range(count)]
 
 
-def results_of(engine: RolloutEngine, requests: Iterable[EpisodeRequest]) -> list[Any]:
+def results_of(engine, requests):
     """The results, in the order of the requests."""
     ids = engine.submit(list(requests))
     results = {result.id: result for result in engine}
@@ -59,21 +71,33 @@ def results_of(engine: RolloutEngine, requests: Iterable[EpisodeRequest]) -> lis
     return [results[request_id] for request_id in ids]
 
 
-def play_again(result: EpisodeResult, **options: Any) -> doorstep.Simulator:
+def in_order(engine, ids):
+    """Of the results that are outstanding those of these requests."""
+    outstanding = list(engine)
+    results = {result.id: result for result in outstanding}
+    assert len(results) == len(outstanding)
+    return [results[request_id] for request_id in ids]
+
+
+def all_outputs(engine, most=4096):
+    """Those that are outstanding, as they come."""
+    outputs = []
+    while engine.outstanding:
+        outputs += engine.get_outputs(most=most)
+    return outputs
+
+
+def play_again(result, **options):
     """A simulator in which the recorded actions of a result have been played, and its observations compared."""
     request = result.request
-    assert result.actions is not None
-    sim = doorstep.Simulator(
-        1,
-        num_agents=len(result.returns),
-        auto_reset=False,
-        num_threads=1,
-        max_levels=int(request.level is not None),
-        **{"seed": request.seed, **({"episode_length": request.max_steps} if request.max_steps else {}), **options},
-    )
+    limit = {"episode_length": request.max_steps} if request.max_steps else {}
+    rules = {"seed": request.seed, "num_threads": 1, "max_levels": int(request.level is not None), **limit, **options}
+    sim = doorstep.Simulator(1, num_agents=len(result.returns), auto_reset=False, **rules)
     if request.level is not None:
         sim.set_levels([request.level])
-        _begin_first_episode(sim, request.seed)
+        # As if the simulator had been created with the levels that it has now
+        start = native.EpisodeStart(world=0, seed=request.seed)
+        check(load().ds_simulator_begin(sim._session.handle, ctypes.byref(start), 1))
     returns = np.zeros(len(result.returns), np.float32)
     for step, actions in enumerate(result.actions):
         if result.observations is not None:
@@ -89,20 +113,14 @@ def play_again(result: EpisodeResult, **options: Any) -> doorstep.Simulator:
     return sim
 
 
-def _begin_first_episode(sim: doorstep.Simulator, seed: int) -> None:
-    """As if the simulator had been created with the levels that it has now."""
-    start = native.EpisodeStart(world=0, seed=seed)
-    check(load().ds_simulator_begin(sim._session.handle, ctypes.byref(start), 1))
-
-
-def assert_equal_results(results: Iterable[EpisodeResult], expected: Iterable[EpisodeResult]) -> None:
+def assert_equal_results(results, expected):
     for result, other in zip(results, expected, strict=True):
         assert (result.state_hash, result.length, result.reason) == (other.state_hash, other.length, other.reason)
         assert (result.returns == other.returns).all()
         assert (result.max_y == other.max_y).all()
 
 
-def walk(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+def walk(observations):
     """A policy in Python: every row by itself."""
     actions = np.zeros((len(observations), 4), np.int32)
     actions[:, 0] = 3
@@ -111,7 +129,6 @@ def walk(observations: NDArray[np.float32]) -> NDArray[np.int32]:
     return actions
 
 
-def steps_of(engine: RolloutEngine) -> int:
+def steps_of(engine):
     """Of its simulators."""
-    assert engine.metrics is not None
     return int(engine.metrics.total("steps").value)

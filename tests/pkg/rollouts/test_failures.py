@@ -1,34 +1,171 @@
-"""Episodes that fail raise where their results are read, once, unless failures were asked for as results."""
-
-from __future__ import annotations
+"""Every request is answered once, in order, whatever stops it and however it is read; failed episodes raise there."""
 
 import asyncio
-import gc
-import time
+import functools
+import threading
 import traceback
 import weakref
-from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from tests.pkg.rollouts.playing import some_requests
+from tests.pkg.rollouts.playing import acting, divides, is_soon
 
 import doorstep
-from doorstep import EpisodeRequest, RolloutEngine, SimulatorConfig, StateError
+from doorstep import ClosedError, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, StateError
+from doorstep.rollouts import PriorityScheduler, RoundRobinController
+from doorstep.rollouts.result import REASONS
+
+COUNT, PATIENCE = 40, 30
 
 
-def divides(observations: NDArray[np.float32]) -> NDArray[np.int32]:
-    raise ZeroDivisionError("by the policy")
+class Trigger:
+    """An idle policy that does something when it acts for the third time."""
+
+    def __init__(self, act):
+        self.act, self.calls = act, 0
+
+    def __call__(self, observations):
+        self.calls += 1
+        if self.calls == 3:
+            self.act()
+        return acting(0, 0, 2, 0)(observations)
+
+
+def a_cause(reasons=(), config=(), third=(), act=lambda engine, ids: None, is_ordered=False):
+    """What may stop requests: fields of all configs and of every third request, and a call while the first is played.
+    Where nothing is left unplayed, results come in the order of the requests."""
+    return SimpleNamespace(reasons={*reasons}, config=dict(config), third=dict(third), act=act, is_ordered=is_ordered)
+
+
+CAUSES = {
+    "nothing": a_cause(is_ordered=True),
+    "failed episodes": a_cause({"failed"}, third={"policy": divides}, is_ordered=True),
+    "full queues": a_cause(config={"output_capacity": 1, "queue_capacity": 4}, is_ordered=True),
+    "full queues and failures": a_cause({"failed"}, {"output_capacity": 2, "queue_capacity": 4}, {"policy": divides}),
+    "cancel": a_cause({"cancelled"}, act=lambda engine, ids: [engine.cancel(one) for one in ids[::2]]),
+    "deadline": a_cause({"expired"}, third={"deadline": 1e-6}),
+    "preemption": a_cause(config={"scheduler": PriorityScheduler(preempts=True)}, third={"priority": 1}),
+    "close": a_cause({"failed"}, act=lambda engine, ids: engine.close()),
+    "a lost replica": a_cause(
+        config={"devices": ("cpu", "cpu"), "controller": RoundRobinController(depth=9)},
+        act=lambda engine, ids: engine._core.handle.end_replica(0),
+    ),
+}
+
+
+def fact(result):
+    return result.request.tag, result.reason, result.length, result.state_hash
+
+
+def facts_of(taken):
+    """Of outputs, or of records."""
+    if isinstance(taken, np.ndarray):
+        columns = [taken[name].tolist() for name in ("tag", "reason", "length", "state_hash")]
+        return [(tag, REASONS[reason], *others) for tag, reason, *others in zip(*columns, strict=True)]
+    return list(map(fact, taken))
+
+
+def raised(error):
+    """The result of an episode that failed; one that was left when the engine was closed is none."""
+    assert error.result.error == "ZeroDivisionError: by the policy"
+    return error.result
+
+
+TAKERS = {
+    "iteration": iter,
+    "outputs": lambda engine: engine.get_outputs(),
+    "outputs without waiting": lambda engine: engine.get_outputs(block=False),
+    "outputs one by one": lambda engine: engine.get_outputs(most=1),
+    "some outputs": lambda engine: engine.get_outputs(timeout=0.01, most=3),
+    "two records": lambda engine: engine.get_records(most=2),
+}
+
+
+def answers_by(taker, engine, submitter):
+    """The facts of all results, in the order in which they were read, also of those that were raised."""
+    found = []
+    while submitter.is_alive() or engine.outstanding:
+        try:
+            taken = TAKERS[taker](engine)
+            found.extend(map(fact, taken) if taker == "iteration" else facts_of(taken))  # those before a failure, too
+        except StateError as error:  # noqa: PERF203
+            found.append(fact(raised(error)))
+        except ClosedError:
+            break
+    return found
+
+
+def request_of(tag, **fields):
+    return EpisodeRequest(**{"tag": tag, "seed": tag, "max_steps": 9 - tag % 8, "policy": "idle", **fields})
+
+
+@pytest.fixture(scope="module")
+def expected():
+    with RolloutEngine(SimulatorConfig(3, num_threads=1)) as engine:
+        return [result.state_hash for result in engine.run(map(request_of, range(COUNT)))]
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_every_request_is_answered_once(name, expected):
+    cause = CAUSES[name]
+    config = RolloutConfig(SimulatorConfig(1, num_threads=1), **cause.config)
+    for way in ("run", "futures", *TAKERS):
+        if way in ("run", "futures") and name == "cancel":
+            continue  # they know no ids
+        ids, is_submitted = [], threading.Event()
+
+        def act(ids=ids, is_submitted=is_submitted):
+            assert name != "cancel" or is_submitted.wait(PATIENCE)
+            cause.act(engine, ids)
+
+        requests = [request_of(tag, **(cause.third if tag % 3 == 1 else {})) for tag in range(COUNT)]
+        requests[0] = EpisodeRequest(tag=0, max_steps=9, policy=Trigger(act))
+
+        def submit(ids=ids, requests=requests, is_submitted=is_submitted):
+            try:
+                ids += engine.submit(requests)
+            except ClosedError as error:
+                ids += error.ids
+            is_submitted.set()
+
+        with RolloutEngine(config, on_error="return" if way == "run" else "raise") as engine:
+            if way == "run":
+                found = facts_of(engine.run(requests))
+            elif way == "futures":
+                ended = [(future, future.exception(PATIENCE)) for future in engine.future(requests)]
+                found = [fact(raised(failure) if failure else future.result()) for future, failure in ended]
+            else:
+                submitter = threading.Thread(target=submit)
+                submitter.start()
+                found = answers_by(way, engine, submitter)
+                submitter.join(PATIENCE)
+            assert engine.drain(PATIENCE)
+            assert engine.outstanding == engine.num_outputs == 0
+        tags = [tag for tag, *_ in found]
+        assert sorted(tags) == list(range(COUNT)), way
+        if cause.is_ordered or way in ("run", "futures"):
+            assert tags == list(range(COUNT)), way
+        reasons = [reason for _, reason, *_ in found]
+        assert cause.reasons <= set(reasons) <= {"time"} | cause.reasons, way
+        for tag, reason, length, state_hash in found:
+            if reason == "time":
+                assert (length, state_hash) == (9 - tag % 8, expected[tag]), way
+        total = engine.metrics.total
+        assert total("requests_submitted").count == total("requests_answered").count == COUNT
+        for reason in set(reasons):
+            assert total("requests_answered", reason=reason).count == reasons.count(reason), way
+
+
+# ---- Failures
 
 
 class UnreadableError(Exception):
-    def __str__(self) -> str:
+    def __str__(self):
         raise SystemExit
 
 
-def unreadable(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+def unreadable(observations):
     raise UnreadableError
 
 
@@ -36,135 +173,89 @@ BAD = EpisodeRequest(seed=5, policy=divides, max_steps=3)
 GOOD = EpisodeRequest(seed=6, max_steps=3)
 
 
-def submit(engine: RolloutEngine, *requests: EpisodeRequest) -> list[int]:
+def submit(engine, *requests):
     """Requests of an engine with one world, which plays them in their order, once all have ended."""
     ids = engine.submit(list(requests))
-    assert engine.drain(30)
+    assert engine.drain(PATIENCE)
     return ids
 
 
-READERS: dict[str, Callable[[RolloutEngine], Any]] = {
-    "get_outputs": lambda engine: engine.get_outputs(),
-    "get_records": lambda engine: engine.get_records(),
-    "iteration": lambda engine: next(iter(engine)),
-}
-
-
 @pytest.fixture(params=[False, True], ids=["", "with futures"])
-def engine(request: pytest.FixtureRequest) -> Any:
+def engine(request):
     with RolloutEngine(SimulatorConfig(1, num_threads=1)) as made:
         if request.param:
-            made.future(GOOD).result(30)
+            made.future(GOOD).result(PATIENCE)
         yield made
 
 
-@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_a_policy_that_raises_raises_where_results_are_read(read: Any, engine: RolloutEngine) -> None:
-    (request_id,) = submit(engine, BAD)
-    with pytest.raises(StateError, match="with seed 5, failed: ZeroDivisionError: by the policy") as caught:
-        read(engine)
-    result = caught.value.result  # type: ignore[attr-defined]
-    assert (result.id, result.request, result.reason) == (request_id, BAD, "failed")
-    told = "".join(traceback.format_exception(caught.value))
-    assert 'raise ZeroDivisionError("by the policy")' in told  # the line of the policy
-    assert engine.outstanding == 0
-    assert engine.get_outputs() == []
+def test_a_policy_that_raises_raises_where_results_are_read(engine):
+    for read in (RolloutEngine.get_outputs, RolloutEngine.get_records, lambda engine: next(iter(engine))):
+        (request_id,) = submit(engine, BAD)
+        with pytest.raises(StateError, match="with seed 5, failed: ZeroDivisionError: by the policy") as caught:
+            read(engine)
+        result = caught.value.result
+        assert (result.id, result.request, result.reason) == (request_id, BAD, "failed")
+        told = "".join(traceback.format_exception(caught.value))
+        assert 'raise ZeroDivisionError("by the policy")' in told  # the line of the policy
+        assert "on_error" in caught.value.hint
+        assert engine.outstanding == 0
+        assert engine.get_outputs() == []
 
 
-@pytest.mark.parametrize("most", [1, 4096])
-def test_results_before_and_behind_a_failure_are_returned(most: int, engine: RolloutEngine) -> None:
-    ids = submit(engine, GOOD, GOOD, BAD, BAD, GOOD)
-    read: list[int] = []
-    raised: list[int] = []
-    while engine.outstanding:
-        try:
-            read += [output.id for output in engine.get_outputs(most=most)]
-        except StateError as error:  # noqa: PERF203
-            raised.append(error.result.id)  # type: ignore[attr-defined]
-            read.append(raised[-1])
-    assert read == ids
-    assert raised == ids[2:4]
+@pytest.mark.parametrize("most", [1, 2, 3, 4096])
+def test_results_before_and_behind_a_failure_are_returned_in_order(most, engine):
+    for _ in range(2):
+        ids = submit(engine, GOOD, GOOD, BAD, BAD, GOOD, BAD, GOOD, GOOD)
+        read, raised = [], []
+        while engine.outstanding:
+            try:
+                read += [output.id for output in engine.get_outputs(most=most)]
+            except StateError as error:
+                raised.append(error.result.id)
+                read.append(raised[-1])
+            assert engine.outstanding == engine.num_outputs == len(ids) - len(read)
+        assert (read, raised) == (ids, [ids[2], ids[3], ids[5]])
 
 
-def test_a_loop_goes_on_behind_a_failure(engine: RolloutEngine) -> None:
-    ids = submit(engine, GOOD, BAD, GOOD)
-    taken: list[int] = []
-    with pytest.raises(StateError):  # noqa: PT012
-        for result in engine:
-            taken.append(result.id)  # noqa: PERF401
-    taken += [result.id for result in engine]
-    assert taken == [ids[0], ids[2]]
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [lambda rows: None, lambda rows: np.zeros((1, 4), np.float32), lambda rows: [[1, 2]], unreadable],
-    ids=["nothing", "floats", "too few", "an unreadable error"],
-)
-def test_nonsense_raises_and_others_play_on(policy: Any) -> None:
+def test_errors_that_cannot_be_read_raise_too():
     with RolloutEngine(SimulatorConfig(1, num_threads=1)) as engine:
-        submit(engine, EpisodeRequest(policy=policy), GOOD)
-        with pytest.raises(StateError, match=r"failed: (ArgumentError: the policy returned|UnreadableError, whose)"):
+        submit(engine, EpisodeRequest(policy=unreadable), GOOD)
+        with pytest.raises(StateError, match="failed: UnreadableError, whose message cannot be read"):
             engine.get_outputs()
         assert [result.finished for result in engine] == [True]
 
 
-def test_logits_that_are_not_finite_raise() -> None:
-    torch = pytest.importorskip("torch")
-    net = torch.nn.Linear(94, 19)
-    torch.nn.init.constant_(net.bias, float("nan"))
-    with RolloutEngine(SimulatorConfig(1)) as engine:
-        submit(engine, EpisodeRequest(policy=doorstep.load_policy(net)))
-        with pytest.raises(StateError, match="the logits of agent 0 were not finite in step 0"):
-            list(engine)
-
-
-def test_futures_and_tasks_raise(engine: RolloutEngine) -> None:
+def test_futures_and_tasks_raise(engine):
     good, bad = engine.future(GOOD), engine.future(BAD)
     with pytest.raises(StateError, match="by the policy") as caught:
-        bad.result(30)
-    assert caught.value.result.request == BAD  # type: ignore[attr-defined]
+        bad.result(PATIENCE)
+    assert caught.value.result.request == BAD
     assert isinstance(bad.exception(), StateError)
-    assert good.result(30).finished
-    with pytest.raises(StateError, match="by the policy"):
-        asyncio.run(engine.play(BAD))
+    assert good.result(PATIENCE).finished
+    for play in (lambda: asyncio.run(engine.play(BAD)), lambda: engine.run([GOOD, BAD])):
+        with pytest.raises(StateError, match="by the policy"):
+            play()
 
 
-def test_failures_are_results_where_they_were_asked_for() -> None:
+def test_failures_are_results_where_they_were_asked_for():
     with RolloutEngine(SimulatorConfig(1), on_error="return") as engine:
         submit(engine, GOOD, BAD)
-        assert [result.reason for result in engine.get_outputs()] == ["time", "failed"]  # type: ignore[union-attr]
+        assert [result.reason for result in engine.get_outputs()] == ["time", "failed"]
         submit(engine, GOOD, BAD)
         assert engine.get_records()["length"].tolist() == [3, 0]
-        results = [engine.future(BAD).result(30), *engine.run([BAD]), asyncio.run(engine.play(BAD))]
+        results = [engine.future(BAD).result(PATIENCE), *engine.run([BAD]), asyncio.run(engine.play(BAD))]
     assert {result.error for result in results} == {"ZeroDivisionError: by the policy"}
     with pytest.raises(doorstep.ArgumentError, match="on_error is 'ignore'; it must be one of 'raise', 'return'"):
-        RolloutEngine(SimulatorConfig(1), on_error="ignore")  # type: ignore[arg-type]
+        RolloutEngine(SimulatorConfig(1), on_error="ignore")
 
 
-def test_closing_an_engine_fails_no_episode() -> None:
-    with RolloutEngine(SimulatorConfig(1)) as engine:
-        ids = engine.submit(some_requests(50, max_steps=None))
-    results = list(engine)
-    assert sorted(result.id for result in results) == sorted(ids)
-    assert {result.error for result in results if not result.finished} == {"the engine was closed"}
-
-
-def test_a_failure_keeps_no_policy_alive() -> None:
+def test_a_failure_keeps_no_policy_alive():
     """Its exception would, by the frames of its traceback."""
 
-    class Raises:
-        def __call__(self, observations: Any) -> Any:
-            raise ZeroDivisionError
-
-    policy = Raises()
+    policy = functools.partial(divides)
     alive = weakref.ref(policy)
     with RolloutEngine(SimulatorConfig(1)) as engine:
         with pytest.raises(StateError):
             engine.run([EpisodeRequest(policy=policy)])
         del policy
-        end = time.monotonic() + 10
-        while alive() is not None and time.monotonic() < end:
-            time.sleep(0.01)
-            gc.collect()
-        assert alive() is None
+        assert is_soon(lambda: alive() is None)

@@ -1,137 +1,182 @@
-"""Episodes that give their worlds to earlier ones, and go on where they were."""
-
-from __future__ import annotations
+"""The order in which requests are played; episodes that give their worlds to earlier ones, and go on later."""
 
 import time
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import assert_equal_results, results_of, steps_of, walk
+from tests.pkg.rollouts.playing import Gate, all_outputs, assert_equal_results, in_order, results_of, steps_of, walk
 
 import doorstep
-from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
 from doorstep.policy import SamplingParams
-from doorstep.rollouts import (
-    DynamicChunkScheduler,
-    EarliestDeadlineScheduler,
-    FairShareScheduler,
-    FixedChunkScheduler,
-    PriorityScheduler,
-    RoundRobinController,
-)
+from doorstep.rollouts import EarliestDeadlineScheduler, PriorityScheduler, RoundRobinController
 from doorstep.rollouts.result import EpisodeStep
 
+PREEMPTS = PriorityScheduler(preempts=True)
 
-def config_of(scheduler: Any, num_worlds: int, **fields: Any) -> RolloutConfig:
+
+def config_of(scheduler, num_worlds, **fields):
     return RolloutConfig(SimulatorConfig(num_worlds, num_threads=1), scheduler=scheduler, **fields)
 
 
-def make_steps(engine: RolloutEngine, steps: int) -> None:
+# ---- Orders
+
+KEYS = {  # smaller: earlier
+    rollouts.FixedChunkScheduler(): lambda request: 0,
+    rollouts.DynamicChunkScheduler(begin_fraction=0.01): lambda request: 0,
+    PriorityScheduler(): lambda request: -request.priority,
+    EarliestDeadlineScheduler(): lambda request: request.deadline or 1e9,
+    rollouts.LeastRemainingStepsScheduler(): lambda request: request.max_steps or 200,
+}
+
+
+@pytest.mark.parametrize("num_replicas", [1, 2])
+@pytest.mark.parametrize("scheduler", KEYS, ids=lambda one: one.type)
+def test_requests_are_played_in_the_order_of_the_scheduler(scheduler, num_replicas):
+    """Also if they wait in queues of a replica, after others that have been cancelled and taken back."""
+    gate = Gate()
+    config = config_of(scheduler, 1, devices=("cpu",) * num_replicas, controller=RoundRobinController(depth=200))
+    config = config if num_replicas > 1 else config.replace(controller=rollouts.PullController())
+    draw = np.random.default_rng(3)
+    with RolloutEngine(config) as engine:
+        engine.submit([EpisodeRequest(policy=gate, max_steps=1, priority=99, deadline=1e4)] * num_replicas)
+        while engine.num_waiting or not gate.entered.wait(30):
+            pass
+        priorities, deadlines, steps = draw.integers((-3, 19999, 1), (4, 20005, 6), (40, 3)).T.tolist()
+        deadlines = [None if one == 19999 else float(one) for one in deadlines]
+        rows = enumerate(zip(priorities, deadlines, steps, strict=True))
+        requests = [EpisodeRequest(priority=a, deadline=b, max_steps=c, tag=tag) for tag, (a, b, c) in rows]
+        ids = engine.submit(requests)
+        for one in ids[::7]:
+            engine.cancel(one)
+        if num_replicas > 1:
+            engine._core.handle.end_replica(0)
+        gate.open.set()
+        results = [one for one in engine if one.finished and one.id in ids]
+    if num_replicas == 1:
+        left = [request for tag, request in enumerate(requests) if tag % 7]
+        assert [one.request.tag for one in results] == [one.tag for one in sorted(left, key=KEYS[scheduler])]
+    assert sorted(one.request.tag for one in results) == [tag for tag in range(40) if tag % 7]
+
+
+def test_policies_get_equal_shares_of_steps():
+    """Of those that are played, however many have been submitted, and however late a policy comes."""
+    gate = Gate()
+    with RolloutEngine(config_of(rollouts.FairShareScheduler(), 1)) as engine:
+        engine.run([EpisodeRequest(policy="random", max_steps=10)] * 50)
+        engine.submit(EpisodeRequest(policy=gate, max_steps=1))
+        assert gate.entered.wait(30)
+        engine.submit([EpisodeRequest(policy="random", max_steps=10)] * 40)
+        dropped = engine.submit([EpisodeRequest(policy="idle", max_steps=30)] * 20)[10:]  # which comes now
+        assert all(map(engine.cancel, dropped))  # these count nothing
+        gate.open.set()
+        steps = {"random": 0, "idle": 0}
+        for result in engine:
+            if result.finished and result.request.policy is not gate:
+                steps[result.request.policy] += result.length
+                if steps["idle"] < 300:  # there are more of both
+                    assert abs(steps["random"] - steps["idle"]) <= 40
+    assert steps == {"random": 400, "idle": 300}
+
+
+# ---- Preemption
+
+
+def make_steps(engine, steps):
     """Fewer if there are no more to make."""
     before = steps_of(engine)
     while steps_of(engine) < before + steps and engine.num_outputs < engine.outstanding:
         time.sleep(0.0005)
 
 
-def test_a_request_of_higher_priority_takes_the_world_of_a_lower_one() -> None:
-    config = config_of(PriorityScheduler(preempts=True), 8, output_capacity=16)  # replicas wait for who reads
+def test_a_request_of_higher_priority_takes_the_world_of_a_lower_one():
+    config = config_of(PREEMPTS, 8, output_capacity=16)  # replicas wait for who reads
     with RolloutEngine(config) as engine:
         engine.submit_batch(range(8), record="stream")
         make_steps(engine, 1)
         urgent = engine.submit(EpisodeRequest(priority=1, max_steps=5))
-        results = [output for output in engine if isinstance(output, EpisodeResult)]
+        results = list(engine)
     assert results[0].id == urgent
     assert results[-1].request.seed == 7  # that came last
     assert [result.length for result in results] == [5] + [200] * 8
 
 
-def recurrent() -> Any:
+def recurrent(size):
     torch = pytest.importorskip("torch")
-    torch.manual_seed(1)
-    return doorstep.load_policy([torch.nn.GRU(94, 8), torch.nn.Linear(8, 19)])
+    torch.manual_seed(size)
+    return doorstep.load_policy([torch.nn.GRU(94, size), torch.nn.Linear(size, 19)])
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        config_of(PriorityScheduler(preempts=True), 2),
-        config_of(PriorityScheduler(preempts=True, max_chunk=1), 3),
-        config_of(PriorityScheduler(preempts=True), 1, devices=("cpu", "cpu")),
-        config_of(
-            PriorityScheduler(preempts=True), 1, devices=("cpu", "cpu"), controller=RoundRobinController(depth=9)
-        ),
-        config_of(EarliestDeadlineScheduler(preempts=True), 2),
-    ],
-)
-def test_interrupted_episodes_have_the_results_of_others(config: RolloutConfig) -> None:
-    policies = ("random", recurrent(), ("idle", walk), "idle")
+RECORDED = ("actions", "observations", "rewards", "last_observations", "states", "last_states", "log_probs", "versions")
+
+
+INTERRUPTING = {  # and whether requests name their policies
+    "small chunks": (config_of(PriorityScheduler(preempts=True, max_chunk=1), 3), False),
+    "two replicas": (config_of(PREEMPTS, 1, devices=("cpu", "cpu")), True),
+    "depth": (config_of(PREEMPTS, 1, devices=("cpu", "cpu"), controller=RoundRobinController(depth=9)), False),
+    "deadlines": (config_of(EarliestDeadlineScheduler(preempts=True), 2), True),
+}
+
+
+@pytest.mark.parametrize("name", INTERRUPTING)
+def test_interrupted_episodes_are_as_others(name):
+    """With memories of both agents, saved states and whatever they record."""
+    config, is_named = INTERRUPTING[name]
+    policies = {"it": recurrent(8), "other": recurrent(5), "partner": "random"}
+    given = {name: name for name in policies} if is_named else policies
+    it, other, partner = given.values()
+    players = (it, (it, other), (partner, it), (walk, other), ("idle", walk), "idle")
     state = doorstep.Simulator(1, seed=4, num_threads=1).save()
-    requests = [
-        EpisodeRequest(
-            seed=index,
-            state=None if index % 3 else state,
-            policy=policies[index % 4],
-            sampling=SamplingParams(temperature=0.5),
-            max_steps=100 + index % 10,
-            priority=index,
-            deadline=1000.0 - index,
-            record="observations" if index % 2 else (),
-        )
-        for index in range(40)
-    ]
-    with RolloutEngine(SimulatorConfig(40, num_threads=1)) as engine:
+    records = (("states", "log_probs", "stream"), ("states", "observations"), (), "observations")
+    requests = []
+    for index in range(48):
+        record = records[index % 4] if index % 6 < 3 else ("observations",) * (index % 2)
+        fields = {"policy": players[index % 6], "record": record, "state": None if index % 5 else state}
+        order = {"priority": index, "deadline": 1000.0 - index, "max_steps": 100 + index % 10}
+        requests.append(EpisodeRequest(seed=index, sampling=SamplingParams(temperature=0.5), **fields, **order))
+    with RolloutEngine(SimulatorConfig(48, num_threads=1)) as engine:
+        engine.policies.update(policies)
         expected = results_of(engine, requests)
     with RolloutEngine(config) as engine:
+        engine.policies.update(policies)
         ids = [one for request in requests for one in engine.submit([request])]  # each is the most urgent one
         results = {result.id: result for result in engine}
     assert list(results) != ids
-    for result, other in zip([results[one] for one in ids], expected, strict=True):
-        assert_equal_results([result], [other])
-        for name in ("actions", "observations", "rewards", "last_observations"):
-            assert np.array_equal(getattr(result, name), getattr(other, name))
-
-
-def each_the_most_urgent(engine: RolloutEngine, requests: list[EpisodeRequest]) -> list[Any]:
-    """The results, in the order of the requests, each of which takes the world of one before."""
-    ids = [one for request in requests for one in engine.submit([request])]
-    results = {result.id: result for result in engine}
-    assert list(results) != ids
-    return [results[one] for one in ids]
-
-
-@pytest.mark.parametrize("is_named", [False, True])
-def test_interrupted_episodes_record_what_others_record(is_named: bool) -> None:
-    policies = {"it": recurrent(), "partner": "random"}
-    given: dict[str, Any] = {name: name for name in policies} if is_named else policies
-    players = (given["it"], (given["it"], given["partner"]), (given["partner"], given["it"]), (walk, given["it"]))
-    requests = [
-        EpisodeRequest(
-            seed=index,
-            policy=players[index % 4],
-            max_steps=100 + index % 10,
-            priority=index,
-            record=("states", "log_probs", "stream") if index % 2 else ("states", "observations"),
-        )
-        for index in range(40)
-    ]
-    with RolloutEngine(SimulatorConfig(40, num_threads=1)) as engine:
-        engine.policies.update(policies)
-        expected = results_of(engine, requests)
-    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 3)) as engine:
-        engine.policies.update(policies)
-        results = each_the_most_urgent(engine, requests)
+    results = [results[one] for one in ids]
     assert_equal_results(results, expected)
-    for result, other in zip(results, expected, strict=True):
-        for name in ("actions", "states", "last_states", "log_probs", "versions", "observations"):
-            recorded, same = getattr(result, name), getattr(other, name)
-            assert (recorded is None) == (same is None)
-            assert recorded is None or recorded.tobytes() == same.tobytes(), name
-        assert result.states.any()
+    for result, same in zip(results, expected, strict=True):
+        for name in RECORDED:
+            recorded, others = getattr(result, name), getattr(same, name)
+            assert (recorded is None) == (others is None)
+            assert recorded is None or recorded.tobytes() == others.tobytes(), name
 
 
-def test_interrupted_episodes_keep_the_policy_with_which_they_began() -> None:
-    def requests(priority: int) -> list[EpisodeRequest]:
+@pytest.mark.parametrize("players", [("it", "it"), ("it", "other"), ("other", "it")], ids=", ".join)
+def test_an_interrupted_episode_goes_on_with_the_memory_of_each_agent(players):
+    policies = {"it": recurrent(8), "other": recurrent(5)}
+    policy = tuple(policies[name] for name in players)
+    fields = {"max_steps": 90, "record": ("states", "log_probs", "stream")}
+    low = EpisodeRequest(seed=3, policy=policy, sampling=SamplingParams(temperature=0.5), **fields)
+    with RolloutEngine(SimulatorConfig(1, num_threads=1)) as engine:
+        expected = results_of(engine, [low])
+    with RolloutEngine(config_of(PREEMPTS, 1, output_capacity=16)) as engine:  # the replica waits for who reads
+        engine.submit(low)
+        while engine.get_outputs(most=1)[0].step < 20:
+            pass
+        urgent = engine.submit(EpisodeRequest(policy="idle", max_steps=5, priority=1))
+        outputs = all_outputs(engine)
+    result = outputs.pop()
+    assert [one.step for one in outputs if one.id != urgent] == list(range(21, 91))
+    assert [one.id for one in outputs].index(urgent) < 70  # it was interrupted
+    assert_equal_results([result], expected)
+    for name in RECORDED:
+        recorded, others = getattr(result, name), getattr(expected[0], name)
+        assert recorded is others is None or recorded.tobytes() == others.tobytes(), name
+    assert (result.states[20:, 0] != result.states[20:, 1]).any(-1).all()
+
+
+def test_interrupted_episodes_keep_the_policy_with_which_they_began():
+    def requests(priority):
         return [EpisodeRequest(seed=seed, policy="it", max_steps=100, priority=priority) for seed in range(20)]
 
     hashes = []
@@ -139,22 +184,21 @@ def test_interrupted_episodes_keep_the_policy_with_which_they_began() -> None:
         for policy in ("random", "idle"):
             engine.policies["it"] = policy
             hashes.append([result.state_hash for result in results_of(engine, requests(0))])
-    with RolloutEngine(config_of(PriorityScheduler(preempts=True), 4)) as engine:
+    with RolloutEngine(config_of(PREEMPTS, 4)) as engine:
         engine.policies["it"] = "random"
         low = engine.submit(requests(0))
         make_steps(engine, 1)
         engine.policies["it"] = "idle"
-        high = engine.submit(requests(1))
-        results = {result.id: result.state_hash for result in engine}
-    assert [results[one] for one in high] == hashes[1]
-    for one, before, after in zip(low, *hashes, strict=True):
-        assert results[one] in (before, after)
-    assert [results[one] for one in low[:4]] == hashes[0][:4]  # which were played
+        found = [result.state_hash for result in in_order(engine, low + engine.submit(requests(1)))]
+    assert found[20:] == hashes[1]
+    for one, before, after in zip(found[:20], *hashes, strict=True):
+        assert one in (before, after)
+    assert found[:4] == hashes[0][:4]  # which were played
 
 
-def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was() -> None:
+def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was():
     low = [EpisodeRequest(seed=seed, record=("stream", "actions")) for seed in range(8)]
-    config = config_of(PriorityScheduler(preempts=True), 8, output_capacity=16)  # replicas wait for who reads
+    config = config_of(PREEMPTS, 8, output_capacity=16)  # replicas wait for who reads
     with RolloutEngine(config) as engine:
         ids = engine.submit(low)
         outputs = engine.get_outputs(most=8)
@@ -165,8 +209,7 @@ def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was() -> None:
             outputs += engine.get_outputs(most=8)
         for one in [*ids, *others]:
             engine.cancel(one)
-        while some := engine.get_outputs():
-            outputs += some
+        outputs += all_outputs(engine)
     results = [one for one in outputs if isinstance(one, EpisodeResult) and one.id in ids]
     for result in results:
         steps = [one.step for one in outputs if not isinstance(one, EpisodeResult) and one.id == result.id]
@@ -177,16 +220,10 @@ def test_an_interrupted_episode_that_is_cancelled_says_how_far_it_was() -> None:
     assert len(results) == 8
 
 
-def test_a_closed_engine_answers_interrupted_episodes() -> None:
-    engine = RolloutEngine(config_of(PriorityScheduler(preempts=True), 40), on_error="return")
+def test_a_closed_engine_answers_interrupted_episodes():
+    engine = RolloutEngine(config_of(PREEMPTS, 40), on_error="return")
     engine.submit_batch(range(20), n=5)
     make_steps(engine, 1)
     engine.submit_batch(range(2000), priority=1)
     engine.close()
     assert len(list(engine)) == 2100
-
-
-@pytest.mark.parametrize("scheduler", [FixedChunkScheduler, DynamicChunkScheduler, FairShareScheduler])
-def test_schedulers_without_an_order_refuse_to_preempt(scheduler: Any) -> None:
-    with pytest.raises(doorstep.ArgumentError, match="preempts is True"):
-        scheduler(preempts=True)

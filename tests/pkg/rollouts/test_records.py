@@ -1,64 +1,32 @@
-"""What requests record: actions, observations, and steps as they are made."""
-
-from __future__ import annotations
+"""What requests record: actions, observations, steps as they are made; and batches of many results."""
 
 import gc
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import play_again, results_of, some_requests
+from tests.pkg.rollouts.playing import results_of, some_requests
 
 import doorstep
-from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep import ArgumentError, EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.rollouts import pad_trajectories
 from doorstep.rollouts.result import EpisodeStep
 
 
-def test_a_result_has_what_its_request_records() -> None:
-    with RolloutEngine(SimulatorConfig(4)) as engine:
-        for record in ((), "actions", ("observations",), ("actions", "observations")):
-            (result,) = results_of(engine, [EpisodeRequest(max_steps=7, record=record)])
-            assert (result.actions is None) == (not record)
-            assert (result.observations is None) == (result.rewards is None) == ("observations" not in record)
-            if record:
-                assert result.actions.shape == (7, 2, 4)
-                assert result.actions.dtype == np.int32
-            if "observations" in record:
-                assert result.observations.shape == (7, 2, 94)
-                assert result.rewards.shape == (7, 2)
-                assert result.observations.flags.c_contiguous
-                np.testing.assert_allclose(result.rewards.sum(axis=0), result.returns, atol=1e-5)
+def address_of(array):
+    return array.__array_interface__["data"][0]
 
 
-def test_records_outlive_the_engine() -> None:
-    with RolloutEngine(SimulatorConfig(4)) as engine:
-        results = results_of(engine, some_requests(10, record="actions"))
-    actions = [result.actions.copy() for result in results]
-    del engine
-    gc.collect()
-    for result, expected in zip(results, actions, strict=True):
-        assert (result.actions == expected).all()
-        play_again(result).close()
-
-
-def address_of(array: Any) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def test_what_is_recorded_lives_as_long_as_a_view_of_it() -> None:
+def test_what_is_recorded_lives_as_long_as_a_view_of_it():
     with RolloutEngine(SimulatorConfig(4)) as engine:
         before = doorstep.live_counts()["memory"]
-        ids = engine.submit_batch(range(20), max_steps=5, record="observations")
+        engine.submit_batch(range(20), max_steps=5, record="observations")
         results = list(engine)
-        assert len(results) == len(ids)
         for result in results:  # parts of one block: nothing was copied
             assert address_of(result.observations) - address_of(result.actions) == 5 * 2 * 4 * 4
             assert address_of(result.last_observations) - address_of(result.observations) == 5 * 2 * 94 * 4
             assert address_of(result.rewards) - address_of(result.last_observations) == 2 * 94 * 4
         assert doorstep.live_counts()["memory"] == before + 20
-        kept = [result.rewards[-1] for result in results[:3] if result.rewards is not None]
-        assert len(kept) == 3
+        kept = [result.rewards[-1] for result in results[:3]]
         expected = [view.copy() for view in kept]
         del results, result
         gc.collect()
@@ -69,13 +37,12 @@ def test_what_is_recorded_lives_as_long_as_a_view_of_it() -> None:
     assert doorstep.live_counts()["memory"] == 0
 
 
-def test_dropped_recordings_are_freed() -> None:
+def test_dropped_recordings_are_freed():
     with RolloutEngine(SimulatorConfig(4)) as engine:
         before = doorstep.live_counts()["memory"]
         engine.submit_batch(range(20), max_steps=5, record="observations")
-        count = 0
-        while count < 20:
-            count += len(engine.get_records())
+        assert engine.drain(30)
+        assert len(engine.get_records()) == 20
         assert doorstep.live_counts()["memory"] == before
         engine.submit_batch(range(20), max_steps=5, record="observations")
         assert engine.drain(30)
@@ -85,39 +52,12 @@ def test_dropped_recordings_are_freed() -> None:
     assert doorstep.live_counts()["memory"] == 0
 
 
-@pytest.mark.parametrize("record", [("stream",), ("stream", "actions"), ("stream", "observations")])
-def test_every_step_is_streamed(record: tuple[str, ...]) -> None:
-    request = EpisodeRequest(seed=3, max_steps=12, record=record, tag=4)  # type: ignore[arg-type]
-    with RolloutEngine(SimulatorConfig(2)) as engine:
-        recorded = {**vars(request), "record": ("observations",)}
-        (whole,) = results_of(engine, [EpisodeRequest(**recorded)])
-        request_id = engine.submit(request)
-        outputs = []
-        while engine.outstanding:
-            outputs += engine.get_outputs()
-    *steps, result = outputs
-    assert isinstance(result, EpisodeResult)
-    assert [step.step for step in steps if isinstance(step, EpisodeStep)] == list(range(1, 13))
-    for step, actions, observations, rewards in zip(
-        steps, whole.actions, whole.observations, whole.rewards, strict=True
-    ):
-        assert isinstance(step, EpisodeStep)
-        assert (step.id, step.request) == (request_id, request)
-        assert (step.actions == actions).all()
-        if "observations" in record:
-            assert step.observations is not None
-            assert (step.observations == observations).all()
-            assert (step.rewards == rewards).all()
-        else:
-            assert step.observations is step.rewards is None
-    assert (result.actions is None) == (record == ("stream",))
-
-
-def test_streams_of_many_episodes_are_in_order() -> None:
-    config = RolloutConfig(SimulatorConfig(8), devices=("cpu", "cpu"))
+def test_streams_of_many_episodes_are_in_order():
+    """Every step once, whoever plays it: a replica is lost meanwhile, and outputs have little room."""
+    config = RolloutConfig(SimulatorConfig(8), devices=("cpu", "cpu"), output_capacity=100)
     with RolloutEngine(config) as engine:
-        engine.submit(some_requests(60, record="stream"))
-        lengths: dict[int, int] = {}
+        ids = engine.submit(some_requests(100, record="stream"))
+        lengths, ended = {}, []
         while engine.outstanding:
             for output in engine.get_outputs(most=7):
                 seen = lengths.get(output.id, 0)
@@ -126,16 +66,57 @@ def test_streams_of_many_episodes_are_in_order() -> None:
                     lengths[output.id] = output.step
                 else:
                     assert output.length == seen == output.request.max_steps
+                    ended.append(output.id)
+            if len(ended) > 20:
+                engine._core.handle.end_replica(0)
+    assert sorted(ended) == sorted(ids)
 
 
-def test_iterating_leaves_steps_out_and_records_drop_them() -> None:
+def test_iterating_leaves_steps_out_and_records_drop_them():
     with RolloutEngine(SimulatorConfig(8)) as engine:
         engine.submit(some_requests(5, record="stream"))
         assert [type(output) for output in engine] == [EpisodeResult] * 5
         engine.submit(some_requests(5, record=("stream", "observations")))
         assert engine.drain(30)
-        count = 0
-        while engine.outstanding:
-            count += len(engine.get_records())
-        assert count == 5
+        assert len(engine.get_records()) == 5
     assert doorstep.live_counts()["memory"] == 0
+
+
+# ---- Batches of the trajectories of results: padded, time first
+
+LENGTHS = (4, 9, 1, 6)
+
+
+def play(record):
+    with RolloutEngine(SimulatorConfig(3, num_threads=1)) as engine:
+        requests = [EpisodeRequest(seed=n, max_steps=n, record=record, tag=2**63 + n) for n in LENGTHS]
+        return results_of(engine, requests)
+
+
+def test_a_batch_has_the_rows_of_every_result_in_memory_of_its_own():
+    results = play("observations")
+    batch = pad_trajectories(results)
+    dtypes = {"lengths": np.int64, "mask": np.bool_, "reached_goal": np.bool_, "seed": np.int64, "tag": np.uint64}
+    dtypes.update(observations=np.float32, actions=np.int32, rewards=np.float32, last_observations=np.float32)
+    assert {name: array.dtype for name, array in batch.items()} == dtypes
+    assert not batch["reached_goal"].any()
+    assert batch["mask"].shape == batch["actions"].shape[:2] == (9, 4)
+    assert batch["lengths"].tolist() == batch["mask"].sum(axis=0).tolist() == batch["seed"].tolist() == list(LENGTHS)
+    assert batch["mask"][0].all()
+    assert batch["tag"].tolist() == [2**63 + n for n in LENGTHS]
+    for column, result in enumerate(results):
+        assert (batch["last_observations"][column] == result.last_observations).all()
+        for name in ("observations", "actions", "rewards"):
+            assert (batch[name][: result.length, column] == getattr(result, name)).all()
+            assert not batch[name][result.length :, column].any()
+    before = batch["observations"].copy()
+    for result in results:
+        result.observations[:] = 7
+    assert (batch["observations"] == before).all()
+    assert {"observations", "rewards"}.isdisjoint(pad_trajectories(play("actions")))
+
+
+def test_what_makes_no_batch_is_refused():
+    for results in ([], play(()), [*play("actions"), *play("observations")]):
+        with pytest.raises(ArgumentError, match="trajectories"):
+            pad_trajectories(results)

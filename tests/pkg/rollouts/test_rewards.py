@@ -1,16 +1,15 @@
 """An engine with a reward: returns, trajectories and recordings are of it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
+import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import play_again, results_of
+from tests.pkg.rollouts.playing import all_outputs, play_again, results_of
+from tests.refuses import assert_refused
 
 import doorstep
-from doorstep import ArgumentError, EpisodeRequest, Rewards, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep import EpisodeRequest, Rewards, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.levels import curated, reference
 
 SIMULATOR = SimulatorConfig(4, num_threads=1, max_levels=1, episode_length=40)
@@ -22,19 +21,18 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.parametrize("devices", [None, ("cpu", "cpu")])
-@pytest.mark.parametrize("max_levels", [0, 1])
-def test_episodes_are_those_of_simulators_with_the_reward(max_levels: int, devices: Any) -> None:
-    config = RolloutConfig(SIMULATOR.replace(max_levels=max_levels), devices=devices)
-    with RolloutEngine(config, reward=REWARD) as engine:
-        assert engine.config.reward == REWARD
-        results = results_of(engine, [one for one in REQUESTS if (one.level is not None) == max_levels])
-    assert results
-    for result in results:
-        play_again(result, reward=REWARD, episode_length=40).close()  # compares rewards, returns and worlds
+def test_episodes_are_those_of_simulators_with_the_reward():
+    for max_levels, devices in ((0, None), (1, ("cpu", "cpu"))):
+        config = RolloutConfig(SIMULATOR.replace(max_levels=max_levels), devices=devices)
+        with RolloutEngine(config, reward=REWARD) as engine:
+            assert engine.config.reward == REWARD
+            results = results_of(engine, [one for one in REQUESTS if (one.level is not None) == max_levels])
+        assert results
+        for result in results:
+            play_again(result, reward=REWARD, episode_length=40).close()  # compares rewards, returns and worlds
 
 
-def test_a_reward_is_a_field_of_the_config() -> None:
+def test_a_reward_is_a_field_of_the_config():
     config = RolloutConfig(SIMULATOR, reward=REWARD)
     assert RolloutConfig.from_json(config.to_json()) == config
     returns = []
@@ -48,41 +46,35 @@ def test_a_reward_is_a_field_of_the_config() -> None:
     assert again[::3] == returns[1][::3]  # the reference's levels have these
 
 
-def test_steps_are_streamed_with_the_reward() -> None:
+def test_steps_are_streamed_with_the_reward():
     with RolloutEngine(SIMULATOR, reward=Rewards(progress=0, idle=2, bonus_factor=1, max_y=0)) as engine:
         engine.submit(EpisodeRequest(max_steps=3, record=("stream", "observations")))
-        outputs = engine.get_outputs(most=1)
-        while len(outputs) < 4:
-            outputs += engine.get_outputs(most=1)
-    assert [output.rewards.tolist() for output in outputs[:3]] == [[2, 2]] * 3  # type: ignore[union-attr]
-    assert outputs[3].returns.tolist() == [6, 6]  # type: ignore[union-attr]
+        outputs = all_outputs(engine, most=1)
+    assert [output.rewards.tolist() for output in outputs[:3]] == [[2, 2]] * 3
+    assert outputs[3].returns.tolist() == [6, 6]
 
 
-def test_an_episode_is_recorded_with_the_reward(tmp_path: Path) -> None:
+def test_an_episode_is_recorded_with_the_reward(tmp_path):
+    requests = [REQUESTS[0], replace(REQUESTS[0], max_steps=7), replace(REQUESTS[2], max_steps=7)]
     with RolloutEngine(SIMULATOR, reward=REWARD) as engine:
-        result = engine.run([REQUESTS[0]])[0]
-        with result.record(tmp_path / "episode.rec", engine.config) as recording:
-            assert recording.reward == REWARD
-            recording.replay()
-        with pytest.raises(doorstep.ReplayError, match=r"comes out differently.*pass engine.config of the engine"):
-            result.record(tmp_path / "other.rec", SIMULATOR)
+        for result in engine.run(requests):
+            with result.record(tmp_path / "episode.rec", engine.config) as recording:
+                assert (recording.reward, recording.num_steps) == (REWARD, result.length)
+                recording.replay()
+            with pytest.raises(doorstep.ReplayError, match=r"comes out differently.*pass engine.config of the engine"):
+                result.record(tmp_path / "other.rec", SIMULATOR)
     assert not (tmp_path / "other.rec").exists()
 
 
-@pytest.mark.parametrize("reward", [lambda step: step.rewards, [1], "goal=1", 3])
-def test_anything_else_is_refused(reward: Any) -> None:
-    for make in (lambda: RolloutEngine(SIMULATOR, reward=reward), lambda: RolloutConfig(SIMULATOR, reward=reward)):
-        with pytest.raises(ArgumentError) as caught:
-            make()
-        assert caught.value.argument == "reward"
+def test_anything_else_is_refused():
+    wrong = [({"reward": one}, "reward") for one in ([1], "goal=1", len)]
+    for make in (RolloutEngine, RolloutConfig):
+        assert_refused(functools.partial(make, SIMULATOR), wrong)
+    says = "let requests record observations, and compute rewards of the results"
+    assert_refused(functools.partial(RolloutEngine, SIMULATOR), [({"reward": lambda step: step.rewards}, says)])
 
 
-def test_a_function_is_refused_with_a_remedy() -> None:
-    with pytest.raises(ArgumentError, match=r"let requests record observations, and compute rewards of the results"):
-        RolloutEngine(SIMULATOR, reward=lambda step: step.rewards)  # type: ignore[arg-type]
-
-
-def test_trajectories_have_the_reward() -> None:
+def test_trajectories_have_the_reward():
     pytest.importorskip("torch")
     from doorstep.rollouts import TrajectoryDataset
 

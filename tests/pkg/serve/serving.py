@@ -1,21 +1,16 @@
 """A server in a thread, and clients that say what they like. Needs aiohttp."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
 import queue
 import socket
 import threading
-from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection, HTTPResponse
-from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
+from tests.pkg.rollouts.playing import still
 
-from doorstep import RolloutEngine
 from doorstep._callers import Guard
 from doorstep.serve.server import run_server
 
@@ -26,34 +21,52 @@ PATIENCE = 20  # seconds for an answer
 class Waiting:
     """A policy that stands still, and waits until it may act."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.may_act = threading.Event()
         self.acts = threading.Event()
 
-    def __call__(self, observations: Any) -> Any:
+    def __call__(self, observations):
         self.acts.set()
         assert self.may_act.wait(PATIENCE)
-        return np.tile(np.array((0, 0, 2, 0), np.int32), (len(observations), 1))
+        return still(observations)
 
 
-def failing(observations: Any) -> Any:
+def failing(observations):
     raise ValueError("a policy that fails")
 
 
-def head_of(*headers: str) -> bytes:
+def head_of(*headers):
     """What comes before the body of a call, with these headers too."""
     lines = ("POST /episodes HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers, "", "")
     return "\r\n".join(lines).encode()
 
 
+def body_of(*requests):
+    """A call with its body."""
+    body = json.dumps(requests).encode()
+    return head_of(f"Content-Length: {len(body)}"), body
+
+
+def answer_of(connection):
+    """Status and body."""
+    answer = HTTPResponse(connection)
+    answer.begin()
+    return answer.status, answer.read()
+
+
+def strictly(line):
+    """JSON has no NaN."""
+    return json.loads(line, parse_constant=lambda name: {"no JSON": name})
+
+
 class Served:
     """Where the server is."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url):
         self.url = url
         self.port = int(urlsplit(url).port or 0)
 
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    def call(self, method, path, body=None, **headers):
         """Status, headers and body of an answer. body: bytes, or what JSON can hold."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
@@ -62,59 +75,58 @@ class Served:
             answer = connection.getresponse()
             return answer.status, dict(answer.headers), answer.read()
 
-    def refusal(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
+    def refusal(self, method, path, body=None, **headers):
         status, _, answer = self.call(method, path, body, **headers)
-        error: dict[str, Any] = json.loads(answer)["error"]
-        return status, error
+        return status, json.loads(answer)["error"]
 
-    def send(self, *sent: bytes) -> tuple[int, bytes]:
+    def send(self, *sent):
         """Status and body of the answer to these bytes, after which the client sends no more."""
-        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as connection:
-            for piece in sent:
-                connection.sendall(piece)
+        with self.connect(*sent) as connection:
             connection.shutdown(socket.SHUT_WR)
-            answer = HTTPResponse(connection)
-            answer.begin()
-            return answer.status, answer.read()
+            return answer_of(connection)
 
-    def play(self, requests: Any, **headers: str) -> list[dict[str, Any]]:
+    def play(self, requests, **headers):
         """The results, in the order of the requests."""
         status, answer_headers, answer = self.call("POST", "/episodes", requests, **headers)
         assert status == 200, answer
         assert answer_headers["Content-Type"] == "application/x-ndjson"
-        return sorted(map(json.loads, answer.splitlines()), key=lambda line: line["index"])
+        return sorted(map(strictly, answer.splitlines()), key=lambda line: line["index"])
 
-    def begin(self, requests: Any) -> socket.socket:
+    def begin(self, requests):
         """A call of which nothing is read."""
-        body = json.dumps(requests).encode()
+        return self.connect(*body_of(*requests))
+
+    def connect(self, *sent):
+        """A connection over which these bytes were sent."""
         connection = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
-        connection.sendall(head_of(f"Content-Length: {len(body)}") + body)
+        for piece in sent:
+            connection.sendall(piece)
         return connection
 
 
 @contextlib.contextmanager
-def served(
-    engine: RolloutEngine,
-    policies: Any,
-    host: str = "127.0.0.1",
-    token: str | None = None,
-    allow_hosts: Sequence[str] = (),
-) -> Iterator[Served]:
+def served(engine, policies, host="127.0.0.1", token=None, allow_hosts=()):
     """A server of an engine with these named policies, None: its own, which ends with the block."""
     if policies is not None:
         engine.policies.clear()
         engine.policies.update(policies)
-    started: queue.Queue[Any] = queue.Queue()
+    started = queue.Queue()
 
-    async def run() -> None:
+    async def run():
         stop = asyncio.Event()
         ends = asyncio.get_running_loop(), stop
-        guard = Guard(host, allow_hosts, token)
-        await run_server(engine, host, 0, guard, lambda url: started.put((url, *ends)), stop)
+        try:
+            guard = Guard(host, allow_hosts, token)
+            await run_server(engine, host, 0, guard, lambda url: started.put((url, *ends)), stop)
+        except BaseException as error:
+            started.put(error)
 
-    thread = threading.Thread(target=lambda: _run(run, started))
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
-    url, loop, stop = _or_raise(started.get(timeout=PATIENCE))
+    outcome = started.get(timeout=PATIENCE)
+    if isinstance(outcome, BaseException):
+        raise outcome
+    url, loop, stop = outcome
     try:
         yield Served(url)
     finally:
@@ -122,16 +134,3 @@ def served(
             loop.call_soon_threadsafe(stop.set)
         thread.join(PATIENCE)
         assert not thread.is_alive()
-
-
-def _run(run: Any, started: queue.Queue[Any]) -> None:
-    try:
-        asyncio.run(run())
-    except BaseException as error:
-        started.put(error)
-
-
-def _or_raise(outcome: Any) -> Any:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome

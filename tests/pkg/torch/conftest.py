@@ -1,9 +1,6 @@
 """inductor with a C++ compiler that comes with pip: zig's clang, which the wheel is built with too."""
 
-from __future__ import annotations
-
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,19 +30,18 @@ inline int omp_get_thread_num() { return 0; }
 
 
 @pytest.fixture(scope="session")
-def _compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _compiler(tmp_path_factory):
     ziglang = pytest.importorskip("ziglang", reason="inductor compiles with the compiler of ziglang")
     folder = tmp_path_factory.mktemp("inductor")
     (folder / "omp.h").write_text(OMP_HEADER, encoding="utf-8")
-    script = COMPILER.format(cache=BUILD / "zig-cache", zig=Path(ziglang.__file__).parent / "zig", headers=folder)
-    path = folder / "c++"
-    path.write_text(script, encoding="utf-8")
+    path, zig = folder / "c++", Path(ziglang.__file__).parent / "zig"
+    path.write_text(COMPILER.format(cache=BUILD / "zig-cache", zig=zig, headers=folder), encoding="utf-8")
     path.chmod(0o755)
     return path
 
 
 @pytest.fixture
-def inductor(_compiler: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def inductor(_compiler, monkeypatch):
     """torch.compile() starts afresh, and its default backend can compile. Random numbers are those of eager programs:
     inductor has its own otherwise."""
     torch = pytest.importorskip("torch")

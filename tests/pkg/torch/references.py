@@ -1,25 +1,9 @@
 """Advantages in double-precision numpy, written from the papers' sums, not from their recursions."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 
-def generalized_advantages(
-    rewards: Array,
-    values: Array,
-    next_values: Array,
-    terminations: Array,
-    truncations: Array,
-    *,
-    gamma: float,
-    lam: float,
-) -> Array:
+def generalized_advantages(rewards, values, next_values, terminations, truncations, *, gamma, lam):
     """Schulman et al., equation 16: the sum of (gamma lambda)**l errors[t + l], up to the end of the episode."""
     errors = rewards + gamma * np.where(terminations, 0.0, next_values) - values
     ended = terminations | truncations
@@ -34,19 +18,7 @@ def generalized_advantages(
     return advantages
 
 
-def v_trace(
-    log_ratios: Array,
-    rewards: Array,
-    values: Array,
-    next_values: Array,
-    terminations: Array,
-    truncations: Array,
-    *,
-    gamma: float,
-    lam: float,
-    rho_clip: float,
-    c_clip: float,
-) -> tuple[Array, Array]:
+def v_trace(log_ratios, rewards, values, next_values, terminations, truncations, *, gamma, lam, rho_clip, c_clip):
     """Espeholt et al., equation 1, and the advantages of section 4.2, with v of the next state where there is one."""
     ratios = np.exp(log_ratios)
     rho, c = np.minimum(rho_clip, ratios), lam * np.minimum(c_clip, ratios)

@@ -1,11 +1,7 @@
-"""Programs that inductor has compiled step worlds as uncompiled ones do, bit for bit."""
-
-from __future__ import annotations
+"""Programs that inductor has compiled step worlds as uncompiled ones do, bit for bit, and train as they do."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.scenes import random_actions
@@ -14,8 +10,12 @@ import doorstep
 
 torch = pytest.importorskip("torch")
 
+from tests.pkg.torch.test_batch import assert_equal_states  # noqa: E402
+from tests.pkg.training.runs import small  # noqa: E402
+
+import doorstep.torch  # noqa: E402
 from doorstep.torch import make, multi_discrete_sample  # noqa: E402
-from doorstep.torch.batch import BatchState  # noqa: E402
+from doorstep.training import Trainer  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,79 +23,66 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-Step = Callable[[Any, Any, Any, Any], None]
-
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how_to" / "torch.md"
 STEPS, WORLDS = 3, 3
 
 
-def rooms_of(num_agents: int = 2) -> Any:
-    """Worlds whose episodes end within a rollout."""
-    return make(WORLDS, num_agents=num_agents, episode_length=2)
+def rooms_of(num_agents=2):
+    return make(WORLDS, num_agents=num_agents, episode_length=2)  # episodes end within a rollout
 
 
-def inputs(num_agents: int = 2, seed: int = 1) -> tuple[Any, Any]:
+def inputs(num_agents=2, seed=1):
     """Actions and resets of a rollout, no two steps with the same."""
     resets = torch.zeros(STEPS, WORLDS, 1, dtype=torch.int32)
     resets[0, 2] = resets[1, 1] = resets[2, 0] = 1
     return torch.from_numpy(random_actions(seed, STEPS, WORLDS, num_agents)), resets
 
 
-def assert_same(state: BatchState, expected: BatchState) -> None:
-    assert torch.equal(state.worlds, expected.worlds)
-    for name, tensor in expected.tensors.items():
-        assert torch.equal(state.tensors[name], tensor), name
-
-
-def copy_of(state: BatchState) -> BatchState:
-    tensors = {name: tensor.clone() for name, tensor in state.tensors.items()}
-    return BatchState(state.worlds.clone(), tensors, state.scratch.clone())
+def assert_compiled_is_plain(run, rooms, *arguments, **options):
+    """Also when one program steps another state, and goes on with it."""
+    compiled = torch.compile(run, fullgraph=True, **options)
+    for seed in (8, 9):
+        expected, state = rooms.init(seed), rooms.init(seed)
+        for _ in range(2):
+            assert torch.equal(compiled(rooms, state, *arguments), run(rooms, expected, *arguments))
+            assert_equal_states(state, expected)
 
 
 # ---- Ways to give a step its inputs
 
 
-def copied(rooms: Any, state: Any, actions: Any, resets: Any) -> None:
-    state.actions.copy_(actions)
-    rooms.step(state)
-
-
-def assigned(rooms: Any, state: Any, actions: Any, resets: Any) -> None:
+def assigned(rooms, state, actions, resets):
     state.actions[:] = actions
     rooms.step(state)
 
 
-def resets_copied(rooms: Any, state: Any, actions: Any, resets: Any) -> None:
+def copied(rooms, state, actions, resets):
     state.resets.copy_(resets)
-    rooms.step(state, actions)
+    state.actions.copy_(actions)
+    rooms.step(state)
 
 
-def the_states_own(rooms: Any, state: Any, actions: Any, resets: Any) -> None:
+def the_states_own(rooms, state, actions, resets):
     state.actions.copy_(actions)
     rooms.step(state, state.actions.view(-1).view(actions.shape))
 
 
-def not_contiguous(rooms: Any, state: Any, actions: Any, resets: Any) -> None:
-    rooms.step(state, actions.transpose(0, 1).contiguous().transpose(0, 1), resets.expand(2, WORLDS, 1)[1])
-
-
-WAYS: dict[str, Step] = {
+WAYS = {
     "slice": lambda rooms, state, actions, resets: rooms.step(state, actions),
-    "clone": lambda rooms, state, actions, resets: rooms.step(state, actions.clone()),
-    "copied": copied,
     "assigned": assigned,
+    "copied": copied,
     "resets": lambda rooms, state, actions, resets: rooms.step(state, actions, resets),
-    "bool resets": lambda rooms, state, actions, resets: rooms.step(state, actions, resets.bool()),
-    "resets copied": resets_copied,
-    "computed": lambda rooms, state, actions, resets: rooms.step(state, actions + 0),
+    "bool resets": lambda rooms, state, actions, resets: rooms.step(state, actions + 0, resets.bool()),
     "the state's own": the_states_own,
-    "not contiguous": not_contiguous,
+    "not contiguous": lambda rooms, state, actions, resets: rooms.step(
+        state, actions.transpose(0, 1).contiguous().transpose(0, 1), resets.expand(2, WORLDS, 1)[1]
+    ),
     "broadcast": lambda rooms, state, actions, resets: rooms.step(state, actions[:1].expand(actions.shape)),
     "what is there": lambda rooms, state, actions, resets: rooms.step(state),
 }
 
 
-def roll_out(rooms: Any, state: Any, actions: Any, resets: Any, step: Step) -> Any:
+def roll_out(rooms, state, actions, resets, step):
     shown = []
     for step_actions, step_resets in zip(actions, resets, strict=True):
         step(rooms, state, step_actions, step_resets)
@@ -104,137 +91,39 @@ def roll_out(rooms: Any, state: Any, actions: Any, resets: Any, step: Step) -> A
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_rollouts_are_the_same_whichever_way_inputs_are_given(way: str) -> None:
-    rooms, compiled = rooms_of(), torch.compile(roll_out, fullgraph=True)
-    expected, state = rooms.init(8), rooms.init(8)
-    for seed in (1, 2):
-        arguments = (*inputs(seed=seed), WAYS[way])
-        assert torch.equal(compiled(rooms, state, *arguments), roll_out(rooms, expected, *arguments))
-        assert_same(state, expected)
+def test_rollouts_are_the_same_whichever_way_inputs_are_given(way):
+    assert_compiled_is_plain(roll_out, rooms_of(), *inputs(), WAYS[way])
 
 
-def test_rollouts_are_the_same_without_inductor() -> None:
-    rooms, compiled = rooms_of(), torch.compile(roll_out, fullgraph=True, backend="aot_eager")
-    expected, state = rooms.init(8), rooms.init(8)
-    arguments = (*inputs(), WAYS["resets"])
-    assert torch.equal(compiled(rooms, state, *arguments), roll_out(rooms, expected, *arguments))
-    assert_same(state, expected)
-
-
-@pytest.mark.parametrize("num_agents", [1, 5])
-def test_rollouts_are_the_same_for_any_number_of_agents(num_agents: int) -> None:
-    rooms = rooms_of(num_agents)
-    expected, state = rooms.init(8), rooms.init(8)
-    arguments = (*inputs(num_agents), WAYS["resets"])
-    compiled = torch.compile(roll_out, fullgraph=True)
-    assert torch.equal(compiled(rooms, state, *arguments), roll_out(rooms, expected, *arguments))
-    assert_same(state, expected)
+@pytest.mark.parametrize(
+    ("num_agents", "options"), [(2, {"backend": "aot_eager"}), (1, {}), (5, {}), (2, {"dynamic": True})], ids=str
+)
+def test_rollouts_are_the_same_with_other_backends_agents_and_shapes(num_agents, options):
+    assert_compiled_is_plain(roll_out, rooms_of(num_agents), *inputs(num_agents), WAYS["resets"], **options)
 
 
 # ---- Other programs
 
 
-def test_shapes_may_be_dynamic() -> None:
-    rooms, compiled = rooms_of(), torch.compile(roll_out, fullgraph=True, dynamic=True)
-    expected, state = rooms.init(8), rooms.init(8)
-    arguments = (*inputs(), WAYS["resets"])
-    assert torch.equal(compiled(rooms, state, *arguments), roll_out(rooms, expected, *arguments))
-    assert_same(state, expected)
-
-
-def test_a_program_may_make_its_worlds() -> None:
+def test_a_program_may_make_its_worlds_and_put_them_back():
     rooms, (actions, resets) = rooms_of(), inputs()
+    saved, ended = rooms.init(5).worlds, torch.rand(rooms.init(5).final_lidar.shape)
 
-    def run(actions: Any, resets: Any) -> tuple[Any, BatchState]:
+    def run(actions, resets):
         state = rooms.init(seed=4)
-        return roll_out(rooms, state, actions, resets, WAYS["slice"]), state
+        shown = [roll_out(rooms, state, actions, resets, WAYS["slice"])]
+        state.worlds.copy_(saved)
+        state.final_lidar.copy_(ended)
+        shown += [rooms.step(state, step_actions).lidar for step_actions in actions]  # not cloned: of the last step
+        return state, *shown
 
-    found, expected = torch.compile(run, fullgraph=True)(actions, resets), run(actions, resets)
-    assert torch.equal(found[0], expected[0])
-    assert_same(found[1], expected[1])
-
-
-def test_one_program_steps_many_states() -> None:
-    rooms, compiled = rooms_of(), torch.compile(roll_out, fullgraph=True)
-    arguments = (*inputs(), WAYS["slice"])
-    state = rooms.init(8)
-    for _ in range(2):
-        expected, moved = copy_of(state), copy_of(state)
-        found = compiled(rooms, moved, *arguments)
-        assert torch.equal(found, roll_out(rooms, expected, *arguments))
-        assert_same(moved, expected)
-        state = moved
-
-
-def test_worlds_may_be_put_back() -> None:
-    rooms, (actions, _) = rooms_of(), inputs()
-    rooms.step(start := rooms.init(8), actions[0])
-    saved = torch.stack([start.worlds, *(rooms.init(seed).worlds for seed in (5, 6))])
-    ended = torch.rand(3, *start.final_lidar.shape)
-
-    def run(state: Any, actions: Any, saved: Any, ended: Any) -> Any:
-        shown = []
-        for worlds, lidar in zip(saved, ended, strict=True):
-            state.worlds.copy_(worlds)
-            state.final_lidar.copy_(lidar)
-            rooms.step(state, actions)
-            shown.append(state.lidar.clone())
-        return torch.stack(shown)
-
-    state, expected = copy_of(start), copy_of(start)
-    arguments = (actions[0], saved, ended)
-    assert torch.equal(torch.compile(run, fullgraph=True)(state, *arguments), run(expected, *arguments))
-    assert_same(state, expected)
-
-
-def test_a_policy_may_act() -> None:
-    rooms = rooms_of()
-    torch.manual_seed(2)
-    policy = torch.nn.Linear(rooms.init(0).observations.shape[-1], 19)
-
-    def run(state: Any) -> tuple[Any, Any]:
-        log_probabilities = []
-        for _ in range(STEPS):
-            logits = policy(state.observations.view(2 * WORLDS, -1).clone())
-            actions, log_probability, _ = multi_discrete_sample(logits, doorstep.ACTIONS)
-            rooms.step(state, actions.view(WORLDS, 2, 4))
-            log_probabilities.append(log_probability)
-        return torch.stack(log_probabilities), state.rewards.clone()
-
-    compiled_state, state = rooms.init(3), rooms.init(3)
-    torch.manual_seed(9)
-    found, _ = torch.compile(run, fullgraph=True)(compiled_state)
-    torch.manual_seed(9)
-    expected, _ = run(state)
-    assert_same(compiled_state, state)
-    torch.testing.assert_close(found, expected)
-    (found_gradient,), (gradient,) = (torch.autograd.grad(each.sum(), policy.bias) for each in (found, expected))
-    torch.testing.assert_close(found_gradient, gradient)
-
-
-def test_what_is_not_cloned_shows_the_latest_step() -> None:
-    rooms, (actions, _) = rooms_of(), inputs()
-
-    def run(state: Any, actions: Any) -> tuple[Any, Any]:
-        shown = [rooms.step(state, step_actions).lidar for step_actions in actions]
-        return torch.stack(shown), shown[0]
-
-    state, expected = rooms.init(8), rooms.init(8)
-    found, wanted = torch.compile(run, fullgraph=True)(state, actions), run(expected, actions)
+    (state, *found), (expected, *wanted) = (each(actions, resets) for each in (torch.compile(run, fullgraph=True), run))
     assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
-    assert torch.equal(found[0][0], state.lidar)
+    assert torch.equal(found[1], state.lidar)
+    assert_equal_states(state, expected)
 
 
-def test_worlds_that_are_none_are_refused() -> None:
-    rooms, arguments = rooms_of(), (*inputs(), WAYS["slice"])
-    state = rooms.init(8)
-    state.worlds.fill_(-1)
-    with pytest.raises(doorstep.StateError, match="worlds"):
-        torch.compile(roll_out, fullgraph=True)(rooms, state, *arguments)
-    assert state.worlds.eq(-1).all()
-
-
-def test_the_example_of_the_page_is_true() -> None:
+def test_the_example_of_the_page_is_true():
     (example,) = re.findall(r"```python\n(@torch\.compile.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     decorator, definition = example.split("\n", 1)
     assert decorator.startswith("@torch.compile(")
@@ -242,8 +131,36 @@ def test_the_example_of_the_page_is_true() -> None:
     found, expected = rooms.init(8), rooms.init(8)
     rewards = []
     for text, state in ((example, found), (definition, expected)):
-        scope: dict[str, Any] = {"torch": torch, "rooms": rooms}
+        scope = {"torch": torch, "rooms": rooms}
         exec(text, scope)
         rewards.append(scope["roll_out"](state, actions))
     assert torch.equal(*rewards)
-    assert_same(found, expected)
+    assert_equal_states(found, expected)
+
+
+def test_a_compiled_network_trains_as_the_plain_one():
+    plain, compiled = (Trainer(small(f"compile={flag}")) for flag in ("false", "true"))
+    for _ in range(2):
+        expected, found = plain.update(), compiled.update()
+    for name in ("value_loss", "entropy"):
+        assert found.losses[name] == pytest.approx(expected.losses[name], rel=1e-3)
+
+
+def test_operators_in_compiled_programs_have_no_breaks_and_the_same_results():
+    """With PyTorch's own operations in between, gradients, and random numbers of its generator."""
+    sizes, flags = [4, 3, 2], torch.rand(2, 6, 5) < 0.2
+    logits, numbers = torch.randn(7, 9, requires_grad=True), torch.randn(3, 6, 5)
+
+    def update(logits, numbers, flags):
+        actions, log_probabilities, entropies = multi_discrete_sample(logits * 2, sizes)
+        again, _ = doorstep.torch.multi_discrete_evaluate(logits.sin() * 3, actions, sizes)
+        advantages, targets = doorstep.torch.generalized_advantages(numbers[0] + 1, *numbers[1:], *flags)
+        return (log_probabilities * again).sum() + entropies.sum() + advantages.sum(), actions, targets
+
+    told = []
+    for run in (update, torch.compile(update, fullgraph=True)):
+        torch.manual_seed(1)
+        loss, actions, targets = run(logits, numbers, flags)
+        told.append((actions, loss, targets, *torch.autograd.grad(loss, logits)))
+    for one, other in zip(*told, strict=True):
+        torch.testing.assert_close(one, other)

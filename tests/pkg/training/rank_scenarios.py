@@ -3,8 +3,6 @@
 Each process prints a line of JSON with what it found.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -12,15 +10,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import torch
 from tests.pkg.training.runs import WITH_MEMORY, small
+from tests.refuses import raising
 
-from doorstep.training import Ranks, Trainer, TrainingConfig, distributed, resume, run, save_checkpoint, train
+from doorstep.training import Ranks, Trainer, distributed, resume, run, save_checkpoint, train
 from doorstep.training.run import CHECKPOINT
 
 KINDS = {
@@ -28,14 +25,14 @@ KINDS = {
     "lstm": (*WITH_MEMORY, "experience.time_limit=bootstrap", "experience.normalize_observations=false"),
     "native": (*WITH_MEMORY, "experience.inference=native", "simulator.world_offset=5"),
 }
-UPDATES = 10
+UPDATES = 5
 
 
-def config_of(kind: str) -> TrainingConfig:
+def config_of(kind):
     return small("simulator.num_worlds=8", "simulator.num_threads=none", *KINDS[kind])
 
 
-def learn(config: TrainingConfig, ranks: Ranks) -> tuple[Trainer, list[dict[str, Any]]]:
+def learn(config, ranks):
     """A run of some updates, and what it logs."""
     trainer = Trainer(config, ranks)
     return trainer, [trainer.update().to_dict() for _ in range(UPDATES)]
@@ -44,7 +41,7 @@ def learn(config: TrainingConfig, ranks: Ranks) -> tuple[Trainer, list[dict[str,
 # ---- Scenarios
 
 
-def curves(folder: Path) -> Any:
+def curves(folder):
     """Runs of every kind."""
     ranks = Ranks.join()
     found = {}
@@ -62,59 +59,50 @@ def curves(folder: Path) -> Any:
     return {**found, "threads": [*thread_names()]}
 
 
-def thread_names() -> Iterator[str]:
+def thread_names():
     for path in Path("/proc/self/task").glob("*/comm"):
         with contextlib.suppress(OSError):  # it has ended
             yield path.read_text().strip()
 
 
-def interruptions(folder: Path) -> Any:
+def interruptions(folder):
     """A run that is stopped by its last process alone, and resumed; the same run without interruption."""
     ranks = Ranks.join()
     config = small("num_updates=6", *WITH_MEMORY)
     train(folder / "whole", config=config)
     updates = iter(range(1, 7))
-    stopped = train(
-        folder / "parts", config=config, should_stop=lambda: next(updates) == 3 and ranks.rank == ranks.count - 1
-    )
+    last = ranks.rank == ranks.count - 1
+    stopped = train(folder / "parts", config=config, should_stop=lambda: next(updates) == 3 and last)
     if ranks.is_first:
         (folder / "third.safetensors").write_bytes((folder / "parts" / CHECKPOINT).read_bytes())
-    begun: list[Trainer] = []
+    begun = []
     resumed = resume(folder / "parts", on_begin=begun.append)
     assert begun == [resumed]  # on every rank
     return [stopped.updates, resumed.updates]
 
 
-def failures(folder: Path) -> Any:
+def failures(folder):
     """Runs that fail on one rank, or on all."""
     ranks = Ranks.join()
 
-    def poison(trainer: Trainer) -> None:
+    def poisoned_run():
+        trainer = Trainer(small(), ranks)
         judge = trainer._rollout.judge
 
-        def judge_badly(*arguments: Any, **options: Any) -> None:
+        def judge_badly(*arguments, **options):
             judge(*arguments, **options)
-            trainer._rollout.advantages[0, 0] = float("nan")
+            trainer._rollout.advantages[0, 0] *= float("nan") if ranks.rank == 1 else 1
 
         trainer._rollout.judge = judge_badly
-
-    def poisoned_run() -> None:
-        trainer = Trainer(small(), ranks)
-        if ranks.rank == 1:
-            poison(trainer)
         run._update(trainer, folder / "poisoned")
 
-    def fail(record: Any) -> None:
-        raise LookupError("no such thing")
-
-    def fill_disk(record: Any) -> None:
+    def fill_disk(record):
         if record.update == 3:
-            setattr(os, "fsync", full)  # noqa: B010 (mypy refuses an assignment)
+            os.fsync = raising(OSError, errno.ENOSPC, os.strerror(errno.ENOSPC), "checkpoint")
 
-    def full(descriptor: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "checkpoint")
+    fail = raising(LookupError, "no such thing")
 
-    def end_on(run: Callable[[], Any]) -> str:
+    def end_on(run):
         try:
             run()
         except Exception as error:
@@ -134,13 +122,13 @@ def failures(folder: Path) -> Any:
     }
 
 
-def loss(folder: Path) -> Any:
+def loss(folder):
     """The last rank is killed, or stopped, in the midst of a run."""
     distributed.TIMEOUT = timedelta(seconds=10)
     ranks = Ranks.join()
     number = signal.SIGKILL if folder.name == "killed" else signal.SIGSTOP
 
-    def should_stop() -> bool:
+    def should_stop():
         if ranks.rank == 1:
             os.kill(os.getpid(), number)
         return False
@@ -151,12 +139,12 @@ def loss(folder: Path) -> Any:
         return f"{type(error).__name__}: {error}"
 
 
-def restarted(folder: Path) -> Any:
+def restarted(folder):
     """The last rank is killed in its first life."""
     ranks = Ranks.join()
     steps = 0
 
-    def should_stop() -> bool:
+    def should_stop():
         nonlocal steps
         steps += 1
         if ranks.rank == 1 and steps == 4 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
@@ -165,7 +153,6 @@ def restarted(folder: Path) -> Any:
 
     config = small("num_updates=6", "checkpoint_every=3")
     train(folder / "run", config=config, should_stop=should_stop, auto_resume=True)
-    return None
 
 
 SCENARIOS = {scenario.__name__: scenario for scenario in (curves, interruptions, failures, loss, restarted)}

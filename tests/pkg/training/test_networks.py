@@ -1,40 +1,33 @@
-"""Networks: shapes, memory, and what the library makes of them."""
-
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
+"""Networks: memory, moments, and what the library makes of what was trained."""
 
 import numpy as np
 import pytest
 
 import doorstep
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tests.pkg.sealed_files import change_metadata  # noqa: E402
-from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
+import torch
+from tests.pkg.policy.networks import exact
+from tests.pkg.sealed_files import change_metadata
+from tests.pkg.training.runs import WITH_MEMORY, rolled_out, small
 
-from doorstep.policy import load_policy  # noqa: E402
-from doorstep.training import LSTMNetwork, MLPNetwork, Ranks, Trainer, preset, save_checkpoint  # noqa: E402
-from doorstep.training.config import NetworkConfig  # noqa: E402
-from doorstep.training.networks import ActorCritic  # noqa: E402
-from doorstep.training.normalization import RunningMoments  # noqa: E402
-from doorstep.training.trained import restored_network  # noqa: E402
-
-
-@pytest.mark.parametrize("shape", [(94,), (64, 64, 4), (48, 40, 4)])
-@pytest.mark.parametrize("config", [MLPNetwork(widths=(24,)), LSTMNetwork(widths=(24,), memory=12)])
-def test_outputs_have_their_shapes(shape: tuple[int, ...], config: NetworkConfig) -> None:
-    network = ActorCritic(config, shape)
-    seen = torch.zeros(3, 5, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)
-    outputs = network(seen, torch.zeros(5, network.memory_size), torch.zeros(3, 5, dtype=torch.bool))
-    assert outputs.logits.shape == (3, 5, 19)
-    assert outputs.values.shape == (3, 5)
-    assert outputs.memory.shape == (5, 24 if config.type == "lstm" else 0)
+from doorstep.policy import SamplingParams, load_policy
+from doorstep.training import LSTMNetwork, MLPNetwork, Ranks, Trainer, export_policy, preset, save_checkpoint
+from doorstep.training.networks import ActorCritic
+from doorstep.training.normalization import RunningMoments
+from doorstep.training.trained import restored_network
 
 
-def test_memory_lasts_for_an_episode() -> None:
+def outputs_of(network, seen, memory=None, starts=None):
+    """Of one step of rows."""
+    rows = len(seen)
+    memory = torch.zeros(rows, network.memory_size) if memory is None else memory
+    with torch.no_grad():
+        return network(seen[None], memory, torch.zeros(1, rows, dtype=torch.bool) if starts is None else starts)
+
+
+def test_memory_lasts_for_an_episode():
     network = ActorCritic(LSTMNetwork(widths=(24,), memory=12), (94,))
     seen = torch.randn(6, 4, 94)
     starts = torch.zeros(6, 4, dtype=torch.bool)
@@ -52,14 +45,19 @@ def test_memory_lasts_for_an_episode() -> None:
     assert torch.equal(unforgotten.logits[:, 0], whole.logits[:, 0])
 
 
-def test_first_policies_are_nearly_uniform() -> None:
-    network = ActorCritic(MLPNetwork(), (94,))
-    outputs = network(torch.randn(1, 100, 94), torch.zeros(100, 0), torch.zeros(1, 100, dtype=torch.bool))
-    assert outputs.logits.abs().max() < 0.2
-    assert outputs.values.abs().max() < 2
+def test_first_policies_are_nearly_uniform_whatever_they_see():
+    for shape in ((94,), (64, 64, 4), (48, 40, 4)):
+        for config in (MLPNetwork(widths=(24,)), LSTMNetwork(widths=(24,), memory=12)):
+            network = ActorCritic(config, shape)
+            seen = torch.randn(50, *shape) if len(shape) == 1 else torch.randint(256, (50, *shape), dtype=torch.uint8)
+            outputs = outputs_of(network, seen)
+            assert outputs.logits.shape == (1, 50, 19)
+            assert outputs.logits.abs().max() < 0.2
+            assert outputs.values.abs().max() < 2
+            assert outputs.memory.shape == (50, 24 if config.type == "lstm" else 0)
 
 
-def test_running_moments_are_those_of_weighted_batches() -> None:
+def test_running_moments_are_those_of_weighted_batches():
     moments = RunningMoments((3,), decay=0.9, least=1e-3)
     assert torch.equal(moments.scale().mean, torch.zeros(3))
     assert torch.equal(moments.scale().deviation, torch.ones(3))
@@ -77,63 +75,84 @@ def test_running_moments_are_those_of_weighted_batches() -> None:
     numbers = torch.tensor(rows, dtype=torch.float32)
     normalized = numbers.clone()
     scale.normalize(normalized, normalized)
+    torch.testing.assert_close(normalized, (numbers - scale.mean) / scale.deviation, rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(scale.restore(normalized), numbers, rtol=1e-4, atol=1e-4)
 
 
 # ---- Playing what was trained
 
+OBSERVED = "simulator.observations=lidar,door_observations:2,self_observations,steps_remaining"  # 60 + 3 + 8 + 1
+PRIVILEGED = (OBSERVED, "critic_observations=physics,agent_index:0.5", "levels=room_types")  # 5 + 1
+KINDS = {
+    "mlp": ("simulator.num_agents=3",),
+    "lstm": WITH_MEMORY,
+    "separate critic": ("network.separate_critic=true", "network.activation=tanh", "network.layer_norm=false"),
+    "privileged": PRIVILEGED,
+    "privileged, lstm": (*PRIVILEGED, *WITH_MEMORY),
+    "privileged, native": (*PRIVILEGED, "experience.inference=native"),
+    "as seen": ("experience.normalize_observations=false", "experience.inference=native", *WITH_MEMORY),
+}
 
-@pytest.fixture(params=[(), WITH_MEMORY, ("network.separate_critic=true",)])
-def trained(request: Any) -> Trainer:
-    trainer = Trainer(small("simulator.num_worlds=16", *request.param))
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_policies_of_a_run_are_its_network_of_observations_as_they_are(kind, tmp_path):
+    """By the trainer, its checkpoint's file, what is exported of it, and PyTorch: over steps, with memory."""
+    trainer = Trainer(small(*KINDS[kind]))
     for _ in range(3):
         trainer.update()
-    return trainer
-
-
-def test_a_restored_network_takes_observations_as_they_are(trained: Trainer) -> None:
-    network = restored_network(trained.checkpoint())
-    raw = trained.worlds.sim.observations.to_torch().flatten(0, 1)[None]
-    scaled = raw.clone()
-    assert trained._observation_moments is not None
-    trained._observation_moments.scale().normalize(scaled, scaled)
-    memory, starts = torch.randn(32, network.memory_size), torch.zeros(1, 32, dtype=torch.bool)
-    with torch.no_grad():
-        expected, found = trained.network(scaled, memory, starts), network(raw, memory, starts)
-    torch.testing.assert_close(found.logits, expected.logits, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(found.values, expected.values, rtol=1e-3, atol=1e-4)
-
-
-def test_the_policy_of_a_checkpoint_plays(trained: Trainer, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "x.safetensors", trained.checkpoint())
-    policy = load_policy(tmp_path / "x.safetensors")
-    network = restored_network(trained.checkpoint())
-    with doorstep.Simulator(5, seed=3) as sim:
-        raw = sim.observations.to_torch().flatten(0, 1)[None]
-        with torch.no_grad():
-            outputs = network(raw, torch.zeros(10, network.memory_size), torch.zeros(1, 10, dtype=torch.bool))
-        expected = outputs.logits[0].reshape(5, 2, 19)
-        torch.testing.assert_close(torch.from_numpy(policy.forward(sim.observations)), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_the_policy_of_a_file_is_one_for_commands(trained: Trainer, tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    save_checkpoint(path, trained.checkpoint())
-    policy = load_policy(path)
-    assert isinstance(policy, doorstep.Policy)
-
-
-def test_a_policy_needs_no_class_of_its_config(trained: Trainer, tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    save_checkpoint(path, trained.checkpoint())
-    expected = load_policy(path)
-    config = {**trained.config.to_dict(), "curriculum": {"type": "of_the_user"}}
+    path, exported = tmp_path / "x.safetensors", tmp_path / "y.safetensors"
+    save_checkpoint(path, trainer.checkpoint())
+    export_policy(path, exported)
+    policies = [trainer.policy, load_policy(path), load_policy(exported)]
+    export_policy(path, tmp_path / "greedy.safetensors", sampling=SamplingParams(greedy=True))
+    assert load_policy(tmp_path / "greedy.safetensors").sampling == SamplingParams(greedy=True)
+    assert policies[2].sampling == SamplingParams()
+    config = {**trainer.config.to_dict(), "curriculum": {"type": "of_the_user"}}
     change_metadata(path, "doorstep", config=config)
-    rows = trained.worlds.sim.observations
-    assert (load_policy(path).forward(rows) == expected.forward(rows)).all()
+    policies.append(load_policy(path))  # needs no class of its config
+    network, num_agents = restored_network(trainer.checkpoint()), trainer.config.simulator.num_agents
+    moments = trainer._observation_moments
+    states = [policy.initial_state(6, num_agents) if policy.state_size else None for policy in policies]
+    memory, own = torch.randn(6 * num_agents, network.memory_size) * 0, {}
+    for _ in range(3):
+        raw = trainer.worlds.sim.observations.to_torch().flatten(0, 1).clone()
+        scaled = raw.clone()
+        if moments is not None:
+            moments.scale().normalize(scaled, scaled)
+        expected, found = outputs_of(trainer.network, scaled, memory), outputs_of(network, raw, memory)
+        torch.testing.assert_close(found.logits, expected.logits, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(found.values, expected.values, rtol=1e-3, atol=1e-4)
+        seen = raw[:, : policies[0].num_inputs].reshape(6, num_agents, -1).contiguous()
+        logits = [policy.forward(seen, state) for policy, state in zip(policies, states, strict=True)]
+        np.testing.assert_allclose(logits[0], exact(network.actor_modules(), seen, own), rtol=1e-4, atol=1e-4)
+        assert all((other == logits[0]).all() for other in logits[1:])
+        memory = found.memory
+        trainer.worlds.sim.step()
 
 
-def test_a_policy_of_pixels_is_refused(tmp_path: Path) -> None:
+def test_only_the_critic_sees_the_last_numbers_and_its_policy_knows_what_agents_saw(tmp_path):
+    trainer, _ = rolled_out(*PRIVILEGED)
+    assert (trainer.worlds.shape, trainer.config.num_critic_inputs) == ((78,), 6)
+    assert trainer.network.encoder[0].in_features == 72
+    seen = torch.randn(9, 78)
+    other = seen.clone()
+    other[:, 72:] += 1
+    one, two = outputs_of(trainer.network, seen), outputs_of(trainer.network, other)
+    assert torch.equal(one.logits, two.logits)
+    assert not torch.isclose(one.values, two.values).any()
+    save_checkpoint(tmp_path / "x.safetensors", trainer.checkpoint())
+    export_policy(tmp_path / "x.safetensors", tmp_path / "y.safetensors")
+    shown = ("lidar", ("door_observations", 2.0), "self_observations", "steps_remaining")
+    for name in ("x", "y"):
+        policy = load_policy(tmp_path / f"{name}.safetensors")
+        assert (policy.num_inputs, policy.observations) == (72, shown)
+        assert policy.freeze().observations == policy.seeded(1).observations == shown
+    policies = {"mine": tmp_path / "x.safetensors", "idle": "idle"}  # each is given its own
+    evaluation = doorstep.evaluate(policies, episodes=3, worlds=2, episode_length=10, num_threads=1)
+    assert [score.policy for score in evaluation.scores] == ["mine", "idle"]
+
+
+def test_a_policy_of_pixels_is_refused(tmp_path):
     config = preset("pixels").changed("simulator.num_worlds=1", "network.widths=[8]")
     save_checkpoint(tmp_path / "x.safetensors", Trainer(config).checkpoint())
     with pytest.raises(doorstep.StateError, match="it holds no policy, as checkpoints of networks that see pixels"):

@@ -1,8 +1,6 @@
 """The update: its loss by an independent formula, its minibatches, its schedules, and what it refuses."""
 
-from __future__ import annotations
-
-from typing import Any
+import itertools
 
 import pytest
 
@@ -12,36 +10,30 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, small  # noqa: E402
 
-from doorstep.training import NonFiniteLossError, PPOConfig, Ranks, Trainer  # noqa: E402
+from doorstep.training import NonFiniteLossError, PPOConfig, Ranks, Trainer, preset  # noqa: E402
 from doorstep.training.networks import Outputs  # noqa: E402
 from doorstep.training.ppo import STATISTICS, interpolated, limit_gradients, minibatches, ppo_loss  # noqa: E402
 
 
-def batch_of(length: int, count: int) -> tuple[Outputs, dict[str, Any]]:
+def batch_of(length, count):
     generator = torch.Generator().manual_seed(3)
 
-    def draw(*shape: int) -> Any:
+    def draw(*shape):
         return torch.randn(*shape, generator=generator)
 
-    sizes = list(doorstep.ACTIONS)
-    actions = torch.stack([torch.randint(size, (length, count), generator=generator) for size in sizes], -1)
-    batch = {
-        "actions": actions.int(),
-        "log_probabilities": draw(length, count) * 0.3 - 5,
-        "values": draw(length, count),
-        "advantages": draw(length, count),
-        "targets": draw(length, count),
-    }
-    return Outputs(draw(length, count, sum(sizes)), draw(length, count), draw(count, 0)), batch
+    actions = [torch.randint(size, (length, count), generator=generator) for size in doorstep.ACTIONS]
+    batch = {name: draw(length, count) for name in ("values", "advantages", "targets")}
+    batch |= {"actions": torch.stack(actions, -1).int(), "log_probabilities": draw(length, count) * 0.3 - 5}
+    return Outputs(draw(length, count, sum(doorstep.ACTIONS)), draw(length, count), draw(count, 0)), batch
 
 
 @pytest.mark.parametrize("clip_value_loss", [False, True])
-def test_loss_is_that_of_the_paper(clip_value_loss: bool) -> None:
+def test_loss_is_that_of_the_paper(clip_value_loss):
     outputs, batch = batch_of(2, 50)
     config = PPOConfig(clip_range=0.15, value_coefficient=0.7, clip_value_loss=clip_value_loss)
     loss, statistics = ppo_loss(outputs, batch, config, 0.02, 100, Ranks())
 
-    total, entropy_sum, value_sum, clipped = 0.0, 0.0, 0.0, 0
+    total, entropy_sum, value_sum, clipped, divergence = 0.0, 0.0, 0.0, 0, 0.0
     advantages = batch["advantages"].double()
     advantages = (advantages - advantages.mean()) / advantages.std(correction=0)
     for step in range(2):
@@ -51,10 +43,11 @@ def test_loss_is_that_of_the_paper(clip_value_loss: bool) -> None:
                 logs = part.log_softmax(-1)
                 log_probability += logs[batch["actions"][step, row, index]].item()
                 entropy -= (logs.exp() * logs).sum().item()
-            ratio = torch.tensor(log_probability - batch["log_probabilities"][step, row].item()).exp().item()
-            advantage = advantages[step, row].item()
+            change = log_probability - batch["log_probabilities"][step, row].item()
+            ratio, advantage = torch.tensor(change).exp().item(), advantages[step, row].item()
             total += min(ratio * advantage, max(0.85, min(1.15, ratio)) * advantage)
             clipped += abs(ratio - 1) > 0.15
+            divergence += ratio - 1 - change
             entropy_sum += entropy
             value, old, target = (x[step, row].item() for x in (outputs.values, batch["values"], batch["targets"]))
             error = (value - target) ** 2
@@ -63,13 +56,14 @@ def test_loss_is_that_of_the_paper(clip_value_loss: bool) -> None:
             value_sum += error / 2
     expected = -total / 100 + 0.7 * value_sum / 100 - 0.02 * entropy_sum / 100
     assert loss.item() == pytest.approx(expected, rel=1e-4)
-    assert statistics[STATISTICS.index("entropy")].item() == pytest.approx(entropy_sum / 100, rel=1e-4)
-    assert statistics[STATISTICS.index("clip_fraction")].item() == pytest.approx(clipped / 100)
+    parts = [-total / 100, value_sum / 100, entropy_sum / 100, divergence / 100, clipped / 100]
+    assert [one.item() for one in statistics] == pytest.approx(parts, rel=1e-4)
+    assert STATISTICS[:5] == ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
 
 
-def test_every_epoch_uses_every_sequence_once_in_a_new_order() -> None:
-    config = small(*WITH_MEMORY, "simulator.num_worlds=1", "simulator.num_agents=2", "experience.num_steps=44",
-                   "ppo.num_epochs=3", "ppo.num_minibatches=4")  # fmt: skip
+def test_every_epoch_uses_every_sequence_once_in_a_new_order():
+    sizes = ("simulator.num_worlds=1", "experience.num_steps=44", "ppo.num_epochs=3", "ppo.num_minibatches=4")
+    config = small(*WITH_MEMORY, *sizes)
     count = config.num_sequences
     data = {"starts": torch.zeros(4, count, dtype=torch.bool), "index": torch.arange(count).expand(4, count)}
     parts = list(minibatches(data, config, torch.Generator().manual_seed(1), Ranks()))
@@ -82,28 +76,24 @@ def test_every_epoch_uses_every_sequence_once_in_a_new_order() -> None:
     assert not torch.equal(epochs[0], epochs[1])
 
 
-@pytest.mark.parametrize("most", [0.5, 1e3, float("inf")])
-def test_gradients_are_limited_as_pytorch_does_it(most: float) -> None:
-    generator = torch.Generator().manual_seed(5)
-    ours, theirs = ([torch.nn.Parameter(torch.zeros(size)) for size in (3, 50, 400)] for _ in range(2))
-    for mine, other in zip(ours, theirs, strict=True):
-        mine.grad = torch.randn(mine.shape, generator=generator)
-        other.grad = mine.grad.clone()
-    norm = limit_gradients(ours, most)
-    assert torch.equal(norm, torch.nn.utils.clip_grad_norm_(theirs, most))
-    assert 15 < norm < 30
-    for mine, other in zip(ours, theirs, strict=True):
-        assert torch.equal(mine.grad, other.grad)
-    length = torch.cat([parameter.grad for parameter in ours]).norm()
-    assert length == pytest.approx(min(most, norm.item()), rel=1e-5)
+def test_gradients_are_limited_as_pytorch_does_it():
+    for most in (0.5, 1e3, float("inf")):
+        generator = torch.Generator().manual_seed(5)
+        ours, theirs = ([torch.nn.Parameter(torch.zeros(size)) for size in (3, 50, 400)] for _ in range(2))
+        for mine, other in zip(ours, theirs, strict=True):
+            mine.grad = torch.randn(mine.shape, generator=generator)
+            other.grad = mine.grad.clone()
+        norm = limit_gradients(ours, most)
+        assert torch.equal(norm, torch.nn.utils.clip_grad_norm_(theirs, most))
+        assert 15 < norm < 30
+        assert all(torch.equal(mine.grad, other.grad) for mine, other in zip(ours, theirs, strict=True))
+        length = torch.cat([parameter.grad for parameter in ours]).norm()
+        assert length == pytest.approx(min(most, norm.item()), rel=1e-5)
 
 
-@pytest.mark.parametrize(("last", "progress", "expected"), [(None, 0.7, 4.0), (2.0, 0.0, 4.0), (2.0, 0.5, 3.0)])
-def test_schedules_are_linear(last: float | None, progress: float, expected: float) -> None:
-    assert interpolated(4.0, last, progress) == expected
-
-
-def test_learning_rate_follows_its_schedule() -> None:
+def test_schedules_are_linear():
+    for last, progress, expected in ((None, 0.7, 4.0), (2.0, 0.0, 4.0), (2.0, 0.5, 3.0)):
+        assert interpolated(4.0, last, progress) == expected
     trainer = Trainer(small("ppo.learning_rate=1e-3", "ppo.final_learning_rate=2e-4"))
     rates = []
     for _ in range(6):  # two more than the config has
@@ -112,8 +102,22 @@ def test_learning_rate_follows_its_schedule() -> None:
     assert rates == pytest.approx([1e-3, 8e-4, 6e-4, 4e-4, 2e-4, 2e-4])
 
 
+def test_the_entropy_coefficient_follows_its_schedule():
+    def learned(progress, *changes):
+        trainer = Trainer(small(*changes))
+        trainer._collect()
+        trainer._rollout.judge(trainer._learner.evaluate, trainer._value_moments, is_evaluated=True)
+        trainer._learner.update(trainer._rollout.sequences(), progress, trainer._generator)
+        return trainer.network.actor.weight
+
+    rate, falling = "ppo.final_learning_rate=none", ("ppo.entropy_coefficient=0.5", "ppo.final_entropy_coefficient=0")
+    constant = ("ppo.entropy_coefficient=0.25", "ppo.final_entropy_coefficient=none")
+    assert torch.equal(learned(0.5, rate, *falling), learned(0, rate, *constant))
+    assert not torch.equal(learned(0.5, rate, *falling), learned(0, rate, *falling))
+
+
 @pytest.mark.parametrize("network", [WITHOUT_MEMORY, WITH_MEMORY])
-def test_an_update_makes_better_actions_likelier(network: tuple[str, ...]) -> None:
+def test_an_update_makes_better_actions_likelier(network):
     trainer, rollout = rolled_out(*network, "ppo.entropy_coefficient=0", "ppo.num_epochs=20")
     trainer._collect()
     rollout.judge(trainer._learner.evaluate, trainer._value_moments, is_evaluated=True)
@@ -125,83 +129,88 @@ def test_an_update_makes_better_actions_likelier(network: tuple[str, ...]) -> No
     assert losses["approx_kl"] > 0
 
 
-def gain(trainer: Trainer, data: dict[str, Any], advantages: Any) -> float:
+def gain(trainer, data, advantages):
     with torch.no_grad():
         outputs = trainer._learner.evaluate(data["observations"], data["memory"][0], data["starts"])
-        logs, _ = doorstep.torch.multi_discrete_evaluate(
-            outputs.logits.flatten(0, 1), data["actions"].flatten(0, 1), doorstep.ACTIONS
-        )
-    ratios = (logs - data["log_probabilities"].flatten()).exp()
-    return float((ratios * advantages.flatten()).mean())
+        logits, actions = outputs.logits.flatten(0, 1), data["actions"].flatten(0, 1)
+        logs, _ = doorstep.torch.multi_discrete_evaluate(logits, actions, doorstep.ACTIONS)
+    return float(((logs - data["log_probabilities"].flatten()).exp() * advantages.flatten()).mean())
 
 
-def test_a_loss_that_is_not_finite_stops_before_it_changes_weights() -> None:
-    trainer, rollout = rolled_out()
-    data = rollout.sequences()
-    data["advantages"][0, 3] = float("nan")
-    before = {name: tensor.clone() for name, tensor in trainer.network.state_dict().items()}
-    with pytest.raises(NonFiniteLossError, match=r"the loss is (inf|nan).*ppo.learning_rate") as caught:
-        trainer._learner.update({**data, "targets": data["targets"] * float("inf")}, 0.0, trainer._generator)
-    assert not caught.value.batch["targets"].isfinite().all()
-    for name, tensor in trainer.network.state_dict().items():
-        assert torch.equal(tensor, before[name]), name
+def weights_of(trainer):
+    return {name: tensor.clone() for name, tensor in trainer.network.state_dict().items()}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        ("precision=bfloat16",),
-        ("precision=bfloat16", *WITH_MEMORY),
-        ("network.separate_critic=true",),
-        ("network.separate_critic=true", "experience.inference=native"),
-        (*WITH_MEMORY, "experience.inference=native", "experience.time_limit=bootstrap"),
-        ("network.activation=tanh", "network.layer_norm=false"),
-        ("simulator.num_agents=1",),
-        ("simulator.num_agents=3",),
-        ("experience.normalize_observations=false", "experience.staggered=false"),
-    ],
-)
-def test_every_kind_of_run_trains(changes: tuple[str, ...]) -> None:
-    trainer = Trainer(small(*changes))
-    before = {name: tensor.clone() for name, tensor in trainer.network.state_dict().items()}
-    records = [trainer.update() for _ in range(3)]
+def test_a_loss_or_gradient_that_is_not_finite_stops_before_it_changes_weights():
+    for poisoned in ("advantages", "targets", "gradient"):
+        trainer, rollout = rolled_out()
+        data, before = rollout.sequences(), weights_of(trainer)
+        moments = [part.clone() for state in trainer._learner.optimizer.state.values() for part in state.values()]
+        if poisoned == "gradient":
+            trainer.network.actor.weight.register_hook(lambda gradient: gradient * float("nan"))
+            message = r"the loss is -?\d.* and the norm of its gradient nan.*ppo\.learning_rate"
+        else:
+            data[poisoned] = data[poisoned].clone()
+            data[poisoned][0, 3] = float("nan" if poisoned == "advantages" else "inf")
+            message = r"the loss is (inf|nan).*ppo\.learning_rate"
+        with pytest.raises(NonFiniteLossError, match=message) as caught:
+            trainer._learner.update(data, 0.0, trainer._generator)
+        assert poisoned == "gradient" or not caught.value.batch[poisoned].isfinite().all()
+        assert all(torch.equal(tensor, before[name]) for name, tensor in trainer.network.state_dict().items())
+        states = trainer._learner.optimizer.state.values()
+        assert all(map(torch.equal, moments, (part for state in states for part in state.values())))
+
+
+def assert_every_weight_changes(trainer, updates):
+    before = weights_of(trainer)
+    records = [trainer.update() for _ in range(updates)]
     assert all(torch.tensor(list(record.losses.values())).isfinite().all() for record in records)
-    assert any(record.episodes for record in records)
+    steps = trainer.config.steps_per_update
+    for one, other in itertools.pairwise(records):
+        assert (one.world_steps, other.world_steps) == (one.update * steps, one.update * steps + steps)
+        assert other.world_steps_per_second * (other.seconds - one.seconds) == pytest.approx(steps)
     for name, tensor in trainer.network.state_dict().items():
         assert not torch.equal(tensor, before[name]), name
+    return records
 
 
-@pytest.mark.slow
-def test_pixels_train() -> None:
-    from doorstep.training import preset
-
-    config = preset("pixels").changed(
-        "simulator.num_worlds=2", "experience.num_steps=8", "ppo.num_minibatches=2", "network.memory=16"
-    )
-    trainer = Trainer(config)
-    before = {name: tensor.clone() for name, tensor in trainer.network.state_dict().items()}
-    trainer.update()
-    for name, tensor in trainer.network.state_dict().items():
-        assert not torch.equal(tensor, before[name]), name
+KINDS = [
+    ("precision=bfloat16", *WITH_MEMORY),
+    ("network.separate_critic=true",),
+    ("network.separate_critic=true", "experience.inference=native"),
+    (*WITH_MEMORY, "experience.inference=native", "experience.time_limit=bootstrap"),
+    ("network.activation=tanh", "network.layer_norm=false", "simulator.num_agents=1"),
+    ("simulator.num_agents=3", "experience.normalize_observations=false", "experience.staggered=false"),
+]
 
 
-@pytest.mark.slow
-def test_agents_learn_to_go_on() -> None:
+def test_every_kind_of_run_trains():
+    for changes in KINDS:
+        assert any(record.episodes for record in assert_every_weight_changes(Trainer(small(*changes)), 3)), changes
+
+
+@pytest.mark.nightly
+def test_pixels_train():
+    changes = ("simulator.num_worlds=2", "experience.num_steps=8", "ppo.num_minibatches=2", "network.memory=16")
+    assert_every_weight_changes(Trainer(preset("pixels").changed(*changes)), 1)
+
+
+@pytest.mark.nightly
+def test_agents_learn_to_go_on():
     """Returns of idle agents are -1; those of agents that walk ahead are more."""
-    config = small(
-        "simulator.num_worlds=64", "simulator.episode_length=40", "network.widths=[64,64]", "num_updates=30",
-        "ppo.num_epochs=4",
-    )  # fmt: skip
-    trainer = Trainer(config)
+    sizes = ("simulator.num_worlds=64", "simulator.episode_length=40", "network.widths=[64,64]", "num_updates=30")
+    trainer = Trainer(small(*sizes, "ppo.num_epochs=4"))
     records = [trainer.update() for _ in range(30)]
     returns = [record.mean_return for record in records if record.mean_return is not None]
     assert sum(returns[-5:]) / 5 > sum(returns[:5]) / 5 + 0.1
 
 
-def test_the_process_keeps_its_threads() -> None:
-    before = torch.get_num_threads()
+def test_the_process_keeps_its_threads_and_generators(monkeypatch):
+    before, seen, seeds_of_gpus = torch.get_num_threads(), [], []
+    torch.manual_seed(5)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds_of_gpus.append)
+    state = torch.get_rng_state()
     torch.set_num_threads(3)
-    seen: list[int] = []
     try:
         trainer = Trainer(small("num_threads=2"))
         trainer.worlds.after_step = lambda *_: seen.append(torch.get_num_threads())
@@ -210,3 +219,5 @@ def test_the_process_keeps_its_threads() -> None:
     finally:
         torch.set_num_threads(before)
     assert set(seen) == {2}
+    assert torch.equal(torch.get_rng_state(), state)
+    assert seeds_of_gpus == []
