@@ -43,14 +43,13 @@ install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,
 # The native tests and what is built with them: $(native_tests) --target NAME. They share the wheel's objects.
 native_tests = $(call bin,build)/python wheel_build/native_build.py --build-folder build/library
 
-# Runs the tests with these markers, and keeps their seconds for make test-times. In the slow tier all tests of a file run
-# in one process, because what they share takes minutes to build, and browsers run alone: they draw in software.
-tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
-  $(or $(PYTEST_ARGUMENTS),--junitxml build/test-times/$(1).xml -m '$(2)' $(3))
+# Runs the tests with these markers. In the other tiers than the fast one all tests of a file run in one process, because
+# what they share takes long to build, and browsers run alone: they draw in software.
+tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest $(or $(PYTEST_ARGUMENTS),-m '$(1)' $(2))
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks test-release wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan test-msan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts fuzz fuzz-native docs docs-images docs-site clean
+.PHONY: help demo test test-slow test-nightly test-all test-wheel test-environment test-packages test-frameworks test-release wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan test-msan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts fuzz fuzz-native docs docs-images docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -64,17 +63,21 @@ test: ## Build, then test the native code by itself and the installed wheel
 	@$(MAKE) --jobs 2 wheel test-packages
 	@$(MAKE) test-native test-wheel
 
-test-slow: wheel test-native test-asserts test-environment test-frameworks test-release ## Test what takes too long for every change
-	@echo "doorstep: testing the installed wheel, and builds of it, at length"
-	@$(call tier,slow,slow or builds,--numprocesses 2 --dist loadfile --ignore tests/view)
-	@$(call tier,view,slow,tests/view)
+test-slow: wheel test-native test-environment ## Test what takes longer: browsers, frameworks of other pins, assertions
+	@$(MAKE) --jobs 2 --output-sync=target test-asserts test-frameworks test-release
+	@echo "doorstep: testing the installed wheel at length"
+	@$(call tier,slow,--numprocesses 2 --dist loadfile --ignore tests/view)
+	@$(call tier,slow,tests/view)
 
-test-times: ## Print where the tests of the last `make test` and `make test-slow` spent their seconds
-	@$(PYTHON) tests/times.py build/test-times/*.xml
+test-nightly: wheel test-native test-environment ## Test what takes too long for every change: builds, trainings, fuzzing
+	@echo "doorstep: testing the installed wheel, and builds of it, as every night"
+	@$(call tier,nightly,--numprocesses 2 --dist loadfile)
+
+test-all: test test-slow test-nightly ## All tests that need no GPU and no sanitizer
 
 test-wheel: test-environment ## Test the wheel in dist/, installed into a clean environment
 	@echo "doorstep: testing the installed wheel"
-	@$(call tier,fast,not slow and not builds,--numprocesses 2)
+	@$(call tier,not slow and not nightly,--numprocesses 2)
 
 test-environment: test-packages
 	@$(call install_wheel,test)
@@ -91,13 +94,12 @@ test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib 
 	@$(call install_wheel,rllib)
 	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest tests/envs/test_rllib.py tests/pkg/ray \
 	  'tests/docs/test_examples.py::test_blocks_run[docs/how_to/ray.md]'
-	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest -k RLlib \
-	  tests/envs/test_arguments.py tests/envs/test_copies.py tests/envs/test_seeds.py
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest -k RLlib tests/envs/test_contract.py
 	@$(call environment,pufferlib,test test-pufferlib)
 	@$(call install_wheel,pufferlib)
-	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest tests/envs/test_pufferlib.py
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest -k Puffer tests/envs/test_pufferlib.py tests/envs/test_contract.py
 
-test-release: wheel ## Test the wheel in dist/ as a release does: by the release's command, with its packages alone
+test-release: ## Test the wheel in dist/ as a release does: by the release's command, with its packages alone
 	@echo "doorstep: testing the installed wheel as a release does"
 	@$(call bin,build)/python wheel_build/release_tests.py build/environments/release dist/doorstep-*.whl
 

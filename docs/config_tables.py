@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent.parent / "pkg"
-sys.path.insert(0, str(PACKAGE))
+if importlib.util.find_spec("doorstep") is None:  # a test of the tables has the installed package
+    sys.path.insert(0, str(PACKAGE))
 
 from doorstep._configs import Config, Device, Integer, Number, PolymorphicConfig, Rule, Text  # noqa: E402
 from doorstep._configs.annotations import field_rules  # noqa: E402

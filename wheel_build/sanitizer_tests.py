@@ -41,7 +41,7 @@ FORKS = ("tests/pkg/rollouts/test_processes.py::test_a_fork_within_the_first_sub
 # Assertions hold for the numbers of levels that were checked; this one steps with any words in their place.
 ANY_WORDS = ("tests/pkg/torch/test_batch_levels.py::test_no_words_crash_a_step",)
 THREADS_OF_A_FORK = "tests/pkg/test_cameras.py::test_a_forked_child_sees_on"
-FAST_TESTS = ("-m", "not slow and not builds", "--numprocesses", "2")
+FAST_TESTS = ("-m", "not slow and not nightly", "--numprocesses", "2")
 # The address sanitizer needs the address space that some tests limit, and delays frees; under the thread sanitizer only
 # tests with threads are useful, and it aborts a forked child that starts threads.
 PYTHON_TESTS = {
