@@ -174,3 +174,13 @@ for _ in range(2):
     callbacks.read = read  # where errors reach native code as they are
 """
     assert run_python(code, **environment(mode)) == "3\n" + "True\n" * 6
+
+
+def test_integers_beyond_int32_become_its_limits():
+    """They stay impossible actions."""
+    narrow = np.iinfo(np.int32)
+    with doorstep.Simulator(WORLDS) as sim:
+        for dtype in ("uint32", "int64", "uint64"):
+            for value in (np.iinfo(dtype).min, np.iinfo(dtype).max):
+                sim.actions = ones(dtype=dtype) * np.array(value, dtype)
+                assert (sim.actions == np.clip(float(value), narrow.min, narrow.max)).all(), (dtype, value)

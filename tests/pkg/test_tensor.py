@@ -258,7 +258,7 @@ VIEWS = {
     "from_dlpack": np.from_dlpack,
     "old dlpack": lambda tensor: np.from_dlpack(Exporter(tensor)),
     "torch": lambda tensor: pytest.importorskip("torch").from_dlpack(tensor)[1:],
-    "to_torch": lambda tensor: tensor.to_torch(),
+    "to_torch": lambda tensor: pytest.importorskip("torch") and tensor.to_torch(),
     "capsule": lambda tensor: tensor.__dlpack__(),
     "versioned capsule": lambda tensor: tensor.__dlpack__(max_version=(1, 0)),
 }

@@ -63,10 +63,10 @@ def test_waiting_and_running_requests_are_cancelled(controller, gate):
 
 def test_deadlines_of_waiting_and_running_requests(gate):
     def until_it_expires(observations):
-        """The second step lasts as long as the request may."""
+        """The second step lasts longer than the request may."""
         steps.append(len(observations))
         if len(steps) == 2:
-            time.sleep(max(0.0, begin + 0.4 - time.monotonic()))
+            time.sleep(0.4)
         return still(observations)
 
     with RolloutEngine(SimulatorConfig(1)) as engine:
@@ -78,15 +78,11 @@ def test_deadlines_of_waiting_and_running_requests(gate):
         assert (result.id, result.reason, result.replica, result.length) == (late, "expired", -1, 0)
         gate.open.set()
         assert {result.id: result.reason for result in engine} == {blocked: "time", in_time: "time"}
-        for _ in range(20):
-            begin, steps = time.monotonic(), []
-            (result,) = results_of(engine, [EpisodeRequest(policy=until_it_expires, deadline=0.4, record="actions")])
-            assert (result.reason, result.finished) == ("expired", False)
-            seconds = result.queued_seconds + result.played_seconds  # it was submitted later than it was made
-            if result.length and seconds > 0.3:  # else a thread was stopped until the deadline
-                break
-        assert 1 <= result.length == len(result.actions) <= 2
-        assert 0.3 < seconds <= time.monotonic() - begin
+        steps = []
+        (result,) = results_of(engine, [EpisodeRequest(policy=until_it_expires, deadline=0.4, record="actions")])
+        assert (result.reason, result.finished) == ("expired", False)
+        assert result.length == len(result.actions) == min(len(steps), 2)
+        assert result.queued_seconds + result.played_seconds >= 0.4
 
 
 def test_submission_waits_for_room_and_times_out(gate):
