@@ -24,8 +24,9 @@ _COMMENT = re.compile(r"^ *<!-- (?P<text>.*) -->$")
 _SNIPPET = re.compile(r'^--8<-- "(?P<path>[^"]+)"$', re.MULTILINE)
 
 SMALLER = {
-    r"(?<=--worlds )\d{2,}": "16",
+    r"(?<=--worlds )\d{3,}": "16",
     r"(?<=--steps )\d{2,}": "5",
+    r"(?<=--skip )\d{2,}": "2",
     r"(?<=--episodes )\d{2,}": "2",
     r"(--resume .*--num-updates )\d+": r"\g<1>2",
     r"(?<=--num-updates )\d+(?!.*--resume)(?<! 2)": "1",
