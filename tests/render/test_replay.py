@@ -270,6 +270,8 @@ def test_a_followed_agent_is_seen(page):
         scrub(page, moment)
         page.locator("#agents tr").nth(agent).click()
         picture = shown(page)
+        while (picture != (picture := shown(page))).any():
+            pass  # the camera glides
         height, width = picture.shape[:2]
         # 9 m behind, 10 m above, looking 2.5 m ahead: where the agent's middle, 1 m above the floor, is in the picture
         forward, up = np.array([(0, 11.5, -10), (0, 10, 11.5)]) / np.hypot(11.5, 10)
