@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent.parent / "pkg"
-if importlib.util.find_spec("doorstep") is None:  # a test of the tables has the installed package
-    sys.path.insert(0, str(PACKAGE))
+sys.path.insert(0, str(PACKAGE))
 
 from doorstep._configs import Config, Device, Integer, Number, PolymorphicConfig, Rule, Text  # noqa: E402
 from doorstep._configs.annotations import field_rules  # noqa: E402

@@ -129,7 +129,7 @@ def test_buffers_cannot_move_while_they_are_bound():
         refuses(None, shared.close, error=BufferError)
         sim.bind(rewards=None, dones=None)
         for _ in range(100):
-            gc.collect(0)  # between two instructions of the main thread, owners are let go
+            gc.collect(0)  # the main thread releases owners between two of its instructions
         memory.extend(b"more")
         shared.close()
     shared.unlink()

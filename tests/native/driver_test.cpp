@@ -1,4 +1,4 @@
-// Loading the CUDA driver, and the translation of its results. What a user is told of each is tested from Python.
+// Loads the CUDA driver and translates its results to ds_status. Tests in Python check the texts of the errors.
 #include "runtime/cuda/driver.h"
 
 #include <string.h>

@@ -30,7 +30,7 @@ public:
     // Aligned to an element only.
     char* data() { return storage_.data() + kGuard; }
     uint64_t bytes() const { return static_cast<uint64_t>(bytes_); }
-    // released: counts how often the owner is let go; none if it is null.
+    // released: the number of releases of the owner is added to it; null: they are not counted.
     ds_binding for_tensor(int64_t tensor, int* released = nullptr) {
         return {tensor, data(), bytes(), released, released ? count_release : nullptr};
     }

@@ -109,7 +109,7 @@ def chosen(plan: list[Stage], names: str | None, done: Sequence[str]) -> list[St
     unknown = wanted - {part.name for part in parts} - {part.group for part in parts}
     if unknown:
         there_are = ", ".join(part.name for part in parts)
-        raise ValueError(f"{', '.join(sorted(unknown))} is none of {there_are}, and of the groups before a colon")
+        raise ValueError(f"{', '.join(sorted(unknown))} must be one of {there_are}, or a group before a colon")
     chosen = [
         [[part for part in lane if {part.name, part.group} & wanted and part.name not in done] for lane in stage]
         for stage in plan

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.pkg.ray.stand_in import RayError, RayTaskError, StandIn, played
+from tests.refuses import raising
 
 import doorstep
 from doorstep import ClosedError, EpisodeRequest, RolloutConfig, SimulatorConfig
@@ -74,15 +75,6 @@ def dying(when):
         return played
 
     return behave
-
-
-def raising(error):
-    """What answers for an actor that raises."""
-
-    def answer(requests):
-        raise RayTaskError(error)
-
-    return answer
 
 
 def unsendable(error):
@@ -162,12 +154,12 @@ def test_losses_with_results_in_between_do_not_end_it():
 def test_what_fails_alone():
     """What an actor raises for its requests, those that cannot be sent, and an actor whose engine has ended."""
     error = MemoryError("too many observations")
-    run = Run(20, lambda actor, requests: raising(error) if requests[0].tag == 4 else played)
+    run = Run(20, lambda actor, requests: raising(RayTaskError, error) if requests[0].tag == 4 else played)
     assert run.failed == dict.fromkeys((4, 5), "MemoryError: too many observations")
     assert len(run.ray.actors) == 1
     run = Run(20, unsendable(TypeError("cannot pickle")))
     assert run.failed == dict.fromkeys((8, 9), "TypeError: cannot pickle")
-    closed = raising(ClosedError("the replicas of this actor have ended"))
+    closed = raising(RayTaskError, ClosedError("the replicas of this actor have ended"))
     run = Run(20, lambda actor, requests: played if actor.number else closed)
     assert (run.failed, len(run.ray.actors)) == ({}, 2)
 
