@@ -51,8 +51,9 @@ def test_ctrl_c_ends_a_wait_soon(run_python):
     """Of 60 seconds, for a policy or for room for outputs."""
     code = """
 engine.close()
-gate = threading.Event()
+called, gate = threading.Event(), threading.Event()
 def blocks(rows):
+    called.set()
     gate.wait(60)
     return walk(rows)
 def press():
@@ -75,10 +76,12 @@ waits = dict(
     room=lambda engine: engine.submit_batch(range(100), max_steps=1, timeout=60),
 )
 for name, wait in waits.items():
+    called.clear()
     gate.clear()
     engine = RolloutEngine(RolloutConfig(SimulatorConfig(1), queue_capacity=2, output_capacity=2))
     if name != "room":
         engine.submit([EpisodeRequest(policy=blocks, max_steps=1) for _ in range(2)])
+        called.wait()  # an engine that is closed before it has called a policy waits for none
     pressed = []
     presser = threading.Thread(target=press)
     try:
@@ -88,6 +91,7 @@ for name, wait in waits.items():
     except KeyboardInterrupt:
         if time.monotonic() - pressed[0] > 20:
             print(name, "was not interrupted")
+    presser.join()
     gate.set()
     engine.close()  # also after one that was interrupted
     lost = engine._core.handle.info().submitted - len(list(engine)) - (name == "future")
