@@ -2,7 +2,7 @@
 
 import numpy as np
 from tests.reference import constants as c
-from tests.reference.boxes import corners, overlap_depth
+from tests.reference.boxes import corners
 from tests.scenes import BACK, FORWARD, HARD_LEFT, HARD_RIGHT, STRAIGHT, random_actions
 
 # Policies are functions (step, worlds, agents) -> actions [N, A, 4].
@@ -45,7 +45,6 @@ POLICIES = {
     "random": lambda step, worlds, agents: random_actions(step + 1000, 1, worlds, agents)[0],
 }
 
-DEEPEST_AGENT = 0.91  # metres into a wall: the maximum observed in the reference environment
 LOWEST = -0.5  # metres: lowest corner of any body; a cube yanked at full force dips into the floor for a step
 HIGHEST = 12.0  # metres: bodies squeezed by others may rise, but are not launched
 
@@ -101,18 +100,3 @@ def violations(scene):
     if np.abs(np.linalg.norm(scene.body_rotations[:, bodies].astype(np.float64), axis=-1) - 1).max() > 1e-4:
         found.append("a rotation is not a unit quaternion")
     return found
-
-
-def depth_in_outer_walls(scene):
-    """How deep each body is inside the outer walls, which are 5 m high, [N, B]; 0 when apart."""
-    bodies, boxes = slice(0, scene.cubes.stop), scene.boxes()
-    first = scene.body_kinds.shape[1]
-    depths = [
-        overlap_depth(
-            boxes.centres[:, bodies], boxes.rotations[:, bodies], boxes.sizes[:, bodies],
-            boxes.centres[:, [static]], boxes.rotations[:, [static]], boxes.sizes[:, [static]],
-        )
-        for static in range(first, boxes.kinds.shape[1])
-        if boxes.sizes[0, static, 2] == c.WALL_HEIGHT
-    ]  # fmt: skip
-    return np.asarray(np.maximum(np.max(depths, axis=0), 0.0))

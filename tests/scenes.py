@@ -101,17 +101,18 @@ class Scene:
         self.static_positions[worlds, wall], self.static_sizes[worlds, wall] = position, size
         return wall
 
-    def situation(self):
+    def situation(self, terms=None):
         agents, double = self.agents, np.float64
         return Situation(
             agent_positions=self.body_positions[:, agents].astype(double),
             agent_rotations=self.body_rotations[:, agents].astype(double),
             agent_max_y=self.agent_max_y.astype(double),
             agent_grabs=self.agent_grabs.astype(np.int64),
-            cube_positions=self.body_positions[:, self.cubes].astype(double),
+            cube_positions=self.body_positions[:, self.sim.num_agents :].astype(double),
             button_positions=self.button_positions.astype(double),
             door_positions=self.doors.astype(double),
             door_open=self.door_open.astype(np.int64),
+            terms=terms,
         )
 
     def body_centres(self):

@@ -33,13 +33,13 @@ LIMITED_MEMORY = (
     "tests/render/test_embree_memory.py",
 )
 MEASURED_MEMORY = (
-    "tests/interop/test_fast_calls.py::test_a_million_steps_leave_nothing_behind",
+    "tests/interop/test_bridge.py::test_references_and_memory_are_as_before",
     "tests/pkg/rollouts/test_soak.py",
 )
 # The address sanitizer's allocator stays locked in the child if another thread was inside it at the fork.
 FORKS = ("tests/pkg/rollouts/test_processes.py::test_a_fork_within_the_first_submission_disturbs_neither_side",)
 # Assertions hold for the numbers of levels that were checked; this one steps with any words in their place.
-ANY_WORDS = ("tests/pkg/torch/test_batch_levels.py::test_no_words_crash_a_step",)
+ANY_WORDS = ("tests/pkg/torch/test_batch.py::test_no_words_crash_a_step",)
 THREADS_OF_A_FORK = "tests/pkg/test_cameras.py::test_a_forked_child_sees_on"
 FAST_TESTS = ("-m", "not slow and not nightly", "--numprocesses", "2")
 # The address sanitizer needs the address space that some tests limit, and delays frees; under the thread sanitizer only

@@ -7,7 +7,6 @@ import pytest
 from tests.render.pixels import read_png
 
 import doorstep
-from doorstep._native.render import load_render
 from doorstep.cli import main
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.render.drawing import Drawing
@@ -60,13 +59,6 @@ def test_the_mean_return_is_that_of_the_ended_episodes(demo, tmp_path, capsys):
             sim.step()
             rewards[step // 200, step % 200] = sim.rewards.to_numpy()[:, :, 0]
     assert float(said[1]) == pytest.approx(rewards.sum(axis=1).mean(), abs=0.0006)
-    (tmp_path / "still.py").write_text(STILL)
-    _, said = demo("--worlds", "16", "--steps", "200", "--policy", "still.py:act")
-    assert "policy still.py:act, seed 0" in said
-    with doorstep.Simulator(16) as sim:
-        for _ in range(200):
-            sim.step()
-        assert f"mean return {sim.episode_returns[:].mean():.3f}" in said
     assert "no episode has ended: they take 200 steps" in demo("--worlds", "2", "--steps", "5")[1]
     assert main(["demo", "--worlds", "2", "--steps", "1000", "--output", str(tmp_path / "a.png")]) == 0
     log = capsys.readouterr().err
@@ -104,17 +96,3 @@ def test_any_number_of_agents_is_drawn(demo):
             sim.step()
         drawn = sim.render(0, "overview", width=WIDTH, height=HEIGHT)
     assert np.array_equal(picture[HEIGHT // 4 :], drawn[HEIGHT // 4 :])  # without the caption
-
-
-def test_a_machine_that_cannot_draw_still_gets_its_numbers(tmp_path, monkeypatch, capsys):
-    missing = tmp_path / "libdoorstep_render.so"
-    monkeypatch.setattr("doorstep._native.render.RENDER_LIBRARY_PATH", str(missing))
-    monkeypatch.setattr("doorstep._native.render.load_render", load_render.__wrapped__)
-    output = tmp_path / "picture.png"
-    assert main(["demo", "--worlds", "2", "--steps", "3", "--output", str(output)]) == 1
-    printed = capsys.readouterr()
-    assert "speed    " in printed.out
-    assert "no episode has ended" in printed.out
-    *_, error = printed.err.splitlines()
-    assert error.startswith(f"doorstep demo: error: {missing} cannot be read: No such file or directory")
-    assert not output.exists()

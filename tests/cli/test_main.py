@@ -29,11 +29,8 @@ def test_help_names_every_command_and_ends_with_examples_that_it_understands(run
             program, *arguments = shlex.split(example)
             assert program == "doorstep"
             assert _parser().parse_args(arguments).command == command
-        if command in ("demo", "record", "render", "view", "evaluate"):
-            assert "the folder of a run of doorstep train, a checkpoint or" in " ".join(text.split())
         if command in ("demo", "record", "render", "view", "bench"):
             assert re.search(r"--seed SEED\s+seed of the levels and of the actions\s+\(0\)", text)
-    assert "--scheduler" not in run("evaluate", "--help")
     assert run("--version") == f"doorstep {doorstep.__version__}\n"
 
 
@@ -44,75 +41,45 @@ MISTAKES = {
     "--print-completion fish": "error: argument --print-completion: invalid choice: 'fish'",
     "bench --start room": "argument --start: invalid choice: 'room'; did you mean",
     "bench --worlds 0": "argument --worlds: 0 is not allowed; give at least 1",
-    "bench --worlds many": "argument --worlds: 'many' is not an integer",
     "bench --agents 9": "num_agents ",
-    "bench --seed -1": "seed ",
-    "bench --worlds 1099511627776": "num_worlds ",
-    "bench --threads 100000": "num_threads ",
     "bench --device gpu": "device is 'gpu'; it must be ",
-    "demo --device cuda:x": "device is 'cuda:x'; it must be ",
     "demo --output missing/folder/picture.png": "--output missing/folder/picture.png",
     "demo --output .": "--output . must end in .png.",
     "demo --policy missing:act": "policy is 'missing:act'; there is no module 'missing'",
     "demo --trained --policy random": "--trained, which is short for --policy trained, is given with --policy ",
-    "demo --policy trained --trained": "--trained, which is short for --policy trained, is given with --policy ",
-    "demo --agents 3 --trained --worlds 2": "policy 'trained' reads 94 numbers; agents observe 97 (it was made for",
-    "levels onedoor": "levels is 'onedoor'; it must be ",
     "record --output missing/run.rec": "--output missing/run.rec is not a file in an existing folder",
     "record --output .": "--output . is not a file in an existing folder",
-    "record --hash-interval 0": "argument --hash-interval: 0 is not allowed",
-    "record --policy wise": "policy is 'wise'",
     "record --levels missing.json": "missing.json: there is no such file; levels are ",
-    f"record --levels {__file__}": f"{__file__}: text is not JSON",
+    "doctor --compile sm_x": "architecture is ",
     "replay": "the following arguments are required: FILE",
     "replay missing.rec": "missing.rec: No such file or directory",
     f"replay {os.devnull}": f"path is '{os.devnull}'; it must be a regular file",
     f"replay {__file__}": f"{__file__} is not a recording of doorstep: it begins",
-    "evaluate wise": "change is 'wise'; it must be KEY=VALUE",
-    "evaluate episods=4": "'episods' is not the name of a single value of EvaluationConfig (did you mean 'episodes'?)",
-    "evaluate --policy idle --policy idle": "policies has two of the name 'idle'",
-    "evaluate --levels curated --agents 3": "level 'one door' has 2 spawns; it must have at least 3",
     "evaluate --json missing/out.json": "--json missing/out.json is not a file in an existing folder",
     "evaluate --plot out.txt": "--plot out.txt must end in .png or .svg or .pdf",
     "evaluate --metrics a.json --trace a.json": "--metrics and --trace are both",
-    "evaluate scheduler.type=fair": "scheduler.type is 'fair'; it must be a scheduler: ",
-    "serve --host 0.0.0.0 --worlds 1": "host is '0.0.0.0'; it must be an address of this machine alone",
     "serve --policy scripted --worlds 1": "policy is 'scripted'; it must be one that observes",
     "serve --allow-host http://a --worlds 1": "allow_hosts is ['http://a']",
-    "serve --port 70000 --worlds 1": "port is 70000",
     "bench --report --json": "--report is given with --json",
-}
-WITH_LEVELS = {
-    "--agents 3": "levels[0] has 2 spawns",
-    "--start rooms": "--start rooms is given together with --levels",
-    "--levels curatde": "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the name of",
 }
 REWARDS = {
     "gaol=1": "reward: 'gaol' is not a field of Rewards (did you mean 'goal'?)",
     "goal": "reward is 'goal'; it must be doorstep.Rewards, or its terms, such as goal=5,cube_approach=0.25",
-    "nowhere.json": "nowhere.json: No such file or directory",
     "nowhere.py:terms": "reward is 'nowhere.py:terms'; there is no file 'nowhere.py'",
     "json:dumps": "reward is 'json:dumps'; it must be terms, such as goal=5,cube_approach=0.25 (doorstep train",
-    "json:decoder": "reward is <module 'json.decoder'",
 }
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(refused):
     cases = dict(MISTAKES)
     for name in ("render", "demo", "record"):
-        cases |= {f"{name} --levels curated {options}": says for options, says in WITH_LEVELS.items()}
+        cases[f"{name} --levels curated --start rooms"] = "--start rooms is given together with --levels"
+        cases[f"{name} --levels curated --agents 3"] = "levels[0] has 2 spawns"
     for name in ("demo", "record", "render", "view", "bench", "evaluate"):
         cases |= {f"{name} --reward {reward}": says for reward, says in REWARDS.items()}
     for line, says in cases.items():
         program = "" if says.startswith("error: ") else f" {line.split()[0]}: error"
         assert refused(*shlex.split(line)).startswith(f"doorstep{program}: {says}"), line
-
-
-def test_the_module_is_the_command():
-    arguments = [sys.executable, "-m", "doorstep", "bench", "--worlds", "nought"]
-    finished = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
-    assert finished.returncode == 2
-    assert finished.stderr == "doorstep bench: error: argument --worlds: 'nought' is not an integer\n"
 
 
 def test_an_interrupt_ends_the_command_without_a_traceback(tmp_path):
@@ -161,11 +128,9 @@ WAITING_DEMO = "doorstep demo --worlds 1 --steps 9 --policy waiting.py:act 2>/de
     ("line", "code", "says"),
     [
         (f"{WAITING_DEMO} | {{ head -1; exec <&-; touch gone; }}; exit ${{PIPESTATUS[0]}}", 141, "doorstep "),
-        ("doorstep demo --worlds 1 --steps 9 2>/dev/null >&-", 0, ""),
         ("doorstep demo --worlds 1 --steps 9 2>&- | tail -1; exit ${PIPESTATUS[0]}", 0, "picture  doorstep-demo-ra"),
         ("doorstep demo --worlds 1 --steps 9 <&- >&- 2>&-", 0, ""),
         ("doorstep bench --agents 9 2>/dev/full", 2, ""),
-        ("doorstep bench --agents nine 2>/dev/full", 2, ""),
         ("doorstep doctor >/dev/full 2>said; code=$?; cat said; exit $code", 2, "doorstep doctor: error: [Errno 28]"),
     ],
 )
@@ -177,7 +142,7 @@ def test_closed_and_full_streams_end_it_as_they_should(line, code, says, tmp_pat
     assert bool(said) == bool(says)
 
 
-def test_bash_completes_commands_options_choices_and_files(tmp_path, run, monkeypatch, capsys):
+def test_bash_completes_commands_options_choices_and_files(tmp_path, run):
     pytest.importorskip("shtab")
     (tmp_path / "recorded.bin").touch()
     script = (
@@ -197,6 +162,3 @@ complete_last doorstep render --actions rec
     code, said = in_shell(script, tmp_path)
     assert (code, said.splitlines()) == (0, ["bench", "--camera", "overview", "recorded.bin"])
     assert run("--print-completion", "zsh").startswith("#compdef doorstep\n")
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert main(["--print-completion", "bash"]) == 1
-    assert capsys.readouterr().err.endswith('(pip install "doorstep[cli]")\n')

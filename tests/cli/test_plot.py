@@ -1,13 +1,11 @@
 """`doorstep plot`: folders of runs are curves, recordings are heat maps."""
 
-import sys
 from pathlib import Path
 
 import pytest
 from tests.pkg.plots.run_folders import record_of, write_run
 
 import doorstep
-from doorstep.cli import main
 from doorstep.cli.plot import AXES
 from doorstep.plots import figures, plot_positions, plot_runs
 from doorstep.recording import RecordingWriter
@@ -28,15 +26,7 @@ def test_folders_become_curves_and_recordings_heat_maps(run, refused):
         (("run", "a.rec"), "a.rec is a file and run a folder; one picture shows either"),
         (("a.rec", "--x", "steps"), "--x chooses the axis of learning curves; recordings are drawn as heat maps"),
         (("missing",), "missing does not exist (name folders of doorstep train"),
-        (("run", "missing"), "missing does not exist"),
-        (("a.rec", "missing"), "missing does not exist"),
         (("run", "--output", "c.txt"), "must end in .png or .svg or .pdf"),
     ):
         assert says in refused("plot", "--output", "other.png", *arguments)
     assert set(AXES) == set(figures.AXES)
-
-
-def test_matplotlib_is_asked_for(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main(["plot", str(tmp_path), "--output", str(tmp_path / "c.png")]) == 1
-    assert 'pip install "doorstep[plot]"' in capsys.readouterr().err

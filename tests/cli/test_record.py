@@ -10,7 +10,6 @@ from tests.pkg import recording_files as files
 
 import doorstep
 from doorstep.cli import main
-from doorstep.levels import GeneratedLevel, curated, save_levels
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import Recording
 
@@ -30,24 +29,11 @@ def test_what_is_recorded_is_what_was_asked_for_and_replays(run, tmp_path):
     assert said == "doorstep.rec: 70 steps of 6 worlds replayed on cpu, all worlds equal in 5 comparisons\n"
 
 
-def test_policies_starts_seeds_and_levels_are_recorded(run):
-    save_levels("levels.json", [GeneratedLevel(room_types=("single_button",) * 3), curated()["one cube"]])
-    small = ("record", "--worlds", "16", "--steps", "25", "--episode-length", "9", "--output", "run.rec")
-    for options in (["--policy", "idle"], ["--start", "rooms"], ["--levels", "levels.json"]):
-        run(*small, *options)
-        with Recording("run.rec") as recording, doorstep.Simulator.from_config(recording.config) as sim:
-            assert recording.num_steps == 25
-            assert recording.same_version_only == ("rooms" in options)
-            assert recording.config.max_levels == 2 * ("--levels" in options)
-            recording.replay(sim)
-            if "--levels" in options:
-                assert set(sim.level_indices[:, 0].tolist()) == {0, 1}
-                assert sim.level_weights[:].tolist() == [[1, 1]] * 16
-            if "idle" in options:
-                assert (recording.actions(24) == doorstep.NEUTRAL_ACTION).all()
-        run("replay", "run.rec")
-    recorded = [run(*small, "--policy", "trained", "--seed", seed, wrote="run.rec") for seed in ("5", "5", "6")]
-    assert recorded[0] == recorded[1] != recorded[2]
+def test_a_start_among_the_cubes_is_recorded(run):
+    run("record", "--start", "rooms", "--worlds", "16", "--steps", "25", "--episode-length", "9", "--output", "run.rec")
+    with Recording("run.rec") as recording:
+        assert (recording.num_steps, recording.same_version_only) == (25, True)
+    run("replay", "run.rec")
 
 
 def test_a_difference_is_exit_code_3(run, capsys):

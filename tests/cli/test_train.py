@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import os
 import re
 import signal
 import time
@@ -18,7 +17,7 @@ from doorstep.cli.training_screen import TrainingScreen
 
 pytest.importorskip("torch")
 
-from doorstep import Rewards, levels, training
+from doorstep import Rewards, training
 from doorstep.training.logs import Record
 from doorstep.training.presets import PRESETS as KNOWN
 
@@ -62,20 +61,6 @@ def test_a_run_trains_says_where_the_result_is_goes_on_and_plays(run, refused):
     assert recorded == run(*record, "small.safetensors", wrote="run.rec")
 
 
-def test_a_folder_whose_name_is_not_utf8_is_read_by_all_that_play(run):
-    folder = os.fsdecode(b"run\xff")
-    Path(folder).mkdir()
-    levels.save_levels(Path(folder, "levels.json"), [levels.curated()["one door"]])
-    for arguments in (
-        ("train", *SMALL, "--num-updates", "1", "--levels", f"{folder}/levels.json", "--run-dir", f"{folder}/2"),
-        ("evaluate", "--policy", f"{folder}/2", "--episodes", "2", "--worlds", "2"),
-        ("record", "--policy", f"{folder}/2", "--steps", "2", "--worlds", "2", "--output", f"{folder}/run.rec"),
-        ("demo", "--policy", f"{folder}/2", "--steps", "2", "--worlds", "2", "--output", f"{folder}/picture.png"),
-        ("evaluate", "--levels", f"{folder}/levels.json", "--episodes", "1", "--episode-length", "2"),
-    ):
-        run(*arguments)
-
-
 def test_config_is_printed_and_read(run):
     def printed(*arguments):
         return training.TrainingConfig.from_json(run("train", *arguments, "--print-config"))
@@ -110,23 +95,12 @@ def test_a_function_rewards_a_run_and_is_given_again_to_resume_it(run):
 def test_mistakes_are_one_line_and_leave_nothing(refused):
     for arguments, message in (
         (("ppo.gama=1",), "'ppo.gama' is not the name of a single value"),
-        (("ppo.clip_range=big",), "ppo.clip_range is 'big'; it must be a number"),
         (("--resume",), "run has no checkpoint.safetensors to resume"),
         (("--resume", "--preset", "default"), "--resume is given with --preset or --config"),
         (("--config", "nowhere.json"), "nowhere.json"),
-        (("--config", "nowhere.toml"), "it must be a file whose name ends in .json, .yaml, .yml"),
         (("--config", "nowhere.json", "--preset", "default"), "--config and --preset are both given"),
-        (("--levels", "curatde", *SMALL), "levels is 'curatde'; it must be"),
     ):
         assert message in refused("train", *arguments)
-
-
-def test_a_missing_pytorch_is_named_with_its_extra(tmp_path):
-    code = f"import sys; sys.modules['torch'] = None; {COMMAND}"
-    done = server().run(code, "train", "--worlds", "4", folder=tmp_path, timeout=60)
-    assert done.returncode == 1
-    assert 'pip install "doorstep[train]"' in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -171,10 +145,10 @@ def begun(monkeypatch):
     """A screen of a run, and the time, at which it is drawn anew whatever happens."""
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
+    for name in ("REDRAW_SECONDS", "LOG_SECONDS"):
+        monkeypatch.setattr(f"doorstep.cli.terminal.{name}", 0)
 
-    def begin(stream, num_updates, minutes=None, *changes, always=True):
-        for name in ("REDRAW_SECONDS", "LOG_SECONDS") if always else ():
-            monkeypatch.setattr(f"doorstep.cli.terminal.{name}", 0)
+    def begin(stream, num_updates, minutes=None, *changes):
         config = training.preset("default").changed("simulator.num_worlds=4", f"num_updates={num_updates}", *changes)
         screen = TrainingScreen(stream, minutes)
         screen.begin(training.Trainer(config.changed("ppo.num_minibatches=1", "network.widths=[8]")))
@@ -213,10 +187,8 @@ def test_shares_are_means_over_recent_episodes(begun, monkeypatch):
     screen.show(record_of(3, 30, 1.0))
     assert "return +1.50  all past the doors 75%, 38%, 0%" in stream.getvalue()
     monkeypatch.setattr("doorstep.cli.training_screen.SMOOTHED_EPISODES", 40)
-    screen, _ = begun(stream := io.StringIO(), 3)
-    for update, passed in ((1, 0.0), (2, 0.0), (3, 1.0)):
-        screen.show(record_of(update, 40, passed))  # old ones are forgotten
-    assert "all past the doors 100%, 50%, 0%" in stream.getvalue()
+    screen.show(record_of(4, 40, 0.5))  # older ones are forgotten
+    assert "all past the doors 50%, 25%, 0%" in stream.getvalue()
 
 
 def test_returns_say_whether_they_are_shaped_and_a_run_of_some_minutes_how_much_of_them_is_over(begun):
@@ -229,10 +201,3 @@ def test_returns_say_whether_they_are_shaped_and_a_run_of_some_minutes_how_much_
     now[0] = 90.0
     screen.show(record_of(1, 10, 0.5))
     assert " 75%  update 1 of 1,000, 0:30 left" in stream.getvalue()
-
-
-def test_log_lines_are_rare(begun):
-    screen, _ = begun(stream := io.StringIO(), 1000, always=False)
-    for update in range(1, 1001):
-        screen.show(record_of(update, 1, 0.5))
-    assert len(stream.getvalue().splitlines()) == 2  # the beginning and the last

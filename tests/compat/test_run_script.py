@@ -1,7 +1,9 @@
-"""`python -m doorstep.compat.madrona_escape_room SCRIPT ARGS...`: scripts run as `python SCRIPT ARGS...` would."""
+"""`python -m doorstep.compat.madrona_escape_room SCRIPT ARGS...`: scripts run as `python SCRIPT ARGS...` would, and the
+action dumps that they leave are read."""
 
-import json
+import os
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.forks import server
+from tests.refuses import refuses
 
 import doorstep
 from doorstep.compat.madrona_escape_room.action_dump import read_action_dump
 
 SCRIPTS = Path(__file__).parent / "scripts"
+WORLDS = 5
 
 
 def run(*arguments, folder=None):
@@ -21,41 +25,12 @@ def run(*arguments, folder=None):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=240, check=False)
 
 
-def run_with_torch(name, *arguments):
-    """In a fork of a server that has imported PyTorch, which takes longer than the scripts."""
+def test_a_benchmark_leaves_a_dump_that_replays(tmp_path):
+    """In a fork of a server that has imported PyTorch, which takes longer than the script."""
     pytest.importorskip("torch")
     code = "import runpy; runpy.run_module('doorstep.compat.madrona_escape_room', run_name='__main__', alter_sys=True)"
-    return server("torch").run(code, str(SCRIPTS / name), *arguments, timeout=240)
-
-
-# ---- What scripts do
-
-
-def test_a_script_reaches_the_whole_surface():
-    finished = run_with_torch("whole_surface.py", "--num-worlds", "3")
-    assert (finished.returncode, finished.stderr) == (0, "")
-    seen = json.loads(finished.stdout)
-    assert seen["tensors"]["lidar_tensor"] == [[3, 2, 30, 2], "torch.float32"]
-    assert len(seen["tensors"]) == 10
-    assert seen["agents_moved"] == [True, False]
-    assert seen["wrapped"] == [[0, 1, 2], [3, 4, 5]]
-    assert seen["modes"] == ["CPU", "CUDA"]
-    finished = run_with_torch("whole_surface.py", "--num-worlds", "3", "--gpu-sim")
-    assert finished.returncode == 1
-    assert "doorstep.errors." in finished.stderr.splitlines()[-1]
-    assert "whole_surface.py" in finished.stderr
-
-
-def test_a_training_script_learns_from_94_features():
-    finished = run_with_torch("train.py", "--num-worlds", "4", "--num-updates", "6")
-    assert (finished.returncode, finished.stderr) == (0, "")
-    # 40 steps an update: the first episodes, of 4 worlds with 2 agents, end in the fifth
-    lines = [f"update {i}: features 94, episodes {count}" for i, count in enumerate([0, 0, 0, 0, 8, 0])]
-    assert finished.stdout.splitlines() == lines
-
-
-def test_a_benchmark_leaves_a_dump_that_replays(tmp_path):
-    finished = run_with_torch("benchmark.py", "5", "60", str(tmp_path / "dump"))
+    arguments = (str(SCRIPTS / "benchmark.py"), "5", "60", str(tmp_path / "dump"))
+    finished = server("torch").run(code, *arguments, timeout=240)
     assert (finished.returncode, finished.stderr) == (0, "")
     frames, position = finished.stdout.splitlines()
     assert float(frames.removeprefix("FPS ")) > 0
@@ -133,3 +108,37 @@ def test_without_a_script_there_is_an_error(tmp_path):
     assert (finished.returncode, finished.stdout) == (2, "")
     assert finished.stderr.startswith("usage: python -m doorstep.compat.madrona_escape_room SCRIPT")
     assert run("--help").returncode == 0
+
+
+# ---- Action dumps of the reference
+
+
+def test_the_file_is_mapped_not_copied(tmp_path):
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+        file.seek(-4, os.SEEK_END)
+        file.write(struct.pack("<i", 7))
+    actions = read_action_dump(path, 4096)
+    assert actions.shape == ((1 << 40) // (4096 * 2 * 4 * 4), 4096, 2, 4)
+    assert actions[-1, -1, -1].tolist() == [0, 0, 0, 7]
+    assert not actions.flags.writeable
+
+
+def test_what_is_no_regular_file_is_refused_at_once(irregular_file):
+    refuses("must be a regular file", read_action_dump, irregular_file, WORLDS, argument="path")
+
+
+def test_sizes_that_do_not_fit_are_refused(tmp_path):
+    path = tmp_path / "dump"
+    np.arange(1200, dtype="<i4").tofile(path)
+    assert (read_action_dump(path, WORLDS, 6).ravel() == np.arange(1200)).all()
+    with pytest.raises(doorstep.StateError, match=r"has 4800 bytes, but a step of 7 worlds with 2 agents takes 224"):
+        read_action_dump(path, 7)
+    path.write_bytes(path.read_bytes()[:-1])
+    refuses("has 4799 bytes", read_action_dump, path, WORLDS, error=doorstep.StateError)
+    for worlds, agents, argument in ((0, 2, "num_worlds"), (-1, 2, "num_worlds"), (5, 0, "num_agents")):
+        refuses(f"^{argument} is .*an integer, 1 to", read_action_dump, path, worlds, agents, argument=argument)
+    path.write_bytes(b"")
+    assert read_action_dump(path, WORLDS).shape == (0, WORLDS, 2, 4)
+    refuses(None, read_action_dump, tmp_path / "missing", WORLDS, error=FileNotFoundError)

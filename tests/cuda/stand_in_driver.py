@@ -90,11 +90,6 @@ def clear():
     library().stand_in_clear()
 
 
-def set_memory(nbytes):
-    """Gives every device this much memory in all."""
-    library().stand_in_set_memory(ctypes.c_int64(nbytes))
-
-
 def peek(tensor):
     """What the tensor's memory holds now, whatever is still to be done."""
     address = tensor.__cuda_array_interface__["data"][0]

@@ -82,16 +82,6 @@ def test_any_amount_of_scratch_memory_that_is_taken_gives_the_same_bytes():
         assert other.call("ds_batch_step") == Status.INVALID_ARGUMENT
 
 
-def test_seed_and_offset_may_lie_on_the_device():
-    stream = cuda.Stream()
-    batch, other = DeviceBatch(5, stream), DeviceBatch(5, stream)
-    words = filled(np.array([2**32 - 1, 7], np.uint32), stream=stream)
-    with prepared(batch):
-        check(batch.call("ds_batch_create_from", ctypes.c_void_p(words.pointer)))
-        check(other.call("ds_batch_create", 2**32 - 1, 7))
-        assert bytes_of(batch) == bytes_of(other)
-
-
 def test_steps_may_be_recorded_and_call_nothing_but_launches_and_copies():
     with driver.users_stream() as raw:
         stream = cuda.Stream.from_handle(raw)

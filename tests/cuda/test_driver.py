@@ -2,7 +2,6 @@
 
 import ctypes.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -68,8 +67,6 @@ def test_libraries_that_are_no_driver_are_told(tmp_path, run):
         check_refused("NoDriverError", ("libcuda.so.1",), {}, run_there)
     (tmp_path / "libcuda.so.1").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(200))
     check_refused("NoDriverError", ("libcuda.so.1",), {}, run_there)
-    # Of before there were functions by version.
-    check_refused("DriverVersionError", ("11.2", "12.0"), {}, partial(run_new, folder=driver.FOLDER / "old"))
 
 
 @on_stand_in(devices=2)
@@ -103,56 +100,6 @@ def test_devices_need_a_driver_that_knows_their_code(run):
             check_refused("DriverVersionError", ("needs 12.9", "update the NVIDIA driver"), settings)
         else:
             assert run([STEP_ON_THE_GPU], settings) == f"{divmod(capability, 10)}\n"
-
-
-def table_functions(name):
-    """The functions of a list in the driver table."""
-    source = (driver.PROJECT / "native/src/runtime/cuda/driver_table.h").read_text(encoding="utf-8")
-    rows = source.partition(f"#define {name}(X)")[2].partition("\n\n")[0]
-    return re.findall(r"X\((cu\w+),", rows)
-
-
-def in_fork(action, function):
-    """Runs an action in a fork of this process, which has not opened the driver; the error it raises."""
-    readable, writable = os.pipe()
-    child = os.fork()
-    if child == 0:
-        said = ["NoneType", ""]
-        try:
-            action(function)
-        except BaseException as error:
-            said = [type(error).__name__, str(error)]
-        os.write(writable, json.dumps(said).encode())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    return json.loads(os.read(readable, 10_000))
-
-
-def use_without(function):
-    os.environ["STAND_IN_MISSING"] = function
-    with doorstep.Simulator(2, device="cuda") as sim:
-        sim.step()
-        sim.wait()
-
-
-def fail_once(function):
-    driver.fail(function, 1, driver.UNKNOWN)
-    cuda.Device()
-
-
-def test_each_function_that_is_missing_or_fails_is_told_by_name():
-    doorstep.live_counts()
-    for name in table_functions("DS_DRIVER_BASELINE"):
-        kind, message = in_fork(use_without, name)
-        if name == "cuDriverGetVersion":  # a driver that does not tell its version counts as too old
-            assert kind == "DriverVersionError", (kind, message)
-        else:
-            assert (kind, name in message) == ("DriverFunctionError", True), (name, kind, message)
-    for name in table_functions("DS_DRIVER_OPTIONAL"):
-        assert in_fork(use_without, name)[0] == "NoneType", name
-    for name in ("cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDevicePrimaryCtxRetain"):
-        kind, message = in_fork(fail_once, name)
-        assert (kind, name in message) == ("DeviceError", True), (name, kind, message)
 
 
 USE_THE_CPU = """

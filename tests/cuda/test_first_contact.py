@@ -17,7 +17,6 @@ from tests.gpu.contact.running import CLOSING
 from tests.gpu.sizes import REHEARSAL
 
 import doorstep
-from doorstep._native import cuda_architectures
 
 pytest.importorskip("torch")
 
@@ -47,7 +46,6 @@ os.execv(program[0], program)
     "compute-sanitizer": RUN
     + "print('========= COMPUTE-SANITIZER', sys.argv[2], flush=True); os.execv(program[0], program)",
     "cuda-gdb": "print('  Kernel 0 doorstep_step<<<(16,1,1),(512,1,1)>>>')",
-    "dmesg": "print('[7.0] NVRM: Xid (PCI:0000:00:05): 31, pid=1, MMU Fault')",
 }
 
 
@@ -103,9 +101,6 @@ def test_a_rehearsal_of_all(tmp_path):
 
 
 FAILING = {  # regular expressions of lines
-    "refuses_machine_code": """machine code of steps: FAILED: the driver refuses it: code 209
-PTX of steps, compiled by the driver: [1-9]
-verdict: stopped: smoke failed""",
     "wrong_bit": r"""1 of 5 worlds differ, step 1 of 3: worlds 2
   state.body_positions\[0, 0\]: CPU .*, GPU .*, 1 ULP apart
 30 steps: FAILED
@@ -113,10 +108,6 @@ verdict: stopped: smoke failed""",
     "hang": """Kernel 0 doorstep_step<<<
 File ".*smoke.py", line [0-9]+ in main
 verdict: stopped: smoke timed out""",
-    "crash": """smoke: .*CUDA_ERROR_700
-NVRM: Xid .*: 31
-========= COMPUTE-SANITIZER memcheck
-verdict: stopped: smoke failed""",
 }
 
 
@@ -124,8 +115,6 @@ verdict: stopped: smoke failed""",
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("failure", FAILING)
 def test_a_driver_that_fails_is_diagnosed(failure, tmp_path):
-    if failure == "refuses_machine_code" and "sm_90" not in cuda_architectures():
-        pytest.skip("no machine code: the library has none for compute capability 9.0, which the stand-in's device has")
     patience = 0.25 if failure == "hang" else 15
     begin = time.monotonic()
     done = meet(tmp_path, "--parts", "smoke,speed,facts", patience=patience, planted=failure)
@@ -164,13 +153,3 @@ def test_without_a_gpu_or_with_an_unknown_part_it_says_so(tmp_path):
         assert done.returncode == 2
         assert re.search(said, done.stdout + done.stderr)
     assert not (tmp_path / "out").exists()
-
-
-def test_what_travels_to_a_machine_with_a_gpu_is_small():
-    """Such a machine gets 64 MiB: the tree, one wheel, and what else it may need."""
-    done = output_of(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], cwd=PROJECT)
-    wheels = sorted((PROJECT / "dist").glob("doorstep-*.whl"), key=lambda path: path.stat().st_mtime)
-    if done.returncode or not wheels:
-        pytest.skip("this is no clone of the repository, or there is no wheel in dist/")
-    files = [PROJECT / name for name in done.stdout.split("\0") if name] + wheels[-1:]
-    assert sum(path.stat().st_size for path in files if path.exists()) < 56 << 20

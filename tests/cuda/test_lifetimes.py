@@ -4,7 +4,6 @@ import ctypes
 import gc
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -14,21 +13,6 @@ from tests.cuda.twins import Twins
 import doorstep
 from doorstep import cuda
 from doorstep._native import check, load
-
-
-def test_many_simulators_leave_nothing():
-    free = cuda.Device().free_bytes
-    for seed in range(24):
-        sim = doorstep.Simulator(3, device="cuda", seed=seed)
-        sim.step()
-        kept = sim.rewards if seed % 3 else sim.step_async()
-        if seed % 2:
-            sim.close()
-        del sim, kept
-    gc.collect()
-    cuda.Device().synchronize()
-    assert cuda.Device().free_bytes == free
-    assert driver.report().live == {}
 
 
 class OwnedStream:
@@ -57,16 +41,6 @@ def test_a_stream_lives_until_the_simulator_has_ended_or_left_it():
         check(load().ds_simulator_step(sim.handle))
         sim.close()
         streams.clear()
-
-
-def test_threads_have_simulators_of_their_own():
-    def play(seed):
-        for _ in range(3):
-            with Twins(5, seed=seed) as twins:
-                twins.play(4, seed=seed)
-
-    with ThreadPoolExecutor(4) as executor:
-        list(executor.map(play, range(4)))
 
 
 def test_closing_in_another_thread_ends_a_simulator_in_use_cleanly():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.on_stand_in import on_stand_in, refused
+from tests.cuda.on_stand_in import all_raise, on_stand_in, refused
 from tests.cuda.twins import Twins, step
 from tests.cuda.users_memory import UsersArray
 from tests.scenes import random_actions
@@ -110,33 +110,6 @@ def test_setting_from_the_device_is_ordered_with_both_streams_and_waits_for_noth
             driver.synchronize(stream)
 
 
-def test_setting_from_the_host_is_done_when_it_returns():
-    with Twins(WORLDS) as twins:
-        actions = np.empty(SHAPE, np.int64)  # which are converted
-        for drawn in random_actions(2, 4, WORLDS):
-            for sim in twins:
-                actions[:] = drawn
-                sim.actions = actions
-                sim.resets = np.array([0, 1] * 3 + [0], np.int32)
-                actions[:] = 99
-                sim.step()
-        twins.assert_same_worlds()
-
-
-def test_setting_may_be_recorded():
-    with driver.users_stream() as stream, Twins(WORLDS, stream=stream) as (cpu, sim):
-        chosen = like(sim.actions, stream)
-        with driver.RecordedGraph(stream) as graph:
-            sim.actions = chosen
-            sim.step()
-        for actions in random_actions(3, 5, WORLDS):
-            chosen.fill(actions)
-            graph.launch()
-            driver.synchronize(stream)
-            step(cpu, actions)
-        assert sim.hash() == cpu.hash()
-
-
 @on_stand_in(devices=2)
 def test_what_does_not_fit_is_neither_set_nor_bound():
     with driver.users_stream() as stream, doorstep.Simulator(WORLDS, device="cuda:0") as sim:
@@ -199,28 +172,6 @@ def test_bound_tensors_have_the_bits_of_the_cpu():
         assert sim.lidar.copy_to_host().tobytes() == cpu.lidar.copy_to_host().tobytes()
 
 
-def test_neighbours_may_be_bound_and_only_what_overlaps_is_refused():
-    with driver.users_stream() as stream:
-        memory = UsersArray((8192,), np.uint8, stream)
-
-        def part(tensor, offset):
-            interface = memory.__cuda_array_interface__ | {"typestr": tensor.dtype.str, "shape": tensor.shape}
-            interface["data"] = (memory.pointer + offset, False)
-            return SimpleNamespace(__cuda_array_interface__=interface)
-
-        for first, second in (BOUND, BOUND[::-1]):  # of 7680 and 512 bytes
-            with doorstep.Simulator(16, device="cuda", stream=stream) as sim:
-                places = {"actions": part(sim.actions, 0), "lidar": part(sim.lidar, 512)}
-                sim.bind(**{first: places[first]})
-                for offset in (256, 0) if second == "lidar" else (512, 7680):
-                    with pytest.raises(doorstep.ArgumentError, match="overlaps"):
-                        sim.bind(**{second: part(sim.tensors[second], offset)})
-                sim.bind(**{second: places[second]})
-                assert sim.lidar.__cuda_array_interface__["data"][0] == memory.pointer + 512
-                sim.step()
-                sim.wait()
-
-
 def test_binding_comes_after_what_the_user_began_on_the_memory():
     with (
         driver.users_stream() as stream,
@@ -252,22 +203,26 @@ def test_memory_is_given_back_after_the_work_that_uses_it():
             assert (end, driver.report().live) == (end, {"streams": 1})
 
 
-def test_a_view_keeps_bound_memory_beyond_the_simulator():
-    with driver.users_stream() as stream:
-        sim = doorstep.Simulator(WORLDS, device="cuda", stream=stream)
-        sim.bind(lidar=like(sim.lidar, stream))
-        sim.step()
-        lidar, capsule = sim.lidar, sim.lidar.__dlpack__(stream=-1, max_version=(1, 0))
-        expected = lidar.copy_to_host()
-        sim.close()
-        del sim
-        gc.collect()
-        np.testing.assert_array_equal(lidar.copy_to_host(), expected)
-        del lidar
-        gc.collect()
-        assert "cuMemFree" not in driver.report().calls
-        del capsule
-        gc.collect()
+def test_memory_goes_after_the_work_and_with_the_last_tensor_of_it():
+    for is_bound in (False, True):
+        with driver.users_stream() as stream:
+            sim = doorstep.Simulator(WORLDS, device="cuda", stream=stream)
+            if is_bound:
+                sim.bind(lidar=like(sim.lidar, stream))
+            lidar, capsule, event = sim.lidar, sim.lidar.__dlpack__(stream=-1, max_version=(1, 0)), sim.step_async()
+            assert driver.report().pending > 0
+            sim.close()
+            sim.close()
+            all_raise(doorstep.ClosedError, sim.step, sim.reset, sim.save, sim.hash, sim.wait)
+            del sim
+            assert event.wait()
+            assert lidar.copy_to_host().shape == (WORLDS, 2, 30, 2)
+            del lidar
+            gc.collect()
+            assert driver.report().live["device_memory"] == 1
+            del capsule
+            gc.collect()
+            assert "device_memory" not in driver.report().live
 
 
 def test_a_graph_keeps_the_memory_it_was_recorded_with_and_a_recording_holds_no_binding():

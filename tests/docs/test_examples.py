@@ -1,10 +1,14 @@
-"""Every code block of README.md and the documentation runs, page by page, in a folder and a process of its own."""
+"""Every code block of README.md and the documentation runs, page by page, in a folder and a process of its own; and so
+does the notebook of the tutorial."""
 
+import ast
 import importlib.util
+import json
 import os
+import re
 
 import pytest
-from tests.docs.pages import NAMES, ROOT, blocks_of
+from tests.docs.pages import DOCS, NAMES, ROOT, blocks_of
 from tests.docs.run_page import SKIPPED
 from tests.forks import server
 from tests.system_packages import vulkan_environment
@@ -59,3 +63,49 @@ def test_blocks_say_their_language_and_why_they_do_not_run():
                 assert len(block.reason_not_to_run) > 10, where
             if block.language == "hlsl":
                 assert block.file, f"{where}: it is used as a file, or not at all"
+
+
+# ---- The notebook
+
+NOTEBOOK = json.loads((DOCS / "tutorial" / "first_agent.ipynb").read_text("utf-8"))
+INSTALLS, *CELLS = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+# Shows the last value of a cell, unless a semicolon follows, by what notebooks call.
+SHOW = """
+def display(value):
+    for name in ("_repr_png_", "_repr_html_"):
+        if hasattr(value, name):
+            print("shown", getattr(value, name)()[:7])
+"""
+
+
+def test_its_form_is_that_of_notebooks_without_outputs_and_only_its_first_code_cell_installs():
+    assert (NOTEBOOK["nbformat"], NOTEBOOK["nbformat_minor"]) == (4, 5)
+    cells = NOTEBOOK["cells"]
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    for cell in cells:
+        code = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
+        assert set(cell) == {"cell_type", "id", "metadata", "source"} | code
+        assert not cell.get("outputs")
+    extra = re.fullmatch(r'%pip install --quiet "doorstep\[(\w+)\]"', "".join(INSTALLS["source"]))
+    assert f"\n{extra[1]} = [" in (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_it_runs_as_it_is_and_shows_a_picture_and_two_replays(tmp_path):
+    pytest.importorskip("torch")
+    code = SHOW
+    for cell in CELLS:
+        text = "".join(cell["source"])
+        last = ast.parse(text).body[-1]
+        if isinstance(last, ast.Expr) and not text.rstrip().endswith(";"):
+            lines = text.splitlines()
+            text = "\n".join([*lines[: last.lineno - 1], "display(", *lines[last.lineno - 1 :], ")"])
+        code += text + "\n"
+    done = server("torch").run(code, folder=tmp_path, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = re.findall(r"^shown (.*)", done.stdout, re.MULTILINE)
+    assert (sum("PNG" in one for one in shown), shown.count("<iframe")) == (1, 2)
+    assert "returns: -" in done.stdout
+    steps = [int(words.replace(",", "")) for words in re.findall(r"([\d,]+) steps:", done.stdout)]
+    assert steps == sorted(steps) != []
+    assert {path.name for path in (tmp_path / "rooms").iterdir()} >= {"config.json", "log.jsonl"}

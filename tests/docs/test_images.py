@@ -4,10 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from tests.docs.pages import DOCS, PAGES
+from tests.docs.pages import PAGES
 from tests.render.test_replay import read_recording
-
-from doorstep.cli import main
 
 pytest.importorskip("matplotlib")
 PIL_Image = pytest.importorskip("PIL.Image")
@@ -35,6 +33,9 @@ def contents_of(page):
 
 
 def assert_alike(drawn, committed):
+    if committed.suffix == ".svg":
+        assert drawn.read_text("utf-8") == committed.read_text("utf-8")
+        return
     if committed.suffix == ".html":
         assert contents_of(drawn) == contents_of(committed), committed.name
         return
@@ -52,41 +53,13 @@ def test_pages_show_every_picture_and_every_picture_is_drawn():
     assert files - shown <= {"gallery.png", "levels.png", "learning_curves.csv"}
 
 
-def test_the_drawing_of_the_environment_has_the_sizes_of_the_engine(tmp_path):
-    DRAWN["plan.svg"](tmp_path / "plan.svg")
-    text = (tmp_path / "plan.svg").read_text("utf-8")
-    assert text == (IMAGES / "plan.svg").read_text("utf-8")
-    page = (DOCS / "reference" / "environment.md").read_text("utf-8")
-    lengths = set(re.findall(r">(?:\w+:? )*([\d.]+) m<", text))
-    assert {"40", "20", "13.333", "6.667", "5.333", "5", "4.375", "3", "2", "1"} <= lengths
-    assert all(f"{round(float(length), 2):g}" in page or length in page for length in lengths)
-
-
-def test_the_film_of_the_readme_is_small_enough_and_plays_eight_seconds():
-    path = IMAGES / "third_door.webp"
-    assert path.stat().st_size < 3_000_000
-    durations = []
-    with PIL_Image.open(path) as film:
-        assert (film.format, film.size, film.info["loop"]) == ("WEBP", (640, 400), 0)
-        for frame in range(film.n_frames):
-            film.seek(frame)
-            film.load()
-            durations.append(film.info["duration"])
-    assert len(durations) > 20
-    assert 4 < sum(durations) / 1000 < 12
-
-
-def test_a_level_is_drawn_as_it_is_committed(tmp_path):
-    assert main(["levels", "one door", "--output", str(tmp_path / "one_door.png")]) == 0
-    assert_alike(tmp_path / "one_door.png", IMAGES / "levels" / "one_door.png")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(DRAWN) - {"plan.svg"}))
+@pytest.mark.parametrize("name", sorted(DRAWN))
 def test_pictures_are_drawn_as_they_are_committed(name, tmp_path):
     if name == "replay.png":
         pytest.importorskip("playwright")
     committed = [path for path in ((IMAGES / name), *(IMAGES / name).rglob("*")) if path.is_file()]
+    assert sum(path.stat().st_size for path in committed) < 3_000_000
     if (IMAGES / name).is_dir():
         (tmp_path / name).mkdir()
     DRAWN[name](tmp_path / name)

@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+from public_names import public_names
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 import doorstep
@@ -82,6 +83,16 @@ def test_the_api_reference_leaves_no_module_and_no_name_of_the_package_out():
     for name in doorstep.__all__:
         is_there = f"::: doorstep.{name}\n" in page or not any(pattern.search(name) for pattern in excluded)
         assert is_there or hasattr(doorstep.errors, name) or name.startswith("_"), name
+
+
+def test_every_public_name_has_a_sentence_and_stands_once():
+    modules = dict(public_names())
+    names = [(name, sentence) for rows in modules.values() for name, sentence in rows.items()]
+    assert len(names) > 100
+    assert not [name for name, sentence in names if not sentence]
+    assert set(modules["doorstep"]) == set(doorstep.__all__) - {"__version__"}
+    assert "EpisodeRequest" not in modules["doorstep.rollouts"]  # which offers it too
+    assert "write_minari" in modules["doorstep.rollouts"]
 
 
 def test_every_tensor_and_state_field_is_in_the_environment_page():

@@ -143,6 +143,17 @@ def assert_example_learns(name, gain=0.2, **how):
     assert float(lines[-1].split()[-1]) > float(lines[0].split()[-1]) + gain, lines
 
 
+def same_where_set(found, expected):
+    """Infos of gymnasium, whose masks begin with an underscore."""
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        if isinstance(value, dict):
+            same_where_set(found[name], value)
+            continue
+        for row in np.flatnonzero(expected["_" + name.removeprefix("_")]):
+            np.testing.assert_array_equal(found[name][row], value[row])
+
+
 def equal(found, expected):
     """The same values, dtypes, shapes and keys."""
     if isinstance(expected, dict):

@@ -150,7 +150,6 @@ def test_wrong_ids_actions_and_seeds_are_refused_and_change_nothing(env):
 def test_wrong_arguments_are_named():
     for message, arguments in (
         ("num_envs is 7; it must be a multiple of num_groups, which is 2", {"num_envs": 7}),
-        ("num_envs is 0", {"num_envs": 0}),
         ("num_envs is 6; .* which is 2 times num_agents, which is 2", {"num_envs": 6, "agents": "rows"}),
         ("num_groups is 0", {"num_groups": 0}),
         ("world_offset is", {"world_offset": 2**32 - 5}),

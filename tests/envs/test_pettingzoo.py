@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from tests.envs.histories import output_of_example
-from tests.refuses import refuses
 
 from doorstep.errors import ArgumentError, StateError
 
@@ -51,14 +50,6 @@ def test_the_state_holds_the_fields_of_the_world():
     np.testing.assert_array_equal(env.state(), first)
 
 
-def test_agents_have_spaces_of_their_own():
-    env = EscapeRoomParallelEnv()
-    for space in (env.action_space, env.observation_space):
-        assert space("agent_0") is not space("agent_1")
-        assert space("agent_0") is space("agent_0")
-    assert env.action_space("agent_0").nvec.tolist() == [4, 8, 5, 2]
-
-
 WRONG = [
     ({}, "a dictionary of the actions of agent_0, agent_1"),
     ({"agent_0": [0] * 4}, "agent_0, agent_1"),
@@ -82,23 +73,7 @@ def test_wrong_actions_are_refused_and_change_nothing():
     env.step(sampled(env))
     with pytest.raises(StateError, match=r"no agent takes part in an episode .*call reset\(\)"):
         env.step(dict.fromkeys(env.possible_agents, (0, 0, 2, 0)))
-    refuses("num_agents is 9", EscapeRoomParallelEnv, num_agents=9)
 
 
 def test_the_example_of_the_documentation_runs():
     assert output_of_example("pettingzoo_parallel.py").count("has a return of") == 9  # 3 agents in 3 episodes
-
-
-def test_pettingzoos_turns_of_agents_reach_the_end_of_an_episode():
-    env = parallel_to_aec(EscapeRoomParallelEnv(episode_length=LENGTH))
-    env.reset(seed=0)
-    turns = 0
-    for agent in env.agent_iter():
-        observation, _, termination, truncation, _ = env.last()
-        assert observation in env.observation_space(agent)
-        if termination or truncation:
-            break
-        env.step(env.action_space(agent).sample())
-        turns += 1
-    assert turns == LENGTH * 2
-    assert set(env.rewards) == {"agent_0", "agent_1"}

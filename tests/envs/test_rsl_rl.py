@@ -154,10 +154,8 @@ def test_sizes_and_logits_that_do_not_fit_are_refused_and_others_become_floats()
 # ---- The runner
 
 
-def config_of(model):
-    network = {"class_name": model, "hidden_dims": [16]}
-    if model == "RNNModel":
-        network = {**network, "rnn_type": "lstm", "rnn_hidden_dim": 8}
+def config_of_training():
+    network = {"class_name": "MLPModel", "hidden_dims": [16]}
     actor = {**network, "distribution_cfg": {"class_name": "doorstep.envs:MultiDiscreteDistribution"}}
     algorithm = {"class_name": "PPO", "num_learning_epochs": 2, "num_mini_batches": 2}
     groups = {"actor": ["policy"], "critic": ["policy"]}
@@ -166,12 +164,12 @@ def config_of(model):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-@pytest.mark.parametrize(("model", "view"), [("MLPModel", "rows"), ("RNNModel", "joint")])
-def test_the_runner_trains_logs_and_exports_and_its_policy_acts(model, view, tmp_path):
+@pytest.mark.parametrize("view", ["rows", "joint"])
+def test_the_runner_trains_logs_and_exports_and_its_policy_acts(view, tmp_path):
     pytest.importorskip("tensorboard")
     torch.manual_seed(0)
     env = make(ROWS if view == "rows" else WORLDS, agents=view)
-    runner = OnPolicyRunner(env, config_of(model), log_dir=str(tmp_path))
+    runner = OnPolicyRunner(env, config_of_training(), log_dir=str(tmp_path))
     before = [parameter.clone() for parameter in runner.alg.actor.parameters()]
     runner.learn(2, init_at_random_ep_len=True)
     assert any(not torch.equal(a, b) for a, b in zip(before, runner.alg.actor.parameters(), strict=True))
@@ -182,11 +180,10 @@ def test_the_runner_trains_logs_and_exports_and_its_policy_acts(model, view, tmp
     assert actions.shape == (env.num_envs, env.num_actions)
     assert ((actions >= 0) & (actions < torch.tensor(SIZES * (env.num_actions // 4)))).all()
     env.step(actions)
-    if model == "MLPModel":
-        runner.export_policy_to_jit(str(tmp_path))
-        exported = torch.jit.load(tmp_path / "policy.pt")
-        with torch.inference_mode():
-            assert torch.equal(exported(observations["policy"]), actions)
+    runner.export_policy_to_jit(str(tmp_path))
+    exported = torch.jit.load(tmp_path / "policy.pt")
+    with torch.inference_mode():
+        assert torch.equal(exported(observations["policy"]), actions)
 
 
 @pytest.mark.nightly

@@ -9,7 +9,6 @@ pytest.importorskip("skrl")
 from skrl.agents.torch.ppo import PPO, PPO_CFG  # noqa: E402
 from skrl.memories.torch import RandomMemory  # noqa: E402
 from skrl.models.torch import DeterministicMixin, Model, MultiCategoricalMixin  # noqa: E402
-from skrl.multi_agents.torch.ippo import IPPO, IPPO_CFG  # noqa: E402
 from skrl.multi_agents.torch.mappo import MAPPO, MAPPO_CFG  # noqa: E402
 from skrl.trainers.torch import SequentialTrainer  # noqa: E402
 from tests.envs.histories import assert_example_learns  # noqa: E402
@@ -127,27 +126,21 @@ def test_ppo_trains(rows):
     assert torch.allclose(steps_left, expected[:, None].expand_as(steps_left))
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "config", "worlds"), [(IPPO, IPPO_CFG, 1), (MAPPO, MAPPO_CFG, WORLDS)], ids=["IPPO", "MAPPO"]
-)
-def test_multi_agent_ppo_trains(algorithm, config, worlds):
+def test_multi_agent_ppo_trains():
     torch.manual_seed(0)
-    env = make_multi(worlds)
-    models = {}
+    env, models = make_multi(), {}
     for name in env.possible_agents:
-        spaces = {"observation_space": env.observation_space(name), "action_space": env.action_space(name)}
-        if algorithm is MAPPO:
-            spaces["state_space"] = env.state_space(name)
+        spaces = {kind: getattr(env, kind)(name) for kind in ("observation_space", "action_space", "state_space")}
         models[name] = {"policy": Policy(**spaces, device=env.device), "value": Value(**spaces, device=env.device)}
     # skrl 2.1.1 refuses the empty dictionaries that are the defaults of these.
     kinds = ("learning_rate_scheduler", "observation_preprocessor", "state_preprocessor", "value_preprocessor")
     options = {f"{kind}_kwargs": {name: {} for name in env.possible_agents} for kind in kinds}
-    config = config(rollouts=8, learning_epochs=2, mini_batches=2, **options)
+    config = MAPPO_CFG(rollouts=8, learning_epochs=2, mini_batches=2, **options)
     config.experiment.write_interval = config.experiment.checkpoint_interval = 0
-    memories = {name: RandomMemory(memory_size=8, num_envs=worlds, device=env.device) for name in env.possible_agents}
+    memories = {name: RandomMemory(memory_size=8, num_envs=WORLDS, device=env.device) for name in env.possible_agents}
     names = ("possible_agents", "observation_spaces", "state_spaces", "action_spaces", "device")
     of_env = {name: getattr(env, name) for name in names}
-    agents = algorithm(models=models, memories=memories, cfg=config, **of_env)
+    agents = MAPPO(models=models, memories=memories, cfg=config, **of_env)
     assert_trains(env, agents, [module for by_role in models.values() for module in by_role.values()])
 
 

@@ -3,7 +3,7 @@ checks, wrappers and trainers."""
 
 import numpy as np
 import pytest
-from tests.envs.histories import FAR, NEAR, actions_of, assert_example_learns, equal
+from tests.envs.histories import actions_of, assert_example_learns
 from tests.refuses import refuses
 
 import doorstep
@@ -13,9 +13,8 @@ pytest.importorskip("stable_baselines3")
 
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.env_checker import check_env
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import VecMonitor
 
 from doorstep.envs import EscapeRoomEnv, EscapeRoomVecEnv
 
@@ -29,33 +28,7 @@ def env():
     return EscapeRoomVecEnv(ROWS, seed=SEED, **RULES)
 
 
-def actions(steps, components=4):
-    return actions_of(3, steps, WORLDS, AGENTS).reshape(steps, -1, components)
-
-
 # ---- Episodes ----
-
-
-def test_it_is_a_dummy_vec_env_of_single_environments():
-    """Sub-environment i of both is global world i of one seed. The task ends episodes of some, the time those of
-    others."""
-    rules = {**RULES, "seed": SEED, "levels": [NEAR, FAR]}
-    singles = DummyVecEnv([lambda world=world: EscapeRoomEnv(world_offset=world, **rules) for world in range(WORLDS)])
-    env = EscapeRoomVecEnv(WORLDS, agents="joint", **rules)
-    by_time = set()
-    assert (env.observation_space, env.action_space) == (singles.observation_space, singles.action_space)
-    equal(env.reset(), singles.reset())
-    for chosen in actions(20, 4 * AGENTS):
-        chosen[::2] = (3, 0, 2, 0) * AGENTS
-        found, expected = env.step(chosen), singles.step(chosen)
-        for value, other in zip(found[:3], expected[:3], strict=True):
-            np.testing.assert_array_equal(value, other)
-        for info, other in zip(found[3], expected[3], strict=True):
-            assert info.get("TimeLimit.truncated", False) == other["TimeLimit.truncated"]
-            if "terminal_observation" in other:
-                equal(info["terminal_observation"], other["terminal_observation"])
-                by_time.add(info["TimeLimit.truncated"])
-    assert by_time == {True, False}
 
 
 def test_cameras_show_the_last_view_of_an_episode():
@@ -131,12 +104,13 @@ def test_pictures_stand_side_by_side():
 def test_steps_are_refused_out_of_turn_and_dropped_by_resets(env):
     env.reset()
     refuses("no step has begun", env.step_wait, error=StateError)
-    env.step_async(actions(1)[0])
-    refuses("a step is running", env.step_async, actions(1)[0], error=StateError)
+    actions = actions_of(3, 1, WORLDS, AGENTS).reshape(ROWS, 4)
+    env.step_async(actions)
+    refuses("a step is running", env.step_async, actions, error=StateError)
     env.reset()
     refuses("no step has begun", env.step_wait, error=StateError)
     for count in range(1, LENGTH + 1):
-        assert set(env.step(actions(1)[0])[2].tolist()) == {count == LENGTH}
+        assert set(env.step(actions)[2].tolist()) == {count == LENGTH}
 
 
 # ---- Stable-Baselines3 ----
@@ -148,33 +122,10 @@ def test_single_environments_pass_the_check():
     check_env(EscapeRoomEnv(render_mode="rgb_array"))
 
 
-def test_evaluations_report_true_returns():
-    """And not those that a wrapper made of the rewards."""
-    env = EscapeRoomVecEnv(8, episode_length=5, seed=2)
-    normalized = VecNormalize(env)
-    model = PPO("MlpPolicy", normalized, n_steps=8, batch_size=64, device="cpu", seed=3)
-    rewards = []
-    remember = {"callback": lambda values, _: rewards.append(normalized.get_original_reward()[values["i"]])}
-    mean, _ = evaluate_policy(model, normalized, n_eval_episodes=8, **remember)
-    assert len(rewards) == 8 * 5
-    assert mean == pytest.approx(np.sum(rewards) / 8, abs=1e-5)
-
-
-def test_what_ppo_trained_is_a_policy_of_doorstep():
-    env = EscapeRoomVecEnv(8)
-    model = PPO("MlpPolicy", env, n_steps=8, batch_size=64, n_epochs=1, device="cpu", seed=1)
-    policy = doorstep.load_policy(model.policy, sampling=doorstep.policy.SamplingParams(greedy=True))
-    observations = env.reset()
-    assert (policy(observations) == model.predict(observations, deterministic=True)[0]).all()
-    env = EscapeRoomVecEnv(8, observations="by_name")
-    other = PPO("MultiInputPolicy", env, n_steps=8, batch_size=64, device="cpu").policy
-    refuses(r"it must be a policy of flat observations \(train with", doorstep.load_policy, other)
-
-
-def test_what_learned_one_discrete_action_is_a_policy_of_doorstep():
-    env = EscapeRoomVecEnv(8, actions="discrete", seed=3)
-    dqn = DQN("MlpPolicy", env, learning_starts=40, train_freq=8, buffer_size=500, device="cpu", seed=1).learn(200)
-    ppo = PPO("MlpPolicy", env, n_steps=8, batch_size=64, n_epochs=1, device="cpu", seed=1)
+def test_what_was_trained_is_a_policy_of_doorstep():
+    env, options = EscapeRoomVecEnv(8, actions="discrete", seed=3), {"device": "cpu", "seed": 1}
+    dqn = DQN("MlpPolicy", env, learning_starts=40, train_freq=8, buffer_size=500, **options).learn(200)
+    ppo = PPO("MlpPolicy", env, n_steps=8, batch_size=64, **options)
     observations = env.reset()
     for model, module in ((dqn, dqn.policy), (dqn, dqn.q_net), (ppo, ppo.policy)):
         numbers, _ = model.predict(observations, deterministic=True)
@@ -182,6 +133,12 @@ def test_what_learned_one_discrete_action_is_a_policy_of_doorstep():
         actions = doorstep.load_policy(module)(observations)
         np.testing.assert_array_equal(np.ravel_multi_index(actions.T, doorstep.ACTIONS), numbers)
     assert doorstep.evaluate(dqn.policy, episodes=2, levels="reference").scores
+    ppo = PPO("MlpPolicy", EscapeRoomVecEnv(8), n_steps=8, batch_size=64, **options)
+    policy = doorstep.load_policy(ppo.policy, sampling=doorstep.policy.SamplingParams(greedy=True))
+    assert (policy(observations) == ppo.predict(observations, deterministic=True)[0]).all()
+    by_name = EscapeRoomVecEnv(8, observations="by_name")
+    other = PPO("MultiInputPolicy", by_name, n_steps=8, batch_size=64, **options).policy
+    refuses(r"it must be a policy of flat observations \(train with", doorstep.load_policy, other)
 
 
 @pytest.mark.nightly

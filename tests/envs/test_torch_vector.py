@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from tests.envs import every
-from tests.envs.histories import actions_of
+from tests.envs.every import Case, played
+from tests.envs.histories import actions_of, same_where_set
 from tests.refuses import raising, refuses
 
 pytest.importorskip("gymnasium")
@@ -12,79 +13,62 @@ torch = pytest.importorskip("torch")
 from tests.envs.torch_checks import NoWaits, arrays_of_a_gpu  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
-from doorstep.envs import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv  # noqa: E402
+import doorstep  # noqa: E402
+from doorstep._action_forms import NUM_ACTIONS  # noqa: E402
+from doorstep.envs import TorchEscapeRoomVectorEnv  # noqa: E402
 
 MODES = ("next_step", "same_step", "disabled")
 WORLDS, AGENTS, LENGTH = 4, 2, 5
 RULES = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1, "seed": 0}
 
 
-def equal(found, expected):
-    """Tensors of the same bits as arrays, in the same dictionaries."""
-    if isinstance(expected, dict):
-        assert list(found) == list(expected)
-        for key, value in expected.items():
-            equal(found[key], value)
-    else:
+def equal(tensors, arrays):
+    """Tensors of the same bits as arrays."""
+    for found, expected in zip(tensors, arrays, strict=True):
         assert isinstance(found, torch.Tensor)
         assert found.numpy().dtype == expected.dtype
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
-@pytest.mark.parametrize("num_agents", [1, 2, 5, 8])
-def test_rewards_of_worlds_have_the_same_bits(num_agents):
-    rules = {"num_agents": num_agents, "episode_length": 12}
-    made = [kind(64, **rules) for kind in (EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv)]
-    assert (made[0].observation_space, made[0].action_space) == (made[1].observation_space, made[1].action_space)
-    seen = 0
-    for env in made:
-        env.reset(seed=1)
-    for actions in actions_of(1, 12, 64, num_agents).reshape(12, 64, -1):
-        arrays, tensors = (env.step(actions) for env in made)
-        for found, expected in zip(tensors, arrays, strict=True):
-            equal(found, expected)
-        seen += np.count_nonzero(arrays[1])
-    assert seen > 100
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_what_a_gpu_would_be_asked_is_the_same(mode, monkeypatch):
+@pytest.mark.parametrize(
+    ("mode", "form", "num_agents"),
+    [("next_step", "multi_discrete", 5), ("same_step", "discrete", 8), ("disabled", "tuple", 2)],
+)
+def test_bits_are_the_same_also_with_what_a_gpu_would_be_asked(mode, form, num_agents, monkeypatch):
     """Steps on a GPU ask for no values: `info` always has its keys, and is the same where its masks are set. Nor do
-    they make arrays of numpy."""
-    arrays = EscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
+    they make arrays of numpy. Numbers outside are actions out of range, which the simulator counts."""
+    case = Case(64, num_agents, "joint", form, autoreset=mode)
+    plain, on_cpu = (played(f"{name}EscapeRoomVectorEnv", case, seed=1) for name in ("", "Torch"))
     monkeypatch.setattr(TorchEscapeRoomVectorEnv, "_arrays", staticmethod(arrays_of_a_gpu))
-    tensors = TorchEscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
-    equal(tensors.reset(seed=1)[0], arrays.reset(seed=1)[0])
-    keys = set()
-
-    refuse = raising(AssertionError, "a tensor went to the host")
-    for actions in actions_of(7, 20, WORLDS, AGENTS).reshape(20, WORLDS, -1):
-        taken, expected = torch.from_numpy(actions), arrays.step(actions)
+    on_gpu = played("TorchEscapeRoomVectorEnv", case, seed=1)
+    arrays, tensors = plain.env, on_gpu.env
+    for name in ("observation_space", "action_space"):
+        assert getattr(arrays, name) == getattr(tensors, name)
+    for env in (on_cpu.env, tensors):
+        equal(env.reset()[:1], arrays.reset(seed=1)[:1])
+    keys, seen, refuse = set(), 0, raising(AssertionError, "a tensor went to the host")
+    for actions in actions_of(7, 12, 64, num_agents):
+        expected, given = arrays.step(plain.given(actions)), on_gpu.given(actions)
+        equal(on_cpu.env.step(given)[:4], expected[:4])
         with NoWaits(), monkeypatch.context() as patched:
             for name in ("__array__", "numpy", "cpu", "tolist"):
                 patched.setattr(torch.Tensor, name, refuse)
-            found = tensors.step(taken)
-        for one, other in zip(found[:4], expected[:4], strict=True):
-            equal(one, other)
+            found = tensors.step(given)
+        equal(found[:4], expected[:4])
+        seen += np.count_nonzero(expected[1])
         keys.add(tuple(found[4]))
         if expected[4]:
-            equal_where_set(found[4], expected[4])
+            same_where_set(found[4], expected[4])
             if mode == "disabled":
-                arrays.reset()
-                tensors.reset()
+                for env in (arrays, on_cpu.env, tensors):
+                    env.reset()
         else:
             assert not found[4]["_final_obs" if mode == "same_step" else "_episode_returns"].any()
     assert len(keys) == 1
-
-
-def equal_where_set(found, expected):
-    assert set(found) == set(expected)
-    for name, value in expected.items():
-        if isinstance(value, dict):
-            equal_where_set(found[name], value)
-        else:
-            where = expected["_" + name.removeprefix("_")]
-            np.testing.assert_array_equal(found[name].numpy()[where], value[where])
+    assert seen > 100
+    if form == "discrete":
+        tensors.step(np.full((64, num_agents), [NUM_ACTIONS, -1] * (num_agents // 2)))
+        assert tensors.simulator.health.clamped_actions == 64 * num_agents * len(doorstep.ACTIONS)
 
 
 def test_without_copies_observations_are_the_simulators_memory():
@@ -104,7 +88,7 @@ def test_what_pytorch_has_shared_goes_stale_nowhere(name):
     """Sharing gives a tensor other memory, which no step writes."""
     pytest.importorskip(every.KINDS[name].module)
     for options in ({}, *([{"copy": False}] if name == "TorchEscapeRoomVectorEnv" else [])):
-        one, other = every.played(name, seed=5, **options), every.played(name, seed=5, **options)
+        one, other = played(name, seed=5, **options), played(name, seed=5, **options)
         one.reset()
         other.reset()
         for actions in actions_of(3, 3, one.case.worlds, 2):

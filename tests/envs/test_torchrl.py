@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.envs.histories import FAR, NEAR, PARTS, History, actions_of, assert_example_learns
+from tests.envs.histories import PARTS, assert_example_learns
 from tests.refuses import refuses
 
 import doorstep
@@ -21,7 +21,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of one of its modules, for another
     from torchrl.collectors import Collector
 
-from torchrl.envs import GymWrapper  # noqa: E402
 
 WORLDS, LENGTH = 4, 6
 NAMES = {doorstep.OBSERVATIONS: {"observation": "observations"}, "by_name": {name: name for name in PARTS}}
@@ -54,34 +53,6 @@ def test_pixels_are_the_cameras_views():
         tensordict = env.reset()
         for name in outputs:
             np.testing.assert_array_equal(tensordict["agents", name].numpy(), env.simulator.tensors[name].to_numpy())
-
-
-def test_rollouts_are_what_happened():
-    """Over the ends of episodes: the last observation is in "next", the first one of the next episode at the root."""
-    rules = {"levels": [NEAR, FAR], "seed": 5}
-    env, history = make(**rules), History("disabled", WORLDS, episode_length=LENGTH, **rules)
-    actions = actions_of(3, 20, WORLDS, 2)
-    given = iter(torch.from_numpy(actions).long())
-
-    def policy(tensordict):
-        return tensordict.set(("agents", "action"), next(given))
-
-    rollout = env.rollout(20, policy, break_when_any_done=False)
-    observations = history.worlds.observe()
-    assert rollout.batch_size == (WORLDS, 20)
-    ends = np.zeros(2, int)
-    for step in range(20):
-        root, after = rollout[:, step], rollout["next"][:, step]
-        np.testing.assert_array_equal(root["agents", "observation"], observations["observations"])
-        assert not root["done"].any()
-        told = history.step(actions[step])
-        np.testing.assert_array_equal(after["agents", "observation"], told.observations["observations"])
-        np.testing.assert_array_equal(after["agents", "reward"][..., 0], told.rewards)
-        for name, flags in (("done", told.ended), ("terminated", told.terminated), ("truncated", told.truncated)):
-            np.testing.assert_array_equal(after[name][:, 0], flags)
-        ends += (told.terminated.any(), told.truncated.any())
-        observations = history.reset(told.ended.copy()) if told.ended.any() else told.observations
-    assert ends.all()
 
 
 def test_worlds_whose_episode_has_ended_may_be_left_out():
@@ -161,13 +132,3 @@ def test_bad_calls_are_refused_and_change_nothing():
 @pytest.mark.nightly
 def test_ppo_learns():
     assert_example_learns("torchrl_rollout.py", warns=True)
-
-
-def test_torchrl_wraps_vector_environments_of_gymnasium():
-    env = doorstep.envs.EscapeRoomVectorEnv(WORLDS, agents="rows", autoreset_mode="same_step", episode_length=LENGTH)
-    wrapped = GymWrapper(env)
-    truncated = wrapped.rollout(LENGTH + 2, break_when_any_done=False)["next", "truncated"]
-    assert truncated[:, LENGTH - 1].all()
-    assert truncated.sum() == WORLDS
-    wrapped.close()
-    env.__dict__.clear()  # TorchRL keeps the last environment that it wrapped

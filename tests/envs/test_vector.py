@@ -1,8 +1,9 @@
-"""EscapeRoomVectorEnv, beside what all environments do (test_contract.py): gymnasium's vector, pixels, bad input."""
+"""EscapeRoomVectorEnv and the Rooms that it is over, beside what all environments do (test_contract.py): gymnasium's
+vector and wrappers, pixels, bad input."""
 
 import numpy as np
 import pytest
-from tests.envs.histories import PARTS, actions_of, equal, some_worlds
+from tests.envs.histories import PARTS, actions_of, equal, same_where_set, some_worlds
 from tests.refuses import refuses
 
 import doorstep
@@ -12,6 +13,9 @@ gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 
 from doorstep.envs import EscapeRoomEnv, EscapeRoomVectorEnv  # noqa: E402
+from doorstep.envs._arrays import host_arrays  # noqa: E402
+
+wrappers = gymnasium.wrappers.vector
 
 MODES = ("next_step", "same_step", "disabled")
 WORLDS, LENGTH = 4, 5
@@ -20,12 +24,14 @@ RULES = {"num_agents": 2, "episode_length": LENGTH, "num_threads": 1}
 
 @pytest.mark.parametrize("mode", MODES)
 def test_it_is_gymnasiums_vector_of_single_environments(mode):
-    """Sub-environment i of both is global world i of one seed."""
+    """Sub-environment i of both is global world i of one seed. Actions are integers of any dtype."""
     made, worlds = AutoresetMode[mode.upper()], range(WORLDS)
     makers = [lambda world=world: EscapeRoomEnv(world_offset=world, **RULES) for world in worlds]
     singles = SyncVectorEnv(makers, autoreset_mode=made)
     env = EscapeRoomVectorEnv(WORLDS, autoreset_mode=made, **RULES)
+    assert not {"observation_space", "action_space"} & set(vars(env))  # which fill more memory than the observations
     assert env.metadata["autoreset_mode"] is made
+    assert env.single_action_space.nvec.tolist() == list(doorstep.ACTIONS) * 2
     assert EscapeRoomVectorEnv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
     assert (env.observation_space, env.action_space) == (singles.observation_space, singles.action_space)
     equal(env.reset(seed=9)[0], singles.reset(seed=[9] * WORLDS)[0])
@@ -33,35 +39,37 @@ def test_it_is_gymnasiums_vector_of_single_environments(mode):
         if step % 6 == 2:
             options = {"reset_mask": some_worlds(np.random.default_rng(step), WORLDS)}
             equal(env.reset(options=options)[0], singles.reset(options=options)[0])
-        found, expected = env.step(actions), singles.step(actions)
+        dtype = (np.int8, np.uint8, np.int32, np.int64, np.uint16)[step % 5]
+        found, expected = env.step(actions.astype(dtype)), singles.step(actions)
         np.testing.assert_array_equal(found[1], expected[1])
         for index in (0, 2, 3):
             equal(found[index], expected[index])
         same_where_set(found[4], expected[4])
         ended = found[2] | found[3]
         if mode == "disabled" and ended.any():
+            refuses(r"row \d has ended", env.step, actions, error=doorstep.StateError, argument="actions")
             equal(env.reset(options={"reset_mask": ended})[0], singles.reset(options={"reset_mask": ended})[0])
     env.close()
     assert env.closed
 
 
-def same_where_set(found, expected):
-    assert set(found) == set(expected)
-    for name, value in found.items():
-        if isinstance(value, dict):
-            same_where_set(value, expected[name])
-            continue
-        for row in np.flatnonzero(expected["_" + name.removeprefix("_")]):
-            np.testing.assert_array_equal(value[row], expected[name][row])
-
-
-def test_spaces_of_all_rows_are_made_when_they_are_read():
-    """They fill more memory than the observations."""
-    env = EscapeRoomVectorEnv(WORLDS, **RULES)
-    assert not {"observation_space", "action_space"} & set(vars(env))
-    assert env.observation_space is env.observation_space
-    assert gymnasium.wrappers.vector.RecordEpisodeStatistics(env).action_space is env.action_space
-    assert env.single_action_space.nvec.tolist() == list(doorstep.ACTIONS) * 2
+# gymnasium compares float32 bounds with the largest float64
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+def test_gymnasiums_wrappers_accept_the_modes_that_they_say():
+    of_modes = (
+        (wrappers.NormalizeReward, MODES),
+        (wrappers.NormalizeObservation, ("next_step",)),
+        (lambda env: wrappers.DtypeObservation(env, np.float64), ("next_step", "disabled")),
+    )
+    for wrap, accepted in of_modes:
+        for mode in MODES:
+            env = EscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
+            if mode not in accepted:
+                refuses("autoreset_mode", wrap, env, error=ValueError)
+                continue
+            wrapped = wrap(env)
+            assert wrapped.reset(seed=1)[0].shape == env.reset(seed=1)[0].shape
+            assert wrapped.step(wrapped.action_space.sample())[0] in wrapped.observation_space
 
 
 @pytest.mark.parametrize("view", ["joint", "rows"])
@@ -105,6 +113,20 @@ def test_a_seed_keeps_the_simulator_and_its_tensors():
     assert (simulator.level_indices[:, 0] == 1).all()
 
 
+def test_a_step_that_the_simulator_refuses_ends_no_episode():
+    made = [EscapeRoomVectorEnv(4, **{**RULES, "action_check": "raise", "episode_length": 2}) for _ in range(2)]
+    good = np.zeros((4, 8), int)
+    for env in made:
+        env.reset(seed=1)
+        env.step(good)
+        assert env.step(good)[3].all()
+    for _ in range(2):
+        refuses(None, made[0].step, np.full((4, 8), 100))
+    for _ in range(4):
+        for found, expected in zip(made[0].step(good)[:4], made[1].step(good)[:4], strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 # ---- Bad input ----
 
 PIXELS = {"observations": "pixels", "cameras": doorstep.Cameras()}
@@ -112,13 +134,11 @@ CONSTRUCTOR = [
     ({"num_envs": 0}, "num_envs is 0"),
     ({"num_envs": 7, "agents": "rows"}, "num_envs is 7; it must be a multiple of num_agents, which is 2"),
     ({"agents": "both"}, "agents is 'both'; it must be one of 'joint', 'rows'"),
-    ({"observations": "image"}, "observations is 'image'"),
     ({"observations": "pixels"}, "cameras is None; it must be a doorstep.Cameras"),
     ({**PIXELS, "autoreset_mode": "same_step"}, "autoreset_mode is 'same_step'; .*cameras draw no view"),
     ({"autoreset_mode": "NextStep"}, "autoreset_mode is 'NextStep'; it must be one of 'next_step'"),
     ({"render_mode": "human"}, "render_mode is 'human'"),
     ({"copy": 1}, "copy is 1"),
-    ({"seed": -1}, "seed is -1"),
     ({"reward": "sparse"}, "reward is 'sparse'; it must be doorstep.levels.Rewards, a function"),
 ]
 
@@ -128,6 +148,7 @@ def test_the_constructor_names_the_bad_argument():
         refuses(message, EscapeRoomVectorEnv, argument=message.split(" is ")[0], **{"num_envs": 4, **arguments})
     with pytest.raises((doorstep.ArgumentError, doorstep.DeviceError)):
         EscapeRoomVectorEnv(2, device="cuda")
+    refuses("PyTorch", host_arrays, "cuda:0", argument="device")
 
 
 BAD_ACTIONS = [
@@ -161,28 +182,3 @@ def test_bad_actions_and_resets_are_refused_and_change_nothing():
         refuses(message, other.reset, **arguments)
     assert (env.simulator.hash(), other.simulator.hash()) == before
     assert other.np_random.bit_generator.state == state
-
-
-def test_disabled_steps_no_world_while_an_episode_has_ended():
-    env = EscapeRoomVectorEnv(8, autoreset_mode="disabled", agents="rows", **RULES)
-    env.reset()
-    actions, mask = np.ones(env.action_space.shape, int), np.repeat([False, True, False, False], 2)
-    env.step(actions)
-    env.reset(options={"reset_mask": mask})  # world 1 is a step behind
-    for _ in range(LENGTH - 1):
-        ended = env.step(actions)[3]
-    assert ended.tolist() == (~mask).tolist()
-    with pytest.raises(doorstep.StateError, match="row 0 has ended") as caught:
-        env.step(actions)
-    assert "reset_mask" in caught.value.hint
-    env.reset(options={"reset_mask": ended})
-    assert env.step(actions)[3].tolist() == mask.tolist()
-
-
-def test_actions_are_integers_of_any_dtype():
-    env, other = (EscapeRoomVectorEnv(WORLDS, seed=2, **RULES) for _ in range(2))
-    env.reset()
-    other.reset()
-    for dtype in (np.int8, np.uint8, np.int32, np.int64, np.uint16):
-        actions = actions_of(9, 1, WORLDS, 2).reshape(WORLDS, -1)
-        equal(env.step(actions.astype(dtype))[0], other.step(actions.tolist())[0])

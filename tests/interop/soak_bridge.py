@@ -1,4 +1,4 @@
-"""Many extractions and many new tensors leave reference counts and memory as they were.
+"""Many extractions, new tensors and steps leave reference counts and memory as they were.
 
 python -m tests.interop.soak_bridge [READS] [TENSORS]
 """
@@ -50,6 +50,14 @@ def soak(reads, tensors):
     with doorstep.Simulator(2, num_threads=1) as sim:
         rewards = sim.rewards
         watch("to_torch", [*kept, rewards], rewards.to_torch, tensors)
+        watch("step", [*kept, sim, sim._step_handle], sim.step, max(reads, 300_000))
+
+    def refuse_to_step():
+        with contextlib.suppress(doorstep.ClosedError):
+            sim.step()
+            raise AssertionError("it is closed")
+
+    watch("refused steps", [*kept, sim, sim._step_handle], refuse_to_step, tensors)
     watch("zeros_like", kept, lambda: interop.zeros_like(plain), tensors)
     watch("empty_like", kept, lambda: interop.empty_like(array), tensors)
     assert doorstep.live_counts()["export"] == 0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.interop.places import WORLDS, make, places_of
 from tests.refuses import refuses
-from tests.scenes import random_actions, steps
+from tests.scenes import random_actions
 
 from doorstep import ArgumentError
 
@@ -34,7 +34,7 @@ RULES = [{"num_threads": 3}, {"num_agents": 5, "max_levels": 2}, {"num_agents": 
 def test_binding_changes_no_bit_over_many_episodes(options):
     with make(episode_length=17, **options) as sim, make(episode_length=17, **options) as plain:
         places, memory = places_side_by_side(sim)
-        own, before = dict(sim.tensors), {}
+        own, before, saved = dict(sim.tensors), {}, {}
         for step, actions in enumerate(random_actions(2, 100, WORLDS, sim.num_agents)):
             if step % 40 == 10:
                 sim.bind(**places)
@@ -48,7 +48,15 @@ def test_binding_changes_no_bit_over_many_episodes(options):
                     one.resets = np.arange(WORLDS, dtype=np.int32) % 2
                 if step % 50 == 20:
                     one.reset([4, 1])
-                one.step()
+                if step % 30 == 11:
+                    saved[one] = one.save()
+                if step % 30 == 21:
+                    one.restore(saved[one])
+                    one.refresh()
+                if step % 2:
+                    one.step_async().wait()
+                else:
+                    one.step()
             for name, tensor in plain.tensors.items():
                 expected = tensor.copy_to_host().tobytes()
                 assert sim.tensors[name].copy_to_host().tobytes() == expected, (step, name)
@@ -59,28 +67,12 @@ def test_binding_changes_no_bit_over_many_episodes(options):
         assert not memory[-4:].any()
 
 
-def test_everything_works_on_bound_memory():
-    with make(action_check="raise", strict=True, episode_length=9) as sim, make(episode_length=9) as plain:
+def test_bound_actions_are_checked_and_written_by_copies():
+    with make(action_check="raise") as sim:
         places = places_of(sim)
         sim.bind(**places)
-        for actions in random_actions(5, 12, WORLDS):
-            places["actions"][:] = actions
-            plain.actions = actions
-            sim.step_async().wait()
-            plain.step()
-        saved = sim.save()
-        for one in (sim, plain):
-            one.reset([1, 2])
-        sim.refresh()
-        assert (sim.hash(), sim.health) == (plain.hash(), plain.health)
         places["actions"][3, 1, 2] = 5
         refuses(r"actions\[3, 1, 2\] is 5", sim.step)
-        for one in (sim, plain):
-            one.restore(saved)
-            steps(12, one)
-        for name, place in places.items():
-            if not name.startswith("final_"):
-                assert place.tobytes() == plain.tensors[name].copy_to_host().tobytes(), name
         sim.actions.copy_from_host(np.ones((WORLDS, 2, 4), np.int32))
         assert (places["actions"] == 1).all()
 
@@ -135,27 +127,8 @@ def test_what_is_no_tensor_of_this_simulator_is_named():
         refuses("max_levels is 0", sim.bind, level_weights=None)
 
 
-def test_threads_that_bind_different_tensors_lose_none():
-    before = sys.getswitchinterval()
-    with make() as sim, ThreadPoolExecutor(8) as pool:
-        places = {name: place for name, place in places_of(sim).items() if not name.startswith("final_")}
-
-        def rebind(name):
-            for _ in range(60):
-                sim.bind(**{name: None})
-                sim.bind(**{name: places[name]})
-
-        try:
-            sys.setswitchinterval(1e-6)  # threads take turns as often as they can
-            list(pool.map(rebind, places))
-        finally:
-            sys.setswitchinterval(before)
-        for name, place in places.items():
-            assert np.shares_memory(sim.tensors[name].to_numpy(), place), name
-
-
-def test_threads_that_bind_and_step_take_turns():
-    stop = threading.Event()
+def test_threads_that_bind_and_step_take_turns_and_lose_no_binding():
+    stop, before = threading.Event(), sys.getswitchinterval()
 
     def play():
         steps = 0
@@ -164,10 +137,21 @@ def test_threads_that_bind_and_step_take_turns():
             steps += 1
         return steps
 
-    with make(num_threads=2) as sim, ThreadPoolExecutor(3) as pool:
+    def rebind(name):
+        for _ in range(60):
+            sim.bind(**{name: None})
+            sim.bind(**{name: places[name]})
+
+    with make(num_threads=2) as sim, ThreadPoolExecutor(8) as pool:
+        places = {name: place for name, place in places_of(sim).items() if not name.startswith("final_")}
         players = [pool.submit(play) for _ in range(3)]
-        for _ in range(200):
-            sim.bind(rewards=np.zeros((WORLDS, 2), np.float32), actions=np.zeros((WORLDS, 2, 4), np.int32))
-        stop.set()
+        try:
+            sys.setswitchinterval(1e-6)  # threads take turns as often as they can
+            list(pool.map(rebind, places))
+        finally:
+            sys.setswitchinterval(before)
+            stop.set()
         steps = sum(player.result() for player in players)
         assert sim.step_count == steps
+        for name, place in places.items():
+            assert np.shares_memory(sim.tensors[name].to_numpy(), place), name

@@ -1,22 +1,20 @@
 """Reading tensors: what is said of them is what their libraries say, and what cannot be read in place is refused.
 Layouts and libraries meet in test_exchange.py; here are the kinds of tensors of one library."""
 
-import ctypes
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.interop.places import take_way
+from tests.interop.places import WAYS, take_way
 from tests.pkg.dlpack_only import OnlyDlpack
 from tests.refuses import refuses
 
-from doorstep import ArgumentError, Simulator, interop
-from doorstep._native._generated import PythonTensor
+from doorstep import ArgumentError, DeviceError, Simulator, interop
 from doorstep._native.foreign_tensor import ELEMENT_TYPES
 from doorstep._native.object_layout import find_torch_layout
-from doorstep._tensors import callbacks, types
+from doorstep._tensors import types
 
 torch = pytest.importorskip("torch")
 needs_builtins = pytest.mark.skipif(interop._calls is None, reason="fast calls are off")
@@ -24,9 +22,13 @@ needs_builtins = pytest.mark.skipif(interop._calls is None, reason="fast calls a
 # What PyTorch says of kinds of tensors that it means to give up.
 pytestmark = pytest.mark.filterwarnings("ignore:.*(quantize|nested tensors|CSR|ComplexHalf|torch.jit.script)")
 
-NUMPY_DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-NUMPY_DTYPES += ["float16", "float32", "float64", "complex64", "complex128", "bool"]
 TORCH_DTYPES = [name for name in ELEMENT_TYPES if hasattr(torch, name)]
+
+
+@pytest.fixture(params=WAYS)
+def bridge(request, monkeypatch):
+    """doorstep.interop, going through the native library or through Python alone."""
+    return take_way(request.param, monkeypatch)
 
 
 class Subclass(torch.Tensor):
@@ -64,17 +66,6 @@ def test_a_torch_tensor_is_what_its_attributes_say(bridge):
     assert len(TORCH_DTYPES) > 18
     pairs = bridge.describe(torch.empty(1, dtype=torch.float4_e2m1fn_x2))
     assert (pairs.dtype, pairs.itemsize) == ("float4_e2m1fn_x2", 1)
-
-
-def test_an_array_is_what_its_attributes_say(bridge):
-    for dtype in NUMPY_DTYPES:
-        made = np.ones((4, 5), dtype)
-        for array in (made, made.T, made[:, ::2], made[2:, 1:], made[1, 1, ...], made[:0], made[::-1]):
-            described = bridge.describe(array)
-            assert described.pointer == (array.ctypes.data if array.size else 0)
-            assert (described.shape, described.dtype) == (array.shape, dtype)
-            assert tuple(stride * array.itemsize for stride in described.strides) == array.strides
-            assert (described.contiguous, described.nbytes) == (array.flags.c_contiguous, array.nbytes)
 
 
 def test_tensors_of_other_libraries_are_read_in_place(bridge, monkeypatch):
@@ -236,29 +227,9 @@ def test_what_a_storage_still_holds_is_read(bridge):
     made = resized(torch.zeros(10), 24)
     assert (bridge.describe(made[2:6]).shape, bridge.describe(made[1:6:2]).strides) == ((4,), (2,))
     assert bridge.describe(made[:0]).size == 0
-    view = PythonTensor()
-    for tensor, vouches in ((torch.ones(2), True), (torch.ones(0), False), (torch.ones(3, 0), False)):
-        assert callbacks.read(tensor, ctypes.addressof(view), "tensor", True, False, 0) is vouches  # for its kind
-        assert view.count == tensor.numel()
 
 
 # ---- Descriptions
-
-
-def test_both_ways_say_the_same_and_builtins_are_documented_as_what_they_stand_for(monkeypatch):
-    said, zoo = {}, torch_zoo()
-    for way in ("python", "native"):
-        with monkeypatch.context() as context:
-            module = take_way(way, context)
-            said[way] = [(module.describe(t), repr(module.describe(t)), module.signature(t)) for t in zoo]
-            assert module.describe_many(zoo) == tuple(row[0] for row in said[way])
-    for native, python in zip(said["native"], said["python"], strict=True):
-        assert native == python
-        assert hash(native[0]) == hash(python[0])
-        assert type(native[0]) is not type(python[0])
-    for name, function in interop.__test__.items():
-        first = " ".join(function.__doc__.partition("\n\n")[0].split())
-        assert interop._calls[name].__doc__.strip() == first
 
 
 def test_descriptions_do_not_change(bridge):
@@ -401,3 +372,52 @@ def test_threads_read_at_once():
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(read, range(8)))
+
+
+# ---- Copies between tensors and raw addresses, and streams
+
+
+def test_a_copy_into_a_tensor_that_requires_grad_is_not_seen_by_autograd(bridge):
+    parameter, source = torch.nn.Parameter(torch.zeros(3)), np.array([1, 2, 3], np.float32)
+    bridge.copy_from_pointer(parameter, source.ctypes.data, 12)
+    assert (parameter.tolist(), parameter.requires_grad, parameter.grad_fn) == ([1, 2, 3], True, None)
+    for empty in (torch.zeros(0, 3), np.zeros((3, 0))):
+        bridge.copy_to_pointer(empty, 0, 0)
+        bridge.copy_from_pointer(empty, 0, 0)
+
+
+def test_bad_copies_are_refused_and_change_nothing(bridge):
+    target, fours = np.full(64, 0xA5, np.uint8), torch.ones(4)
+    address = target.ctypes.data
+    with Simulator(2) as sim:
+        for name, tensor, pointer, nbytes, words in (
+            ("copy_to_pointer", fours, address, 15, "nbytes is 15; it must be 16"),
+            ("copy_from_pointer", fours, address, 17, "nbytes is 17; it must be 16"),
+            ("copy_to_pointer", fours, 0, 16, "pointer is null"),
+            ("copy_to_pointer", fours, -1, 16, "pointer is -1"),
+            ("copy_to_pointer", fours, address, -16, "nbytes is -16"),
+            ("copy_to_pointer", fours, "here", 16, "pointer is 'here'"),
+            ("copy_from_pointer", sim.rewards, address, 16, "read-only"),
+            ("copy_from_pointer", torch.ones(1).expand(4), address, 16, "share memory"),
+            ("copy_from_pointer", torch.ones(2, 1).expand(2, 2), address, 16, "share memory"),
+            ("copy_from_pointer", torch.ones(2).expand(2, 2), address, 16, "share memory"),
+            ("copy_to_pointer", "text", address, 16, "no tensor"),
+        ):
+            refuses(words, getattr(bridge, name), tensor, pointer, nbytes)
+    assert (target == 0xA5).all()
+    assert (fours == 1).all()
+
+
+def test_the_stream_of_the_cpu_is_0_and_what_a_library_does_not_tell_is_an_error(bridge):
+    jax = pytest.importorskip("jax")
+    for tensor in (torch.ones(2), np.ones(2), jax.numpy.ones(2)):
+        assert bridge.current_stream(tensor) == 0
+    refuses("does not tell", bridge.current_stream, np.ones(2), 0, error=DeviceError)
+    refuses("device_index is -1", bridge.current_stream, torch.ones(2), -1)
+    refuses("no tensor", bridge.current_stream, 5)
+    if not torch.backends.cuda.is_built():
+        assert bridge.current_stream(torch.ones(2), 0) == 0
+
+
+def test_references_and_memory_are_as_before(run_python):
+    run_python("import torch\nfrom tests.interop.soak_bridge import soak\nsoak(20_000, 3_000)")

@@ -28,7 +28,8 @@ DRAWN = settings(
 USUALLY = st.sampled_from((True, True, True, False))
 WORLDS, LEVELS = 5, 3
 INT_LIMITS = np.iinfo(np.int32)
-DTYPES = ("int32", "float32", "bool", "uint8", "int8", "int16", "uint32", "int64", "uint64", "float64", "complex64")
+DTYPES = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+DTYPES += ("float16", "float32", "float64", "complex64", "complex128")
 DLPACK_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 # Whole shapes and dtypes of tensors that are set or bound.
 OWN = {

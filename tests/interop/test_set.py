@@ -58,8 +58,6 @@ REFUSED = [
     ("actions", lambda: [[[1, 0, 2, 0]] * 2] * WORLDS, "must be a tensor .*numpy.asarray"),
     ("actions", lambda: None, "actions is None; it must be a tensor"),
     ("actions", lambda: ones(dtype=np.float64), rf"float64 \[{WORLDS}, 2, 4\].* int32 .*array.astype\(numpy.int32\)"),
-    ("actions", lambda: ones(dtype=bool), "actions is bool .* must be int32"),
-    ("resets", lambda: ones((WORLDS,), np.float32), "resets is float32 .* must be int32"),
     ("actions", lambda: ones(dtype=">i4"), "byte order"),
     ("actions", lambda: np.full(ACTIONS, "1"), "array of <U1"),
     ("actions", lambda: ones((2, WORLDS, 4)), r"int32 \[2, 6, 4\]; .* int32 \[6, 2, 4\] .*may be one dimension"),

@@ -1,7 +1,4 @@
 // Worlds in the caller's memory: the same bits as a simulator, with any previous contents and no writes beyond.
-#include <pthread.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <limits>
 #include <thread>
@@ -148,26 +145,6 @@ void inputs_of_their_own_stay_as_they_are() {
     }
 }
 
-// Either kind, or both: in 9 steps every world ends twice.
-void flat_observations_may_be_left_out() {
-    constexpr int kFlat[] = {DS_TENSOR_observations, DS_TENSOR_final_observations};
-    for (int left_out = 1; left_out < 4; ++left_out) {
-        HostBatch batch(3, 2, 4), whole(3, 2, 4);
-        for (int kind = 0; kind < 2; ++kind)
-            if (left_out >> kind & 1) batch.tensors[kFlat[kind]] = nullptr;
-        for (HostBatch* made : {&batch, &whole}) {
-            CHECK_EQUAL(ds_batch_create(&made->batch, 2, 0), DS_STATUS_OK);
-            for (int step = 0; step < 9; ++step) CHECK_EQUAL(ds_batch_step(&made->batch), DS_STATUS_OK);
-        }
-        CHECK(batch.all_worlds() == whole.all_worlds());
-        for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-            if (!batch.tensors[tensor] || !has_tensor(batch, tensor)) continue;
-            const size_t bytes = static_cast<size_t>(batch.bytes_of(tensor));
-            CHECK_EQUAL(memcmp(batch.tensors[tensor], whole.tensors[tensor], bytes), 0);
-        }
-    }
-}
-
 // ---- Invalid worlds
 
 void check_refused(HostBatch& batch, int64_t world) {
@@ -311,47 +288,16 @@ void batches_of_several_threads_take_turns() {
     for (std::thread& thread : threads) thread.join();
 }
 
-// Below the stack lies memory that no call may write.
-void calls_fit_into_a_small_stack() {
-    constexpr size_t kStack = 64 << 10, kBelow = 1 << 20;
-    char* memory = static_cast<char*>(mmap(nullptr, kBelow + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    CHECK(memory != MAP_FAILED);
-    const auto call = [](void*) -> void* {
-        const ds_simulator simulator = make_simulator(200, 2);
-        for (int step = 0; step < 3; ++step) CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
-        CHECK_EQUAL(ds_simulator_reset(simulator, nullptr, 0), DS_STATUS_OK);
-        CHECK_EQUAL(ds_simulator_refresh(simulator), DS_STATUS_OK);
-        close_simulator(simulator);
-        HostBatch batch(8);
-        CHECK_EQUAL(ds_batch_create(&batch.batch, 1, 0), DS_STATUS_OK);
-        CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
-        return nullptr;
-    };
-    pthread_attr_t attributes;
-    pthread_t thread;
-    CHECK_EQUAL(pthread_attr_init(&attributes), 0);
-    CHECK_EQUAL(pthread_attr_setstack(&attributes, memory + kBelow, kStack), 0);
-    CHECK_EQUAL(pthread_create(&thread, &attributes, call, nullptr), 0);
-    CHECK_EQUAL(pthread_join(thread, nullptr), 0);
-    CHECK_EQUAL(pthread_attr_destroy(&attributes), 0);
-    CHECK(std::all_of(memory, memory + kBelow, [](char byte) { return byte == 0; }));
-    CHECK_EQUAL(munmap(memory, kBelow + kStack), 0);
-}
-
 }  // namespace
 
 int main() {
     RUN(a_batch_is_a_simulator);
     RUN(what_the_memory_held_before_leaves_no_trace);
     RUN(inputs_of_their_own_stay_as_they_are);
-    RUN(flat_observations_may_be_left_out);
     RUN(memory_that_holds_no_worlds_is_refused);
     RUN(a_damaged_world_is_refused_or_stepped);
     RUN(trouble_is_told);
     RUN(bad_arguments_are_named_and_change_nothing);
     RUN(batches_of_several_threads_take_turns);
-#ifndef DS_SANITIZED  // whose frames and shadows are larger
-    RUN(calls_fit_into_a_small_stack);
-#endif
     check_nothing_lives();
 }

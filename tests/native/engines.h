@@ -12,12 +12,8 @@
     inline ds_status config_default(ds_##name##_config* fields) { return ds_##name##_config_default(fields); }       \
     inline ds_status config_create(const ds_##name##_config* fields, ds_config* config) {                            \
         return ds_##name##_config_create(fields, config);                                                            \
-    }                                                                                                                \
-    inline ds_status config_get(ds_config config, ds_##name##_config* fields) {                                      \
-        return ds_##name##_config_get(config, fields);                                                               \
     }
 DS_CONFIG_OVERLOADS(simulator)
-DS_CONFIG_OVERLOADS(sampling)
 DS_CONFIG_OVERLOADS(scheduler)
 DS_CONFIG_OVERLOADS(controller)
 DS_CONFIG_OVERLOADS(metrics)

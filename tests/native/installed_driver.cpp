@@ -78,12 +78,4 @@ int make_launch(const Launch& launch, const void*, Task* task) {
     return kSuccess;
 }
 
-int make_view_launch(const Launch& launch, const void* parameter, Task* task) {
-    return make_launch(launch, parameter, task);
-}
-
-int make_policy_launch(const Launch& launch, const void* parameter, Task* task) {
-    return make_launch(launch, parameter, task);
-}
-
 }  // namespace stand_in

@@ -56,21 +56,6 @@ LAW(every_number_type_gives_the_same_bits) {
     }
 }
 
-LAW(the_order_of_rows_changes_nothing) {
-    const Ref<Policy> policy = test_networks()[2].policy();
-    Rows straight(*policy, 90), shuffled(*policy, 90);
-    for (int32_t i = 0; i < 90; i++) shuffled.order.push_back(i * 7 % 90);
-    shuffled.call.rows = shuffled.order.data();
-    act(*policy, straight);
-    act(*policy, shuffled);
-    CHECK(Rows::same(straight.actions, shuffled.actions) && Rows::same(straight.states, shuffled.states));
-    for (size_t i = 0; i < 90; i++) {  // logits are by place in the call
-        const size_t row = static_cast<size_t>(shuffled.order[i]);
-        const float *found = &shuffled.logits[i * DS_NUM_LOGITS], *expected = &straight.logits[row * DS_NUM_LOGITS];
-        CHECK(memcmp(found, expected, 4 * DS_NUM_LOGITS) == 0);
-    }
-}
-
 // The sum that a row's output is, in the order that is promised.
 LAW(an_output_is_one_chain_of_fused_multiply_adds) {
     Random random;
@@ -262,12 +247,6 @@ ds_layer create_layer(const ds_layer_config& config, ds_release_owner release = 
     return layer;
 }
 
-int64_t live(ds_live_kind kind) {
-    int64_t count;
-    CHECK_EQUAL(ds_live_count(kind, &count), DS_STATUS_OK);
-    return count;
-}
-
 TestNetwork small_network() {
     Random random;
     TestNetwork network;
@@ -276,37 +255,6 @@ TestNetwork small_network() {
     network.layers.push_back(make_layer(random, DS_LAYER_LINEAR, 6, DS_NUM_LOGITS));
     network.num_heads = 1;
     return network;
-}
-
-LAW(layers_live_as_long_as_something_needs_them) {
-    released = 0;
-    const int64_t layers_before = live(DS_LIVE_LAYER), policies_before = live(DS_LIVE_POLICY);
-    const TestNetwork network = small_network();
-    ds_layer layers[3];
-    for (size_t i = 0; i < 3; i++) layers[i] = create_layer(network.layers[i].config, count_release);
-    ds_policy policy;
-    CHECK_EQUAL(create_policy(layers, 3, 1, &policy), DS_STATUS_OK);
-    for (const ds_layer layer : layers) CHECK_EQUAL(ds_layer_release(layer), DS_STATUS_OK);
-    CHECK_EQUAL(released, 0);
-    CHECK_EQUAL(live(DS_LIVE_LAYER), layers_before + 3);
-    CHECK_EQUAL(ds_layer_release(layers[0]), DS_STATUS_CLOSED);
-
-    ds_layer kept;
-    CHECK_EQUAL(ds_policy_get_layer(policy, 1, &kept), DS_STATUS_OK);
-    ds_policy frozen;
-    CHECK_EQUAL(ds_policy_freeze(policy, 0, &frozen), DS_STATUS_OK);
-    CHECK_EQUAL(ds_policy_release(policy), DS_STATUS_OK);
-    CHECK_EQUAL(released, 2);
-    ds_layer_config config = {};
-    config.struct_size = sizeof config;
-    CHECK_EQUAL(ds_layer_get_config(kept, &config), DS_STATUS_OK);
-    CHECK(config.kind == DS_LAYER_GRU && config.weights == network.layers[1].config.weights && !config.owner);
-    CHECK_EQUAL(ds_layer_release(kept), DS_STATUS_OK);
-    CHECK_EQUAL(released, 3);
-    CHECK_EQUAL(live(DS_LIVE_POLICY), policies_before + 1);
-    CHECK_EQUAL(ds_policy_release(frozen), DS_STATUS_OK);
-    CHECK_EQUAL(live(DS_LIVE_LAYER), layers_before);
-    CHECK_EQUAL(live(DS_LIVE_POLICY), policies_before);
 }
 
 LAW(a_frozen_policy_shares_functions_and_what_they_need) {

@@ -1,7 +1,6 @@
-// The ray caster: equal bytes from all its executors. What it draws is in views_test.cpp.
+// The ray caster: equal bytes from all its executors.
 #include <string.h>
 
-#include "drawn_views.h"
 #include "level_worlds.h"
 #include "render/api/core.h"
 #include "render/raycast/block_views.h"
@@ -18,8 +17,8 @@ using namespace doorstep;
 struct Size { int width, height; };
 constexpr Size kSizes[] = {{1, 1}, {7, 5}, {64, 64}, {33, 200}};
 
-ViewPixels drawn_on_cpu(const LevelWorlds& worlds, const CameraRig& rig, unsigned outputs = kEverything) {
-    ViewPixels pixels(worlds, rig, outputs);
+ViewPixels drawn_on_cpu(const LevelWorlds& worlds, const CameraRig& rig) {
+    ViewPixels pixels(worlds, rig);
     with_limits(worlds.fields(), [&](auto limits) {
         std::vector<DrawingMemory<decltype(limits)>> memory(1);
         draw_views_on_cpu(pixels.call, 0, worlds.num_worlds(), memory[0]);
@@ -98,19 +97,6 @@ LAW(a_multiprocessor_has_room_for_several_views_of_levels) {
     CHECK(find_view_kernel(eight.fields()).block_bytes <= kLeastSharedBytes);
     CHECK_EQUAL(block_tiles<LevelScene>(2), kMostBlockTiles);
     CHECK_EQUAL(block_tiles<ReferenceScene>(DS_MAX_AGENTS), kMostBlockTiles);
-}
-
-LAW(a_tensor_has_the_same_bytes_whatever_else_is_asked_for) {
-    const LevelWorlds worlds(2, 12, 40);
-    const CameraRig rig = rig_of(20, 12, kTangentOf50Degrees);
-    const ViewPixels all = drawn_on_cpu(worlds, rig);
-    for (unsigned outputs = 1; outputs < kEverything; ++outputs) {
-        const ViewPixels some = drawn_on_cpu(worlds, rig, outputs);
-        CHECK(!(outputs & kRgb) || some.rgb == all.rgb);
-        CHECK(!(outputs & kDepth) || some.depth == all.depth);
-        CHECK(!(outputs & kSegmentation) || some.segmentation == all.segmentation);
-        CHECK(!(outputs & kNormals) || some.normals == all.normals);
-    }
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Embree and its use for objects, against a ray tracer in double precision; and pictures, most of which is tested from
-// Python.
+// Embree itself; and pictures, most of which is tested from Python.
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
@@ -9,20 +8,13 @@
 
 #include <string>
 
-#include "level_worlds.h"
 #include "render/api/core.h"
 #include "render/embree/object_scene.h"
 #include "render/embree/picture.h"
-#include "render_reference.h"
 
 using namespace doorstep;
-using reference::Hit;
-using reference::Ray;
-using reference::Vector;
 
 namespace {
-
-alignas(32) constexpr int kAll[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
 // Before all others of this program.
 LAW(rendering_uses_the_functions_of_the_library) {
@@ -125,128 +117,6 @@ LAW(structs_are_laid_out_as_embrees) {
     rtcOccluded8(valid, scene, &rays, nullptr);
     for (int i = 0; i < 8; ++i) CHECK((rays.tfar[i] < 0) == (i < 2 || i == 7));
     rtcReleaseScene(scene);
-}
-
-// ---- Objects
-
-struct ManyObjects {
-    ObjectScene scene;
-    std::vector<reference::Triangle> triangles;
-
-    static constexpr int kAgents = 8;
-
-    // The objects of a world.
-    ManyObjects() {
-        static const LevelWorlds worlds(kAgents, 1, 7);
-        const WorldFields fields = worlds.fields();
-        CHECK_EQUAL(scene.create(kMaxObjects), DS_STATUS_OK);
-        int count = 0;
-        for (int i = 0; i < object_count(fields); ++i) {
-            const Object object = object_of(fields, 0, i);
-            if (object.kind == DS_ENTITY_NONE) continue;
-            reference::add_triangles(object, count, triangles);
-            scene.objects()[count++] = object;
-        }
-        CHECK_EQUAL(scene.commit(count), RTC_ERROR_NONE);
-    }
-};
-
-void set_ray(RTCRayHit8& packet, int lane, const Ray& ray) {
-    RTCRay8& rays = packet.ray;
-    rays.org_x[lane] = static_cast<float>(ray.origin.x), rays.dir_x[lane] = static_cast<float>(ray.direction.x);
-    rays.org_y[lane] = static_cast<float>(ray.origin.y), rays.dir_y[lane] = static_cast<float>(ray.direction.y);
-    rays.org_z[lane] = static_cast<float>(ray.origin.z), rays.dir_z[lane] = static_cast<float>(ray.direction.z);
-    rays.tnear[lane] = kNearPlane, rays.tfar[lane] = kFarPlane;
-    rays.time[lane] = 0.f, rays.mask[lane] = ~0u;
-    packet.hit.geomID[lane] = RTC_INVALID_GEOMETRY_ID;
-}
-
-void check_normal(const RTCHit8& hit, int lane, Vector normal, double tolerance) {
-    CHECK_NEAR(hit.Ng_x[lane], normal.x, tolerance);
-    CHECK_NEAR(hit.Ng_y[lane], normal.y, tolerance);
-    CHECK_NEAR(hit.Ng_z[lane], normal.z, tolerance);
-}
-
-// Between two random positions, in float precision.
-Ray random_ray(Draws& draws) {
-    const auto place = [&] {
-        return Vec3{draws.between(-9.f, 9.f), draws.between(0.f, 40.f), draws.between(0.f, 4.f)};
-    };
-    const Vec3 from = place(), to = place();
-    return {reference::from(from), reference::from(to - from)};
-}
-
-// Near edges rounding decides: a ray shifted slightly hits another object or is much longer.
-bool is_clear(const Ray& ray, const Hit& hit, const std::vector<reference::Triangle>& triangles, int hidden) {
-    for (int axis = 0; axis < 3; ++axis) {
-        for (const double step : {-1e-4, 1e-4}) {
-            Ray moved = ray;
-            (axis == 0 ? moved.origin.x : axis == 1 ? moved.origin.y : moved.origin.z) += step;
-            const Hit other = reference::trace(moved, triangles, hidden, false);
-            if (!(other == hit)) return false;
-            if (hit.object >= 0 && fabs(other.distance - hit.distance) > 0.01) return false;
-            if (hit.object >= 0 && reference::dot(other.normal, hit.normal) < 0.999) return false;
-        }
-    }
-    return true;
-}
-
-LAW(packets_hit_what_the_reference_hits) {
-    ManyObjects many;
-    Draws draws{11};
-    int clear = 0, hits = 0, agents = 0;
-    const int count = 1500;
-    for (int i = 0; i < count; ++i) {
-        ObjectQuery query;
-        query.hidden = i % 3 - 1;
-        RTCRayHit8 packet;
-        Ray rays[8];
-        for (int lane = 0; lane < 8; ++lane) {
-            rays[lane] = random_ray(draws);
-            set_ray(packet, lane, rays[lane]);
-        }
-        RTCRay8 blocked = packet.ray;
-        many.scene.intersect(kAll, packet, query, false);
-        many.scene.occluded(kAll, blocked, query);
-        const int lane = i % 8;
-        const Hit hit = reference::trace(rays[lane], many.triangles, query.hidden, false);
-        if (!is_clear(rays[lane], hit, many.triangles, query.hidden)) continue;
-        ++clear;
-        if (hit.object == reference::kSky) {
-            CHECK_EQUAL(packet.hit.geomID[lane], RTC_INVALID_GEOMETRY_ID);
-            CHECK_EQUAL(packet.ray.tfar[lane], kFarPlane);
-            continue;
-        }
-        ++hits;
-        agents += hit.object < ManyObjects::kAgents;
-        CHECK_EQUAL(packet.hit.geomID[lane], 0);
-        CHECK_EQUAL(packet.hit.primID[lane], hit.object);
-        CHECK_NEAR(packet.ray.tfar[lane], hit.distance, 1e-5);
-        check_normal(packet.hit, lane, hit.normal, 1e-3);
-        CHECK_EQUAL(packet.hit.u[lane], hit.material);
-        CHECK(blocked.tfar[lane] < 0);
-    }
-    CHECK(clear > count * 8 / 10 && hits > count / 3 && agents > count / 30);
-}
-
-LAW(rays_from_inside_see_through) {
-    ObjectScene scene;
-    CHECK_EQUAL(scene.create(2), DS_STATUS_OK);
-    scene.objects()[0] = {{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_AGENT, 0, true};
-    scene.objects()[1] = {{0, 9, 1}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_CUBE, 0, false};
-    CHECK_EQUAL(scene.commit(2), RTC_ERROR_NONE);
-    RTCRayHit8 packet;
-    for (int lane = 0; lane < 8; ++lane) {
-        const double y = lane < 4 ? 0 : 9;  // within the agent, within the cube
-        set_ray(packet, lane, {{0.1 * lane, y, 1}, {0, 1, 0.01}});
-    }
-    ObjectQuery query;
-    scene.intersect(kAll, packet, query, true);
-    for (int lane = 0; lane < 8; ++lane) {
-        CHECK_EQUAL(packet.hit.geomID[lane], lane < 4 ? 0 : RTC_INVALID_GEOMETRY_ID);
-        if (lane < 4) CHECK_EQUAL(packet.hit.primID[lane], 1);
-        if (lane < 4) CHECK_NEAR(packet.ray.tfar[lane], 8, 1e-5);
-    }
 }
 
 // ---- Pictures

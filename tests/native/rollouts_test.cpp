@@ -81,12 +81,10 @@ void states_are_checked() {
     memcpy(saved.data(), &header, sizeof header);
     CHECK_EQUAL(create(saved.size()), DS_STATUS_INVALID_STATE);
     CHECK(last_message_has("padding is 1"));
-    const PlayingEngine engine, of_levels({.max_levels = 1});
+    const PlayingEngine engine;
     uint64_t id, accepted;
     ds_episode_request one = {};
     one.state = state;
-    CHECK_EQUAL(ds_engine_submit(of_levels.handle, &one, 1, 0, &id, &accepted), DS_STATUS_INVALID_STATE);
-    CHECK(last_error_names("state") && last_message_has("max_levels") && last_message_has("(request 0)"));
     one.continuation = -1;
     CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, 0, &id, &accepted), DS_STATUS_INVALID_ARGUMENT);
     CHECK(last_error_names("continuation"));
@@ -259,6 +257,33 @@ void threads_may_end_engines_at_any_moment() {
 
 // ---- Arguments
 
+// What fields may be, and how long parts live, is tested from Python.
+void configs_are_checked() {
+    const ConfigHandle simulator(default_config(1)), scheduler(defaults_of<ds_scheduler_config>());
+    const ConfigHandle controller(defaults_of<ds_controller_config>()), metrics(defaults_of<ds_metrics_config>());
+    auto good = defaults_of<ds_rollout_config>();
+    good.simulator = simulator, good.scheduler = scheduler, good.controller = controller, good.metrics = metrics;
+    ds_config made = 77;
+    CHECK_EQUAL(ds_rollout_config_create(nullptr, &made), DS_STATUS_INVALID_ARGUMENT);
+    const std::pair<const char*, void (*)(ds_rollout_config&)> rows[] = {
+        {"fields", [](ds_rollout_config& one) { one.struct_size = 8; }},
+        {"scheduler", [](ds_rollout_config& one) { one.scheduler = one.controller; }},
+        {"num_devices", [](ds_rollout_config& one) { one.num_devices = DS_MAX_REPLICAS + 1; }},
+        {"device_kind", [](ds_rollout_config& one) { one.num_devices = 2, one.devices[1].kind = 9; }}};
+    for (const auto& [argument, spoil] : rows) {
+        ds_rollout_config bad = good;
+        spoil(bad);
+        CHECK_EQUAL(config_create(&bad, &made), DS_STATUS_INVALID_ARGUMENT);
+        CHECK(last_error_names(argument) && made == 77);
+    }
+    good.scheduler = 1;
+    CHECK_EQUAL(config_create(&good, &made), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_config_get_part(scheduler, DS_CONFIG_SIMULATOR, &made), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_rollout_config_get(scheduler, &good), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("config"));
+    CHECK_EQUAL(ds_rollout_config_get(1, &good), DS_STATUS_CLOSED);
+}
+
 void requests_are_checked() {
     const PlayingEngine engine;
     const ds_config config = make_rollout_config({});
@@ -354,18 +379,19 @@ void engines_are_checked() {
 }  // namespace
 
 int main() {
-    RUN(beginnings_are_checked);
-    RUN(states_are_checked);
+    // First: they depend on what the process has allocated before.
     RUN(a_replica_that_fails_is_made_again);
     RUN(a_replica_that_fails_too_often_ends_and_says_why);
+    RUN(beginnings_are_checked);
+    RUN(states_are_checked);
     RUN(engines_end_while_replicas_are_added);
     RUN(an_engine_has_so_many_replicas_in_its_time);
     RUN(threads_may_end_engines_at_any_moment);
+    RUN(configs_are_checked);
     RUN(requests_are_checked);
     RUN(submissions_with_overlapping_arrays_are_refused);
     RUN(engines_are_checked);
     check_nothing_lives();
-    CHECK_EQUAL(live(DS_LIVE_ROLLOUT), 0);
-    CHECK_EQUAL(live(DS_LIVE_POLICY), 0);
+    for (const auto kind : {DS_LIVE_ROLLOUT, DS_LIVE_POLICY, DS_LIVE_CONFIG}) CHECK_EQUAL(live(kind), 0);
     return 0;
 }

@@ -24,21 +24,6 @@ struct Stepped : OpenSimulator {
     }
 };
 
-LAW(every_damaged_byte_is_noticed_and_nothing_changes) {
-    const Stepped simulator(default_config(3), 4);
-    const Bytes good = save_of(simulator);
-    step_once(simulator, 4);
-    const uint64_t before = hash_of(simulator);
-    for (size_t at = 0; at < good.size(); ++at) {
-        Bytes bad = good;
-        bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
-        CHECK_EQUAL(restore(simulator, bad), DS_STATUS_INVALID_STATE);
-    }
-    CHECK(hash_of(simulator) == before);
-    CHECK_EQUAL(restore(simulator, good), DS_STATUS_OK);
-    CHECK(hash_of(simulator) != before);
-}
-
 LAW(every_truncation_and_extension_is_noticed_and_so_are_counts_that_overflow) {
     const Stepped simulator(default_config(2), 4);
     const Bytes good = save_of(simulator);

@@ -45,22 +45,6 @@ LAW(exported_memory_is_whole_granules_and_keeps_its_stream) {
 
 // ---- Imports ----
 
-LAW(an_imported_buffer_goes_before_its_memory_and_after_the_streams_work) {
-    Ref<Stream> stream = stream_of_new_driver();
-    const int descriptor = new_descriptor("memory");
-    Ref<ImportedMemory> memory = ImportedMemory::create(stream, descriptor, 64, false);
-    CHECK_EQUAL(close(descriptor), 0);
-    stream = {};
-    CHECK_EQUAL(memory->bytes(), 64);
-    CHECK_EQUAL(stand_in::alive("external_memories"), 1);
-    CHECK_EQUAL(stand_in::alive("device_memory"), 1);
-    CHECK_EQUAL(stand_in::alive("streams"), 1);
-    memory = {};
-    check_clean();
-    CHECK(stand_in::first_call("cuStreamQuery") < stand_in::first_call("cuMemFree"));
-    CHECK(stand_in::first_call("cuMemFree") < stand_in::first_call("cuDestroyExternalMemory"));
-}
-
 LAW(memory_of_a_stream_that_is_being_recorded_is_leaked_rather_than_given_back) {
     Ref<Stream> stream = stream_of_new_driver();
     const int descriptor = new_descriptor("memory");

@@ -95,27 +95,6 @@ struct HeldStep {
     }
 };
 
-LAW(the_end_of_what_was_begun_is_an_event_of_its_own) {
-    HeldStep held;
-    ds_event step, end;
-    CHECK_EQUAL(ds_simulator_get_end(held.simulator, nullptr), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_simulator_get_end(held.simulator, &end), DS_STATUS_OK);
-    CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_PENDING);
-    CHECK_EQUAL(ds_event_wait(end, 1'000'000), DS_STATUS_PENDING);
-    held.end();
-    CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_OK);
-    CHECK_EQUAL(ds_simulator_step_async(held.simulator, &step), DS_STATUS_OK);
-    CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_OK);
-    CHECK_EQUAL(ds_event_close(end), DS_STATUS_OK);
-    CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_CLOSED);
-    CHECK_EQUAL(ds_simulator_get_end(held.simulator, &end), DS_STATUS_OK);
-    CHECK_EQUAL(ds_event_wait(end, -1), DS_STATUS_OK);
-    CHECK_EQUAL(ds_event_wait(step, 0), DS_STATUS_OK);
-    close_simulator(held.simulator);
-    CHECK_EQUAL(live(DS_LIVE_EVENT), 2);
-    for (const ds_event event : {end, step}) CHECK_EQUAL(ds_event_close(event), DS_STATUS_OK);
-}
-
 LAW(copies_of_memory_come_after_the_step_of_another_thread) {
     HeldStep step;
     JoiningThread reader([&] {
@@ -208,22 +187,6 @@ LAW(configurations_out_of_range_are_refused_by_name) {
         CHECK(last_error_names(argument));
         CHECK_EQUAL(simulator, 77);
     }
-}
-
-LAW(world_lists_must_be_distinct_and_in_range) {
-    const OpenSimulator simulator(10, 1);
-    const uint64_t before = hash_of(simulator);
-    uint64_t hash, hashes[10];
-    const std::vector<int64_t> bad_lists[] = {{10}, {-1}, {3, 4, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0}};
-    for (const std::vector<int64_t>& list : bad_lists) {
-        CHECK_EQUAL(ds_simulator_reset(simulator, list.data(), list.size()), DS_STATUS_INVALID_ARGUMENT);
-        CHECK_EQUAL(ds_simulator_hash(simulator, list.data(), list.size(), &hash), DS_STATUS_INVALID_ARGUMENT);
-    }
-    CHECK(hash_of(simulator) == before);
-    CHECK_EQUAL(ds_simulator_world_hashes(simulator, hashes, 10), DS_STATUS_OK);
-    const int64_t list[] = {8, 2, 5};
-    CHECK_EQUAL(ds_simulator_hash(simulator, list, 3, &hash), DS_STATUS_OK);
-    CHECK(hash == hashes[8] + hashes[2] + hashes[5]);
 }
 
 }  // namespace

@@ -63,14 +63,6 @@ LAW(threads_that_could_get_no_chunk_are_not_started) {
     CHECK_EQUAL(live_counts.threads.load(), 1);
 }
 
-LAW(many_pools_come_and_go) {
-    for (int i = 0; i < 100; ++i) {
-        ThreadPool pool;
-        CHECK(pool.initialize(4, 1000) && pool.start());
-        if (i % 3) check_coverage(pool, 1000);
-    }
-}
-
 // Users with this limit may not start threads; root may, so the process changes its user.
 bool limit_threads() {
     const rlimit none{0, 0};

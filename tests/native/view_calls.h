@@ -11,38 +11,33 @@
 
 namespace doorstep {
 
+constexpr float kTangentOf50Degrees = 1.1917536f;
+
 inline CameraRig rig_of(int width, int height, float tangent_y) {
     return {width, height, tangent_y * static_cast<float>(width) / static_cast<float>(height), tangent_y,
             {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
 }
 
 // The output tensors.
-enum : unsigned { kRgb = 1, kDepth = 2, kSegmentation = 4, kNormals = 8, kEverything = 15 };
-
 struct PixelTensors {
     std::vector<uint8_t> rgb, segmentation;
     std::vector<float> depth, normals;
 
-    void reset(int64_t views, const CameraRig& rig, unsigned outputs = kEverything) {
+    void reset(int64_t views, const CameraRig& rig) {
         const auto pixels = static_cast<size_t>(views * rig.width * rig.height);
-        if (outputs & kRgb) rgb.assign(4 * pixels, 77);
-        if (outputs & kDepth) depth.assign(pixels, 77.f);
-        if (outputs & kSegmentation) segmentation.assign(2 * pixels, 77);
-        if (outputs & kNormals) normals.assign(3 * pixels, 77.f);
+        rgb.assign(4 * pixels, 77);
+        depth.assign(pixels, 77.f);
+        segmentation.assign(2 * pixels, 77);
+        normals.assign(3 * pixels, 77.f);
     }
-    ViewTensors tensors(unsigned outputs = kEverything) {
-        const auto where = [&](auto& tensor, unsigned output) {
-            return tensor.empty() || !(outputs & output) ? nullptr : tensor.data();
-        };
-        return {where(rgb, kRgb), where(depth, kDepth), where(segmentation, kSegmentation), where(normals, kNormals)};
-    }
+    ViewTensors tensors() { return {rgb.data(), depth.data(), segmentation.data(), normals.data()}; }
     bool operator==(const PixelTensors&) const = default;
 };
 
 class ViewPixels : public PixelTensors {
 public:
-    ViewPixels(const LevelWorlds& worlds, const CameraRig& rig, unsigned outputs = kEverything) : constants_(rig) {
-        reset(worlds.num_worlds() * worlds.fields().num_agents, rig, outputs);
+    ViewPixels(const LevelWorlds& worlds, const CameraRig& rig) : constants_(rig) {
+        reset(worlds.num_worlds() * worlds.fields().num_agents, rig);
         views_ = {worlds.fields(), worlds.num_worlds(), rig, tensors()};
         memory_.resize(static_cast<size_t>(constants_.bytes()) + 64);
         char* aligned = memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64);

@@ -109,3 +109,32 @@ def test_a_cube_kicked_along_a_symmetry_neither_turns_nor_swerves():
         assert forward[-1] > 0.1
         assert np.abs(across).max() < (0.01 if quarter % 2 else 1e-4)
         assert np.abs(turn).max() < (5e-4 if quarter % 2 else 1e-5)
+
+
+# ---- Single pushes, measured in the reference
+
+
+def test_pushing_a_cube_or_the_other_agent():
+    """A world per amount of the push: with a cube, which at first moves straight, or with the other agent ahead."""
+    scene = Scene(6).open_floor()
+    cube = scene.place_cube(0, [0.0] * 3 + [500.0] * 3, 3.0)
+    scene.place(1, 0.0, 2.5, worlds=slice(3, 6))
+    scene.act()
+    scene.actions[:, 0] = [(amount, FORWARD, STRAIGHT, 0) for amount in (1, 2, 3, 1, 2, 3)]
+    scene.step(5)
+    # Pushing from behind is unstable: rounding makes the cube drift sideways after a while
+    assert np.abs(scene.body_positions[:, 0, 0]).max() < 0.1
+    assert np.abs(scene.body_positions[:3, cube, 0]).max() < 0.1
+    assert np.abs(scene.body_rotations[:3, cube, 3]).max() < 0.03
+    scene.step(35)
+    assert scene.body_positions[:3, 0, 1] == pytest.approx([7.9, 20.1, 30.6], rel=0.10)
+    assert scene.body_positions[3:, 0, 1] == pytest.approx([6.9, 13.6, 20.2], rel=0.02)
+
+
+def test_a_push_off_the_middle_turns_the_cube():
+    """Pushed at its right half the cube turns to the left, and vice versa."""
+    scene = Scene(2).open_floor()
+    cube = scene.place_cube(0, [-1.0, 1.0], 3.0)
+    scene.act(2, FORWARD, STRAIGHT, 0, agents=0).step(5)
+    assert scene.body_rotations[0, cube, 3] > 0.01
+    assert scene.body_rotations[1, cube, 3] < -0.01

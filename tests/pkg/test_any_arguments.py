@@ -41,14 +41,11 @@ def test_every_misspelt_keyword_is_answered_with_the_one_that_was_meant():
                 refuses(says, function, error=TypeError, **{wrong: 1})
         says = f"unexpected keyword argument 'frobnicate'; it takes {', '.join(keywords)}"
         refuses(says, function, error=TypeError, frobnicate=1)
-    rows = [
-        *((name, "num_worlds") for name in ("num_envs", "n_envs", "num_environments", "num_world", "n_worlds")),
-        *(("n_agents", "num_agents"), ("ep_length", "episode_length"), ("obs", "observations"), ("level", "levels")),
-    ]
+    rows = [("n_worlds", "num_worlds"), ("ep_length", "episode_length"), ("obs", "observations"), ("level", "levels")]
     for wrong, right in rows:  # names of other libraries
         refuses(f"'{wrong}'; did you mean '{right}'", doorstep.Simulator, error=TypeError, **{wrong: 8})
     sim = doorstep.Simulator(1, num_threads=1)
-    for wrong, right in (("obs", "observations"), ("num_envs", "num_worlds"), ("lidr", "lidar")):
+    for wrong, right in (("obs", "observations"), ("lidr", "lidar")):
         refuses(f"^a Simulator has no '{wrong}'; did you mean '{right}'", getattr, sim, wrong, error=AttributeError)
     assert not any(hasattr(sim, name) for name in ("frobnicate", "rgb", "__frobnicate__"))
 
@@ -279,10 +276,8 @@ def laughs(depth):
 def test_every_value_is_shown_in_messages_in_a_few_characters():
     rows = [
         ("x" * 10_000, "'" + "x" * 56 + "..."),
-        (b"x" * 10_000, "b'" + "x" * 55 + "..."),
         (list(range(100)), str(list(range(100)))[:57] + "..."),
         (laughs(50), "[" * 51 + "], [],..."),
-        (10**5000, "an integer of 16610 bits"),
         ([10**5000, -(10**5000)], "[an integer of 16610 bits, an integer of 16610 bits]"),
         (Unprintable(), "a Unprintable"),
         ("\ud800", r"'\ud800'"),

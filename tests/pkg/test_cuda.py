@@ -1,9 +1,7 @@
-"""doorstep.cuda on a machine without a driver: importing costs nothing, using says what is missing.
+"""doorstep.cuda on a machine without a driver: using it says what is missing.
 
 What its objects do is tested on a stand-in for the driver, in tests/cuda.
 """
-
-import inspect
 
 import pytest
 from tests.driver import no_driver
@@ -25,7 +23,6 @@ BAD_CALLS = [
     (cuda.Event, [({"timing": 1}, "timing is")]),
     (cuda.Event.from_handle, [(0, "handle is")]),
     (cuda.Buffer, [(0, "nbytes is"), (2**48 + 1, "nbytes is"), ({"nbytes": 8, "device": False}, "device is")]),
-    (cuda.Buffer.pinned, [(0, "nbytes is")]),
     (lambda address: cuda.Buffer.from_pointer(address, 8), [(0, "pointer is"), (2**64, "pointer is")]),
 ]
 
@@ -42,24 +39,3 @@ def test_without_a_driver_every_first_use_says_so():
 def test_bad_arguments_are_named_before_a_driver_is_looked_for():
     for call, rows in BAD_CALLS:
         assert_refused(call, rows)
-
-
-def test_importing_opens_no_driver_and_neither_does_the_cpu(run_python):
-    code = """
-import doorstep, doorstep.cuda
-with doorstep.Simulator(4) as sim:
-    sim.step()
-doorstep.cuda.resource_counts()
-doorstep.live_counts()
-with open("/proc/self/maps") as maps:
-    print("libcuda" in maps.read())
-"""
-    assert run_python(code) == "False\n"
-
-
-def test_every_public_thing_has_a_docstring():
-    for name in cuda.__all__:
-        thing = getattr(cuda, name)
-        assert inspect.getdoc(thing), name
-        for member, value in vars(thing).items() if inspect.isclass(thing) else ():
-            assert member.startswith("_") or inspect.getdoc(value), f"{name}.{member}"

@@ -19,7 +19,6 @@ HUGE = "1" * 5000
 # The text, and what the message says after "text is not JSON: " or "text is not YAML: "
 NO_JSON = [
     ("", "Expecting value"),
-    ("{", "Expecting property name"),
     (b"\x89PNG\r\n", r"it is no text in UTF-8, but begins with b'\x89PNG\r\n'"),
     (3, "the JSON object must be str"),
     (DEEP, "nested too deeply"),
@@ -33,9 +32,7 @@ NO_YAML = [
     (DEEP, "nested too deeply"),
     (HUGE, "4300 digits"),
     (LAUGHS, "there is an alias; write the value out"),
-    ("a: &a {x: 1}\nb: {<<: *a}", "there is an alias"),
     ("a: !!int 010", "there is a tag"),
-    ("!!python/object/apply:os.getcwd []", "there is a tag"),
     ("a: 1\nb:\n  x: 1\n  y: 2\n  x: 1\n", "'x' occurs twice in one mapping"),
     ("1: a\n1: b", "1 occurs twice"),
     ("{[1]: 2}", "unhashable key"),
@@ -49,15 +46,10 @@ def test_what_is_not_understood_everywhere_is_refused_by_all_readers_alike(tmp_p
         assert_refused(read, [(text, f"text is not JSON: ... {says}") for text, says in NO_JSON[-2:]])
     path = tmp_path / "a.json"
     for text, says in NO_JSON:
-        if text == 3:
-            continue
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        for load in (doorstep.SimulatorConfig.load, levels.Level.load, levels.load_levels):
-            with pytest.raises(doorstep.ArgumentError) as caught:
-                load(path)
-            assert str(caught.value).startswith(f"{path}: text is not JSON: ")
-            assert says in str(caught.value)
-            assert len(str(caught.value)) < 400 + len(str(path))
+        if text != 3:
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            for load in (doorstep.SimulatorConfig.load, levels.Level.load, levels.load_levels):
+                assert_refused(load, [(path, f"{path}: text is not JSON: ... {says}")], argument="text")
 
 
 def test_yaml_means_what_it_says():

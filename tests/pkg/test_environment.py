@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.refuses import refuses
 
 import doorstep
 from doorstep._native.calls import SWITCH, fast_calls
@@ -55,14 +56,10 @@ def test_what_is_no_number_in_range_is_refused_by_name_and_an_empty_one_counts_a
                 patch.delenv(other, raising=False)
             for other, value in others.items():
                 patch.setenv(other, value)
-            too_small = [str(low - 1)] if low else []
-            for bad in ("x", "1.5", "-1", "0x1", "1e3", "\u0663", "9" * 5000, str(high + 1), *too_small):
+            for bad in ("x", "1.5", "1e3", "\u0663", "9" * 5000, str(high + 1), str(low - 1)):
                 patch.setenv(name, bad)
-                with pytest.raises(doorstep.ArgumentError) as caught:
-                    read()
-                begin = f"the environment variable {name} is {bad[:60]!r}; it must be an integer, {low} to {high} ("
-                assert str(caught.value).startswith(begin)
-                assert caught.value.argument == name
+                says = f"the environment variable {name} is {bad[:60]!r}; it must be an integer, {low} to {high} ("
+                refuses(re.escape(says), read, argument=name)
             for empty in ("", "  ") if name != "MASTER_PORT" else ():  # without a port no process is reached
                 patch.setenv(name, empty)
                 read()

@@ -5,16 +5,15 @@ import dataclasses
 import json
 import math
 import random
-import sys
 
 import numpy as np
 import pytest
 from tests.pkg.damaged import damaged
-from tests.refuses import raising, refuses
+from tests.refuses import assert_refused, raising, refuses
 
 import doorstep
 from doorstep import Evaluation, RolloutConfig, SimulatorConfig, evaluate
-from doorstep.errors import ArgumentError, LibraryError
+from doorstep.errors import ArgumentError
 from doorstep.evaluation import episode_seeds
 from doorstep.evaluation.arenas import find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
@@ -25,7 +24,6 @@ from doorstep.evaluation.scores import score as score_of
 from doorstep.evaluation.statistics import estimate_mean, estimate_share
 from doorstep.levels import GeneratedLevel, Goal, curated, reference, save_levels
 from doorstep.planner import ScriptedPolicy
-from doorstep.plots import plot_evaluation
 from doorstep.policy import SamplingParams, load_policy
 
 CURATED = curated()
@@ -81,14 +79,17 @@ def step_them(policy, level, seeds, worlds=4, length=40, num_agents=2):
 
 
 def test_each_episode_is_that_of_its_seed_and_is_counted_once():
-    seeds = episode_seeds(5, 11)
-    for level, num_agents in ((None, 3), (reference(), 1), (CURATED["slalom"], 2), (GOAL_AHEAD, 2)):
-        played = step_them(walk, level, seeds, num_agents=num_agents)
-        for index, seed in enumerate(seeds.tolist()):
-            for name, value in played_alone(level, seed, walk_in, 40, num_agents).items():
+    seeds, cases = episode_seeds(5, 11), ((None, 3), (reference(), 1), (CURATED["slalom"], 2), (GOAL_AHEAD, 2))
+    rows = [(walk, walk_in, level, num_agents, seeds) for level, num_agents in cases]
+    rows.append(("scripted", ScriptedPolicy(), CURATED["one cube"], 2, seeds[:5]))
+    for policy, alone, level, num_agents, some in rows:
+        played = step_them(policy, level, some, num_agents=num_agents)
+        for index, seed in enumerate(some.tolist()):
+            for name, value in played_alone(level, seed, alone, 40, num_agents).items():
                 assert np.array_equal(getattr(played, name)[index], value), (level, index, name)
-    assert len(set(played.lengths.tolist())) > 3
-    assert 0 < played.reached_goal.sum() < len(seeds)
+        if level is GOAL_AHEAD:
+            assert len(set(played.lengths.tolist())) > 3
+            assert 0 < played.reached_goal.sum() < len(seeds)
 
 
 def test_the_engine_and_the_stepping_loop_play_the_same_episodes():
@@ -117,13 +118,6 @@ def test_a_policy_forgets_where_each_episode_begins():
     step_them(remember, GOAL_AHEAD, episode_seeds(0, 10), worlds=4)
     assert begun[0] == 4
     assert sum(begun) == 10
-
-
-def test_the_scripted_policy_plays_as_in_a_simulator_of_its_own():
-    level, seeds = CURATED["one cube"], episode_seeds(9, 5)
-    played = step_them("scripted", level, seeds, worlds=2)
-    alone = [played_alone(level, seed, ScriptedPolicy(), 200, 2)["lengths"] for seed in seeds.tolist()]
-    assert alone == played.lengths.tolist()
 
 
 # ---- Figures
@@ -212,24 +206,17 @@ def example():
 
 
 CHANGES = {  # of the argument that is named
-    "doorstep": lambda document: document.update(doorstep="level"),
     "version": lambda document: document.update(version=99),
-    "rules": lambda document: document.pop("rules"),
     "rules.luck": lambda document: document["rules"].update(luck=1),
     "rules.seed": lambda document: document["rules"].pop("seed"),
-    "scores[0].policy": lambda document: document["scores"][0].pop("policy"),
     "scores[1].mean_return.low": lambda document: document["scores"][1]["mean_return"].pop("low"),
     "scores[0].mean_return.low": lambda document: document["scores"][0]["mean_return"].update(low="0"),
-    "scores[0].episodes": lambda document: document["scores"][0].update(episodes=1.5),
     "scores[2].rooms": lambda document: document["scores"][2]["rooms"].pop(),
     "scores": lambda document: document["scores"].reverse(),
     "scores ": lambda document: document["scores"][4].update(rooms=[]),
     "scores  ": lambda document: document["scores"][0].update(success=None),
     "scores   ": lambda document: document["scores"].pop(),
-    "levels[0].level.doorstep": lambda document: document["levels"][0]["level"].update(doorstep="house"),
     "policies": lambda document: document.update(policies=["idle", "idle"]),
-    "policies ": lambda document: document.update(policies=[], scores=[]),
-    "policies[0]": lambda document: document["policies"].__setitem__(0, [3]),
     "levels": lambda document: document["levels"].append(document["levels"][0]),
     "aggregates": lambda document: document["aggregates"].pop(),
     "improvements": lambda document: document["improvements"].clear(),
@@ -256,11 +243,9 @@ def test_results_survive_json_and_other_documents_are_refused(example):
 
 
 def test_the_table_has_a_row_for_each_policy_in_each_level_and_scores_are_found_by_name(example):
-    goals, returns, rooms, over_all, improvements, note = str(example).split("\n\n")
-    assert [len(part.splitlines()) for part in (goals, returns, rooms, over_all, improvements)] == [5, 3, 6, 3, 3]
-    assert "success" in goals
-    assert "Wilson" in note
-    assert "bootstrap" in note
+    goals, returns, *others = str(example).split("\n\n")
+    assert [len(part.splitlines()) for part in (goals, returns, *others[:-1])] == [5, 3, 6, 3, 3]
+    assert "Wilson" in others[-1]
     for score in example.scores:
         assert example.score(score.policy, score.level) is score
         mean = score.mean_return
@@ -271,21 +256,10 @@ def test_the_table_has_a_row_for_each_policy_in_each_level_and_scores_are_found_
     refuses("policy is 'wise'; it must be one of 'idle', 'random'", example.score, "wise", "one door")
 
 
-def test_plots_are_pictures_of_the_kind_that_their_name_says(example, tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    for ending, begins in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
-        plot_evaluation(example, tmp_path / f"plot{ending}")
-        assert (tmp_path / f"plot{ending}").read_bytes().startswith(begins)
-    refuses(r"\.png or \.svg or \.pdf", plot_evaluation, example, tmp_path / "plot.txt")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    refuses(r'pip install "doorstep\[plot\]"', plot_evaluation, example, tmp_path / "none.png", error=LibraryError)
-    assert len(list(tmp_path.iterdir())) == 3
-
-
 # ---- Arguments
 
 
-def test_levels_by_name_file_and_mapping(tmp_path):
+def test_levels_have_names_that_differ(tmp_path):
     save_levels(tmp_path / "levels.json", [GOAL_AHEAD, CURATED["one door"], CURATED["one door"].replace(name="")])
     from_file = evaluate("idle", levels=tmp_path / "levels.json", episodes=1, episode_length=2)
     assert [arena.name for arena in from_file.levels] == ["goal ahead", "one door", "level 3"]
@@ -293,25 +267,18 @@ def test_levels_by_name_file_and_mapping(tmp_path):
     assert [arena.name for arena in twice.levels] == ["goal ahead", "goal ahead (2)"]
     named = evaluate("idle", levels={"mine": GOAL_AHEAD}, episodes=1)
     assert named.score("idle", "mine") == named.score("idle")
-    assert [arena.name for arena in find_arenas("curated", 2)] == list(CURATED)
     evaluation = evaluate("random", levels="room_types", episodes=2, episode_length=10)
     names = ["single_button", "double_button", "cube_blocking", "cube_buttons"]
     assert [arena.name for arena in evaluation.levels] == names
     assert all(set(arena.level.room_types) == {arena.name} for arena in evaluation.levels)
     assert all(len(score.rooms) == 3 for score in evaluation.scores)
-    with pytest.raises(FileNotFoundError):
-        evaluate("idle", levels="missing.json")
 
 
 def test_progress_is_told_until_all_episodes_have_ended():
-    told = []
-    policies = ["idle", "random", walk]
+    told, policies = [], ["idle", "random", walk]
     evaluate(policies, episodes=6, worlds=4, episode_length=5, on_progress=lambda *progress: told.append(progress))
-    counts = [done for done, _, _ in told]
-    assert counts == sorted(counts)
-    assert counts[-1] == 18
-    assert {total for _, total, _ in told} == {18}
-    assert told[-1][2] == "walk in reference"
+    assert told == sorted(told, key=lambda one: one[0])
+    assert (told[-1], {total for _, total, _ in told}) == ((18, 18, "walk in reference"), {18})
 
 
 REFUSED = [
@@ -320,28 +287,16 @@ REFUSED = [
     ({"policies": ["idle", "idle"]}, "policies has two of the name 'idle'; names must differ"),
     ({"policies": {"": "idle"}}, "policies is ''; it must be a mapping with texts as names"),
     ({"policies": {"\ud800": fail}}, r"policies is '\ud800'; it must be a text that UTF-8 can hold"),
-    ({"policies": fail, "levels": {"\ud800": GOAL_AHEAD}}, r"levels is '\ud800'; it must be a text that UTF-8 can"),
     ({"policies": {"wrong": lambda _: [1, 2]}}, "policy 'wrong' returned"),
     ({"episodes": 0}, "episodes is 0; it must be an integer, 1 to 1000000"),
     ({"worlds": 0}, "worlds is 0; it must be an integer, 1 to"),
-    ({"seed": -1}, "seed is -1; it must be an integer, 0 to 4294967295"),
-    ({"num_agents": 9}, "num_agents is 9"),
-    ({"num_threads": 0}, "num_threads is 0"),
-    ({"episode_length": 0}, "episode_length is 0"),
     ({"levels": []}, "levels is []; it must be 'reference', 'room_types', 'curated', the name"),
-    ({"levels": [3]}, "levels is 3; it must be 'reference'"),
-    ({"levels": "curated", "num_agents": 3}, "level 'one door' has 2 spawns; it must have at least 3"),
 ]
 
 
 def test_wrong_arguments_are_named_and_what_a_policy_raises_comes_out(tmp_path):
-    for arguments, says in REFUSED:
-        with pytest.raises(ArgumentError) as caught:
-            evaluate(**{"policies": "idle", "episodes": 1, **arguments})
-        assert str(caught.value).startswith(says)
-        assert caught.value.argument
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'level'; did you mean 'levels'\?"):
-        evaluate("idle", level="curated")
+    assert_refused(lambda **given: evaluate(**{"policies": "idle", "episodes": 1, **given}), REFUSED)
+    refuses("'one door' has 2 spawns", evaluate, "idle", argument="levels", levels="curated", num_agents=3)
     refuses("mine", evaluate, fail, error=ZeroDivisionError, episodes=1)
     file = tmp_path / "\udc80.py"  # bytes of a file's name that are not UTF-8
     file.write_text("def f(observations): return observations")

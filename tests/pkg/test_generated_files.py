@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import header_parser
-
 with pytest.MonkeyPatch.context() as patch:
     patch.setattr(sys, "path", [*sys.path])  # to which one adds the sources, which processes of tests must not find
     import generate
@@ -35,10 +33,3 @@ def test_generated_files_are_current_and_the_check_names_those_that_are_not(scri
     assert named == [str(path.relative_to(REPOSITORY)) for path in texts]
     assert len(named) > 4
     assert not any(path.read_text("utf-8").endswith("\nx") for path in texts)
-
-
-def test_a_table_with_a_row_that_does_not_end_is_refused():
-    complete = '#define TABLE(X) X(a, 1, "one (1)")'
-    assert header_parser._parse_table(complete, "TABLE") == [["a", "1", "one (1)"]]
-    with pytest.raises(AssertionError, match="TABLE: this is no row X"):
-        header_parser._parse_table(complete + 'X(b, 2, "two"', "TABLE")

@@ -1,6 +1,5 @@
 """Files of recordings that are damaged, forged or large, or are no recordings."""
 
-import contextlib
 import json
 import os
 import random
@@ -51,6 +50,7 @@ def test_a_cut_file_is_named_truncated(whole, path):
     ends = files.ends(whole)
     begin = list(ends)[1]  # where the levels end
     sizes = {*range(100), *range(0, len(whole), 41), *(end + more for end in ends for more in (-1, 0, 1, 28))}
+    opened = open_files(path.parent)
     for size in sorted(sizes & set(range(len(whole)))):
         path.write_bytes(whole[:size])
         with pytest.raises(doorstep.StateError) as caught:
@@ -65,6 +65,7 @@ def test_a_cut_file_is_named_truncated(whole, path):
             refuses(None, Recording, path, error=doorstep.StateError, incomplete=True)
         if complete:
             assert re.search(rf"{complete} steps? (is|are) complete.*incomplete=True", str(caught.value))
+    assert open_files(path.parent) == opened
 
 
 def order_of(chunks):
@@ -98,32 +99,17 @@ def test_no_change_of_a_byte_or_chunk_goes_unnoticed(whole, path):
         assert outcome(path) == "refused", number
 
 
-def test_random_payloads_with_right_checksums_raise_typed_errors_only(whole, path):
-    """Right checksums mean that somebody meant it: it may be another recording, but never a crash."""
-    chunks, chance = files.parse(whole), random.Random(3)
-    for _ in range(100):
-        at = chance.randrange(len(chunks))
-        payload = bytearray(chunks[at].payload)
-        for _ in range(chance.randrange(1, 4)):
-            payload[chance.randrange(len(payload))] = chance.randrange(256)
-        path.write_bytes(files.build([*chunks[:at], chunks[at]._replace(payload=bytes(payload)), *chunks[at + 1 :]]))
-        with contextlib.suppress(doorstep.DoorstepError):
-            outcome(path)
-
-
 def test_configurations_that_are_none_are_refused(whole, path):
     contents = [
-        b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 5000, b"9" * 10000, b"{}", b'{"doorstep": 1}',
-        b'{"doorstep": "1", "config": 1}', b'{"doorstep": "1", "config": []}', b'{"doorstep": "1", "config": {}}',
-        b'{"doorstep": "1", "config": [1, [2]]}',
+        b"", b"[]", b"7", b"\xff", b"[" * 5000, b"{}", b'{"doorstep": 1}', b'{"doorstep": "1", "config": 1}',
+        b'{"doorstep": "1", "config": {}}', b'{"doorstep": "1", "config": [1, [2]]}',
     ]  # fmt: skip
     for content in contents:
         files.put(path, "CONF", 0, content)
         refuses(re.escape(str(path)), Recording, path, error=doorstep.StateError)
     rows = [
-        *(({"num_worlds": 0}, "num_worlds is 0"), ({"num_worlds": 1e300}, "num_worlds is 1e")),
-        *(({"num_agents": 9}, "num_agents is 9"), ({"seed": -1}, "seed is -1")),
-        *(({"gravity": 9.8}, "'gravity' is unknown"), ({"device": "cuda"}, "'device' is unknown")),
+        *(({"num_worlds": 1e300}, "num_worlds is 1e"), ({"seed": -1}, "seed is -1")),
+        ({"device": "cuda"}, "'device' is unknown"),
     ]
     for rules, says in rows:
         path.write_bytes(whole)
@@ -141,10 +127,9 @@ def test_what_is_no_recording_of_this_version_is_refused_by_name(whole, path):
         kind: files.build([*chunks[:3], Chunk(kind, chunks[2].position, b"?" * 9), *chunks[3:-1], end])
         for kind in ("note", "NOTE")
     }
-    no_recordings = (b"", b"\x89", b"\x89PNG\r\n\x1a\n" + bytes(50))
     rows = [
-        *((data, "is not a recording|is damaged at byte 1") for data in no_recordings),
-        (bytes(1000), "is not a recording"),
+        (b"", "is not a recording|is damaged"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(50), "is not a recording"),
         (files.build(chunks, version=2), r"version 2 of the format; this doorstep reads version 1.*newer"),
         (added["NOTE"], r"a chunk 'NOTE' at byte \d+, which this doorstep does not"),
         (whole + b"abc", f"damaged at byte {len(whole)}: 3 bytes follow its end mark"),
@@ -167,7 +152,7 @@ def test_what_is_no_recording_of_this_version_is_refused_by_name(whole, path):
 def test_absurd_lengths_are_not_allocated(whole, path):
     chunks = files.parse(whole)
     for kind in ("CONF", "LEVL", "SAVE", "STEP", "HASH", "RSET", "END ", "note"):
-        for length in (2**64 - 1, 2**63, 2**40, 10**6):
+        for length in (2**64 - 1, 2**40, 10**6):
             header = struct.pack("<4sIQQ", kind.encode(), 0, length, int(kind == "STEP"))
             header += struct.pack("<I", zlib.crc32(header))
             path.write_bytes(files.build([] if kind == "CONF" else chunks[:2]) + header + bytes(100))
@@ -207,47 +192,17 @@ def test_a_writer_keeps_one_block_in_memory(path):
         assert [chunk.position for chunk in files.parse(path.read_bytes()) if chunk.kind == "STEP"] == expected
 
 
-def test_a_file_that_shrinks_while_it_is_open_is_an_error(path):
+# ---- Files and folders
+
+
+def test_files_that_cannot_be_opened_or_shrink_are_errors(irregular_file, path):
     record(path, random_actions(150))
     with Recording(path) as recording:
         os.truncate(path, 300)
         refuses("has become shorter", recording.actions, 149, error=doorstep.StateError)
-
-
-def test_no_descriptor_stays_open(path):
-    record(path, random_actions(3))
-    before = open_files(path.parent)
-    Recording(path)
-    Recording(path).close()
-    path.write_bytes(path.read_bytes()[:-1])
-    for _ in range(3):
-        refuses(None, Recording, path, error=doorstep.StateError)
-    assert open_files(path.parent) == before
-
-
-# ---- Files and folders
-
-
-def test_an_older_recording_is_replaced_and_its_readers_keep_it(path):
-    first, second = random_actions(5), random_actions(6)[::-1]
-    record(path, first)
-    link = path.with_name("link")
-    link.symlink_to(path.name)
-    with Recording(path) as recording:
-        record(link, second)
-        assert all((recording.actions(step) == first[step]).all() for step in range(5))
-    assert link.is_symlink()
-    with Recording(path) as recording:
-        assert all((recording.actions(step) == second[step]).all() for step in range(6))
-
-
-def test_files_that_cannot_be_opened_are_os_errors(irregular_file, tmp_path):
     refuses("must be a regular file", Recording, irregular_file, argument="path")
-    refuses(None, Recording, tmp_path / "missing", error=FileNotFoundError)
+    refuses(None, Recording, path.parent / "missing", error=FileNotFoundError)
     with doorstep.Simulator(1) as sim:
-        rows = [
-            *((tmp_path, IsADirectoryError, None), (tmp_path / "missing" / "run.rec", FileNotFoundError, None)),
-            *(("/dev/full", OSError, "No space left"), (7, doorstep.ArgumentError, "path is 7")),
-        ]
-        for path, error, says in rows:
-            refuses(says, RecordingWriter, path, sim, error=error)
+        refuses(None, RecordingWriter, path.parent, sim, error=IsADirectoryError)
+        refuses(None, RecordingWriter, path.parent / "missing" / "run.rec", sim, error=FileNotFoundError)
+        refuses("No space left", RecordingWriter, "/dev/full", sim, error=OSError)

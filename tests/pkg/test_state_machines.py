@@ -1,20 +1,18 @@
-"""Any sequence of calls against models of a few lines: simulators and engines; tests/pkg/test_recording.py records any
-history."""
+"""Any sequence of calls against a model of a few lines: simulators; tests/pkg/test_recording.py records any history,
+and tests/soak_rollouts makes any requests to engines."""
 
 import pytest
 
 pytest.importorskip("hypothesis")
 
 from hypothesis import strategies as draw
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from tests.pkg.machines import LENGTHS, run_machine
 
 import doorstep
-from doorstep import EpisodeRequest
 
 WORLDS, LENGTH = 3, 6
 SLOTS = draw.lists(draw.integers(0, WORLDS - 1), min_size=1, max_size=WORLDS, unique=True)
-SEEDS = draw.integers(0, 3)
 
 
 class Worlds(RuleBasedStateMachine):
@@ -100,58 +98,6 @@ class Worlds(RuleBasedStateMachine):
         self.sim.close()
 
 
-class Engines(RuleBasedStateMachine):
-    """Every request has one result, which follows from the request alone, whatever happens beside it."""
-
-    played = {}  # noqa: RUF012 (of all engines)
-
-    def __init__(self):
-        super().__init__()
-        config = doorstep.SimulatorConfig(num_worlds=2, num_threads=1, episode_length=LENGTH)
-        self.engine = doorstep.RolloutEngine(doorstep.RolloutConfig(config))
-        self.submitted = []
-        self.open = {}
-        self.cancelled = set()
-
-    @rule(seed=SEEDS, steps=draw.integers(1, 9), priority=draw.integers(-1, 1))
-    def submit(self, seed, steps, priority):
-        number = self.engine.submit(EpisodeRequest(seed=seed, max_steps=steps, priority=priority, policy="random"))
-        assert number not in self.submitted
-        self.submitted.append(number)
-        self.open[number] = (seed, steps)
-
-    # What is drawn must not depend on time: the request may have been answered.
-    @precondition(lambda self: self.submitted)
-    @rule(which=draw.integers(0, 99))
-    def cancel(self, which):
-        number = self.submitted[which % len(self.submitted)]
-        self.engine.cancel(number)
-        self.cancelled.add(number)
-
-    @rule()
-    def drain(self):
-        assert self.engine.drain(60)
-
-    @rule(timeout=draw.sampled_from([0.0, 0.01]))
-    def take(self, timeout):
-        for result in self.engine.get_outputs(timeout=timeout):
-            self._answered(result)
-
-    def _answered(self, result):
-        seed, steps = self.open.pop(result.id)
-        if result.id in self.cancelled and result.reason == "cancelled":
-            return
-        assert result.length == min(steps, LENGTH)
-        assert self.played.setdefault((seed, steps), result.state_hash) == result.state_hash
-
-    def teardown(self):
-        for result in self.engine:
-            self._answered(result)
-        assert not self.open
-        self.engine.close()
-
-
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("machine", [Worlds, Engines], ids=lambda machine: str(machine.__name__))
-def test_any_sequence_of_calls_agrees_with_the_model(machine, length):
-    run_machine(machine, length)
+def test_any_sequence_of_calls_agrees_with_the_model(length):
+    run_machine(Worlds, length)

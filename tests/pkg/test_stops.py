@@ -77,8 +77,7 @@ def play_one(engine):
 SEEN = {"cameras": doorstep.Cameras(width=8, height=8)}
 EMBREE = {"cameras": doorstep.Cameras(width=8, height=8, renderer="embree"), "num_threads": 2}
 OWNERS = {
-    "Simulator": (lambda kept, folder: simulator(kept, num_threads=2), "", lambda sim: sim.step()),
-    "Simulator, seen": (lambda kept, folder: simulator(kept, **SEEN), "", lambda sim: sim.step()),
+    "Simulator": (lambda kept, folder: simulator(kept, num_threads=2, **SEEN), "", lambda sim: sim.step()),
     "Simulator, seen by Embree": (lambda kept, folder: simulator(kept, **EMBREE), "", lambda sim: sim.step()),
     "Tensor": (lambda kept, folder: simulator(kept).rewards, "", lambda tensor: tensor.to_numpy()),
     "Tensor, seen": (lambda kept, folder: simulator(kept, **SEEN).rgb, "", lambda tensor: tensor.to_numpy()),
@@ -213,11 +212,9 @@ AT_EXIT = {
     "live tensors": "sim = doorstep.Simulator(64); rewards = sim.rewards; sim.close()",
     "live arrays": "import numpy; array = numpy.asarray(doorstep.Simulator(64).rewards)",
     "an unconsumed capsule": "capsule = doorstep.Simulator(64).rewards.__dlpack__(max_version=(1, 0))",
-    "a legacy capsule": "import sys; sys.s = doorstep.Simulator(64); sys.c = sys.s.rewards.__dlpack__()",
     "a running step": "sim = doorstep.Simulator(4096); event = sim.step_async()",
     "a running step that is seen":
         "sim = doorstep.Simulator(64, cameras=doorstep.Cameras(width=8, height=8)); event = sim.step_async()",
-    "a reference cycle": "sim = doorstep.Simulator(64); cycle = [sim]; cycle.append(cycle); del sim",
     "a bound step": "import sys; step = sys.step = doorstep.Simulator(64).step; step()",
     "the C API": "import sys; sys.api = doorstep.capi()",
     "an exit handler that steps": "import atexit; sim = doorstep.Simulator(64); atexit.register(sim.step)",
@@ -305,12 +302,6 @@ def record(path):
     doorstep.record(path, steps=90, seed=1, policy=doorstep.load_policy("random").seeded(1)).close()
 
 
-def episode_recording():
-    with RolloutEngine(ONE) as engine:
-        result = engine.future(EpisodeRequest(seed=1, max_steps=9, record="actions")).result()
-    return lambda path: result.record(path, ONE).close()
-
-
 def video():
     from doorstep.video import write_video
 
@@ -336,7 +327,6 @@ def picture(path):
 
 
 WRITERS = {
-    "level": (lambda folder: levels.reference().save, ".json", ""),
     "levels": (lambda folder: lambda path: levels.save_levels(path, [levels.reference()] * 40), ".json", ""),
     "evaluation": (lambda folder: evaluated().save, ".json", ""),
     "policy": (lambda folder: policy(), ".safetensors", ""),
@@ -344,13 +334,11 @@ WRITERS = {
     "replay": (replay_page, ".html", ""),
     "recording": (lambda folder: run_of_a_simulator, ".rec", ""),
     "record": (lambda folder: record, ".rec", ""),
-    "episode": (lambda folder: episode_recording(), ".rec", ""),
     "trace": (lambda folder: metrics_of_an_engine().write_trace, ".json", ""),
     "series": (lambda folder: metrics_of_an_engine().to_csv, ".csv", ""),
     "checkpoint": (lambda folder: checkpoint(), ".safetensors", "torch"),
     "video": (lambda folder: video(), ".gif", "av"),
     "figure": (lambda folder: figure(), ".png", "matplotlib"),
-    "picture of metrics": (lambda folder: metrics_of_an_engine().plot, ".png", "matplotlib"),
 }
 
 

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from tests.interop.places import aligned
 from tests.live_objects import alive
-from tests.refuses import refuses
+from tests.refuses import raising, refuses
 
 import doorstep
-from doorstep import ArgumentError
 from doorstep.tensor import _warn_about_immutability
 
 # Written down from the contract, not from the generated table: shape after N and dtype.
@@ -54,7 +53,6 @@ def pointer(array):
 def test_every_tensor_has_its_shape_dtype_and_access():
     for agents in (1, 2, 3, 8):
         flat = 8 + 3 * (agents - 1) + 6 * 3 + 3 + 30 * 2 + 1 + 1
-        assert (agents, flat) != (2, 93)
         values = {"A": agents, "P": agents - 1, "F": flat}
         with doorstep.Simulator(WORLDS, num_agents=agents) as sim:
             assert list(sim.tensors) == list(TENSORS)
@@ -68,29 +66,25 @@ def test_every_tensor_has_its_shape_dtype_and_access():
                 array = tensor.to_numpy()
                 for name in ("ndim", "size", "nbytes", "shape", "dtype", "strides"):
                     assert getattr(tensor, name) == getattr(array, name)
-                assert len(tensor) == len(array)
 
 
-def torch_pointer(tensor):
-    return pytest.importorskip("torch").from_dlpack(tensor).data_ptr()
-
-
-def jax_pointer(tensor):
-    return pytest.importorskip("jax").dlpack.from_dlpack(tensor).unsafe_buffer_pointer()
-
-
-POINTERS = {
-    "numpy": [
-        *(lambda tensor: pointer(tensor.to_numpy()), lambda tensor: pointer(np.asarray(tensor))),
-        *(lambda tensor: pointer(np.from_dlpack(tensor)), lambda tensor: pointer(tensor.__array__())),
-    ],
-    "torch": [torch_pointer, lambda tensor: tensor.to_torch().data_ptr()],
-    "jax": [jax_pointer],
+READERS = {
+    "numpy": [lambda tensor: tensor.to_numpy(), np.asarray, np.from_dlpack, lambda tensor: tensor.__array__()],
+    "torch": [lambda tensor: sys.modules["torch"].from_dlpack(tensor), lambda tensor: tensor.to_torch()],
+    "jax": [lambda tensor: sys.modules["jax"].dlpack.from_dlpack(tensor)],
 }
 
 
-@pytest.mark.parametrize("library", POINTERS)
+def address(array):
+    """Of what any library has read."""
+    if hasattr(array, "data_ptr"):
+        return array.data_ptr()
+    return array.unsafe_buffer_pointer() if hasattr(array, "unsafe_buffer_pointer") else pointer(array)
+
+
+@pytest.mark.parametrize("library", READERS)
 def test_every_library_reads_one_memory_wherever_it_lies(library):
+    pytest.importorskip(library)
     sim = doorstep.Simulator(WORLDS)
     own = dict(sim.tensors)
     places = {name: aligned(tensor.shape, tensor.dtype) for name, tensor in own.items()}
@@ -100,34 +94,29 @@ def test_every_library_reads_one_memory_wherever_it_lies(library):
     sim.bind(**places)
     bound = dict(sim.tensors)
     for closed in (False, True):
-        for read in POINTERS[library]:
+        for read in READERS[library]:
             for name in TENSORS:
-                assert read(own[name]) == addresses[name], name
+                assert address(read(own[name])) == addresses[name], name
                 assert addresses[name] % 256 == 0
-                assert read(bound[name]) == places[name].ctypes.data, name
+                assert address(read(bound[name])) == places[name].ctypes.data, name
         if library != "jax" and not closed:
             for field in (getattr(sim.state, row) for row in dir(type(sim.state)) if not row.startswith("_")):
-                assert POINTERS[library][-1](field) == pointer(field)
+                assert address(READERS[library][-1](field)) == pointer(field)
         sim.close()
 
 
 def test_numpy_arrays_are_views_with_the_access_of_the_tensor():
     with doorstep.Simulator(2) as sim:
         for tensor in sim.tensors.values():
-            for array in (tensor.to_numpy(), np.asarray(tensor), tensor.__array__(), np.from_dlpack(tensor)):
+            for array in (read(tensor) for read in READERS["numpy"]):
                 assert (array.shape, array.dtype, array.flags.c_contiguous) == (tensor.shape, tensor.dtype, True)
                 assert array.flags.writeable is not tensor.readonly or np.__version__ < "2.1"
-        with pytest.raises(ValueError, match="read-only"):
-            sim.rewards.to_numpy()[:] = 1
         with pytest.raises(ValueError, match="WRITEABLE"):
             sim.rewards.to_numpy().flags.writeable = True
         sim.actions.to_numpy().flags.writeable = False
         assert sim.actions.to_numpy().flags.writeable  # another view
-        before = sim.state.body_positions.to_numpy().copy()
         np.from_dlpack(sim.actions)[0, 0] = (3, 0, 2, 0)
-        sim.step()
-        moved = np.abs(sim.state.body_positions.to_numpy() - before)[:, :2].max(axis=(1, 2)) > 0.01
-        assert moved.tolist() == [True, False]
+        assert sim.actions.to_numpy().tolist() == [[[3, 0, 2, 0], [0, 0, 2, 0]], [[0, 0, 2, 0]] * 2]
 
 
 def test_array_protocol_copies_and_converts_only_when_asked():
@@ -215,28 +204,22 @@ def test_copies_to_and_from_the_host_are_real_copies_of_every_element():
             assert (array.shape, array.dtype) == (tensor.shape, tensor.dtype)
             assert array.tobytes() == tensor.to_numpy().tobytes()
             assert array.nbytes == 0 or not np.shares_memory(array, tensor.to_numpy())
-        positions, before = sim.state.body_positions, sim.state.body_rotations.copy_to_host()
-        moved = (positions.copy_to_host() + 1)[..., ::-1]
-        positions.copy_from_host(moved)
-        assert (positions.to_numpy() == moved).all()
-        assert (sim.state.body_rotations.copy_to_host() == before).all()
         sim.actions.copy_from_host(np.full((3, 2, 4), 1, np.int32))
         for wrong in (np.zeros((3, 2, 4)), np.zeros((3, 8), np.int32), np.int32(0), "no", None):
             refuses(r"it must be int32 \[3, 2, 4\]", sim.actions.copy_from_host, wrong, argument="array")
         assert (sim.actions.to_numpy() == 1).all()
-        with pytest.raises(ArgumentError, match="rewards") as caught:
-            sim.rewards.copy_from_host(np.zeros((3, 2, 1), np.float32))
-        assert caught.value.hint
+        refuses("only the simulator writes .*rewards", sim.rewards.copy_from_host, np.zeros((3, 2, 1), np.float32))
 
 
 def test_copies_of_many_rows_with_gaps_are_those_of_each_row():
     """They are made in parts."""
     with doorstep.Simulator(5_000) as sim:
-        positions = sim.state.body_positions
+        positions, before = sim.state.body_positions, sim.state.body_rotations.copy_to_host()
         moved = np.random.default_rng(1).random(positions.shape, np.float32)
         positions.copy_from_host(moved)
         assert (positions.to_numpy() == moved).all()
         assert (positions.copy_to_host() == moved).all()
+        assert (sim.state.body_rotations.copy_to_host() == before).all()
 
 
 def test_copies_wait_for_the_running_step_and_outlive_the_simulator():
@@ -267,45 +250,28 @@ VIEWS = {
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_outlives_its_simulator_and_then_frees_the_memory(view):
     for tensor_of in (lambda sim: sim.self_observations, lambda sim: sim.state.body_positions):
-        sim = doorstep.Simulator(3)
-        held = VIEWS[view](tensor_of(sim))
-        before = None if "capsule" in view else np.asarray(held).copy()
-        sim.close()
-        del sim
-        exports = {"export": 1} if "dlpack" in view or "torch" in view or "capsule" in view else {}
-        assert alive() == {"memory": 1, **exports}
-        assert before is None or (np.asarray(held) == before).all()
-        del held
-        assert not alive()
-
-
-def test_simulator_tensor_and_array_can_go_in_any_order():
-    for order in itertools.permutations(range(3)):
-        sim = doorstep.Simulator(2)
-        held = {0: sim, 1: sim.rewards, 2: np.from_dlpack(sim.rewards)}
-        del sim
-        gc.disable()
-        try:
-            for key in order:
-                assert doorstep.live_counts()["memory"] == 1
-                del held[key]
-                assert doorstep.live_counts()["simulator"] == (0 in held)  # closed at once, even with views alive
-        finally:
-            gc.enable()
-        assert not alive()
+        for is_closed in (True, False):
+            sim = doorstep.Simulator(3)
+            held = VIEWS[view](tensor_of(sim))
+            before = None if "capsule" in view else np.asarray(held).copy()
+            if is_closed:
+                sim.close()
+            del sim  # closes it at once
+            exports = {"export": 1} if "dlpack" in view or "torch" in view or "capsule" in view else {}
+            assert alive() == {"memory": 1, **exports}
+            assert before is None or (np.asarray(held) == before).all()
+            del held
+            assert not alive()
 
 
 def test_neither_many_views_nor_a_capsule_that_cannot_be_made_leave_anything(monkeypatch):
-    def no_memory(*_):
-        raise MemoryError
-
     with doorstep.Simulator(2) as sim:
         for _ in range(300):
             np.from_dlpack(sim.rewards)
             np.asarray(sim.rewards)
             sim.rewards.__dlpack__()
         assert doorstep.live_counts()["export"] == 0
-        monkeypatch.setattr("doorstep._native.memory.capsule_tools", lambda: (no_memory, (0, 0), 0))
+        monkeypatch.setattr("doorstep._native.memory.capsule_tools", lambda: (raising(MemoryError), (0, 0), 0))
         refuses(None, sim.rewards.__dlpack__, error=MemoryError)
         assert doorstep.live_counts()["export"] == 0
 
@@ -314,14 +280,13 @@ def test_neither_many_views_nor_a_capsule_that_cannot_be_made_leave_anything(mon
 
 
 def test_torch_reads_state_with_its_strides():
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     with doorstep.Simulator(3) as sim:
         positions = sim.state.body_positions
         view = positions.to_torch()
         assert [4 * stride for stride in view.stride()] == list(positions.strides)
         view[1, 0, 0] = 5.0
         assert positions.to_numpy()[1, 0, 0] == 5.0
-        assert torch.equal(view, torch.from_numpy(positions.to_numpy()))
         for tensor in sim.tensors.values():
             made = tensor.to_torch()
             assert (tuple(made.shape), str(made.dtype)) == (tensor.shape, f"torch.{tensor.dtype}")

@@ -15,39 +15,31 @@ from doorstep import ArgumentError
 
 def test_an_index_gives_a_view_and_iteration_the_worlds():
     with doorstep.Simulator(3) as sim:
-        assert np.shares_memory(sim.actions[1], sim.actions.to_numpy())
         sim.actions[1][0, 3] = 1
         assert (sim.actions[1, 0, 3], sim.actions[..., 3].sum()) == (1, 1)
         assert sim.actions[sim.actions[..., 3] == 1].tolist() == [[0, 0, 2, 1]]
         assert sim.lidar[-1, :, ::2].shape == (2, 15, 2)
-        for world, (actions, array) in enumerate(zip(sim.actions, sim.actions.to_numpy(), strict=True)):
-            assert np.shares_memory(actions, array)
+        for world, actions in enumerate(sim.actions):
             actions[:] = world
         assert sim.actions[:, 0, 0].tolist() == [0, 1, 2]
         for index in (5, (0, 0, 9), "rewards", (0, 0, 0, 0, 0)):
-            with pytest.raises(IndexError):
-                sim.rewards[index]
-            with pytest.raises(IndexError):
-                sim.actions[index] = 1
+            refuses(None, operator.getitem, sim.rewards, index, error=IndexError)
+            refuses(None, operator.setitem, sim.actions, index, 1, error=IndexError)
 
 
 def test_writing_to_parts_reaches_the_simulator():
     with doorstep.Simulator(2) as written, doorstep.Simulator(2) as assigned:
+        tensor = written.actions
         written.actions[0] = (3, 0, 2, 0)
         written.actions[1, 1, 0] += 2
+        written.actions += 1  # in place
+        written.actions[:, 0] *= 0
+        assert written.actions is tensor
+        assert written.actions.tolist() == [[[0] * 4, [4, 1, 3, 1]], [[0] * 4, [3, 1, 3, 1]]]
         written.resets[1] = True
-        actions = assigned.actions.copy_to_host()
-        actions[0], actions[1, 1, 0] = (3, 0, 2, 0), 2
-        assigned.actions = actions
-        assigned.resets = np.array([[0], [1]])
+        assigned.actions, assigned.resets = written.actions, np.array([[0], [1]])
         steps(1, written, assigned)
         assert written.hash() == assigned.hash()
-        tensor = written.actions
-        tensor[:] = (0, 0, 2, 0)
-        written.actions += 1  # in place
-        assert written.actions is tensor
-        written.actions[:, 0] *= 0
-        assert written.actions[1].tolist() == [[0] * 4, [1, 1, 3, 1]]
         written.actions.fill(1)
         assert (written.actions == 1).all()
 
@@ -55,8 +47,7 @@ def test_writing_to_parts_reaches_the_simulator():
 def test_writing_to_what_the_simulator_writes_is_refused():
     with doorstep.Simulator(2) as sim:
         before = sim.rewards.copy_to_host()
-        with pytest.raises(ArgumentError, match=r"only the simulator writes Tensor\(rewards.*`actions`"):
-            sim.rewards[0] = 1
+        refuses(r"only the simulator writes Tensor\(rewards.*`actions`", operator.setitem, sim.rewards, 0, 1)
         for write in (
             lambda: sim.rewards[0].fill(1),
             lambda: np.add(sim.rewards, 1, out=sim.rewards),
@@ -70,14 +61,11 @@ def test_writing_to_what_the_simulator_writes_is_refused():
 def test_truth_membership_and_hash_are_numpys():
     with doorstep.Simulator(2, episode_length=2) as sim, doorstep.Simulator(1, num_agents=1) as single:
         refuses("ambiguous", bool, sim.dones, error=ValueError)
+        refuses("unhashable", hash, sim.rewards, error=TypeError)
         assert not single.dones
         assert single.steps_remaining
-        sim.resets[0] = 1
-        steps(2, sim)
-        assert (sim.dones == 1)[:, :, 0].tolist() == [[False, False], [True, True]]
-        assert 1 in sim.dones
+        assert 0 in sim.dones
         assert 7 not in sim.dones
-        refuses("unhashable", hash, sim.rewards, error=TypeError)
 
 
 def test_operators_are_elementwise_in_both_directions():
@@ -100,27 +88,21 @@ def test_functions_and_methods_are_numpys():
         sim.actions[1] = (3, 0, 2, 0)
         sim.step()
         rewards = sim.rewards.to_numpy()
-        assert np.exp(sim.rewards).tolist() == np.exp(rewards).tolist()
         assert np.add.reduce(sim.rewards, axis=None) == rewards.sum()
-        assert np.where(sim.dones, 0.0, sim.rewards).shape == np.concatenate([rewards]).shape
+        assert np.where(sim.dones, 0.0, sim.rewards).shape == np.concatenate([sim.rewards]).shape
         out = np.empty_like(rewards)
         assert np.negative(sim.rewards, out=out) is out
         assert out.tolist() == (-rewards).tolist()
-        for tensor in (sim.rewards, sim.actions):
-            array = tensor.copy_to_host()
-            assert tensor.mean() == np.mean(tensor) == array.mean()
-            assert tensor.sum(axis=0).tolist() == array.sum(axis=0).tolist()
-            assert tensor.reshape(3, -1).shape == (3, array.size // 3)
-            assert tensor.tolist() == array.tolist()
-            assert {"mean", "reshape", "to_torch"} <= set(dir(tensor))
+        assert sim.rewards.mean() == np.mean(sim.rewards) == rewards.mean()
+        assert sim.rewards.reshape(3, -1).sum(axis=0).tolist() == rewards.reshape(3, -1).sum(axis=0).tolist()
+        assert {"mean", "reshape", "to_torch"} <= set(dir(sim.rewards))
         for name in ("maen", "__array_struct__", "__jax_array__", "_shape_of"):
             assert not hasattr(sim.rewards, name)
 
 
 def test_what_is_impossible_names_the_way():
     with doorstep.Simulator(2, observations="by_name") as sim:
-        with pytest.raises(AttributeError, match="is host memory; it has an __array_interface__"):
-            sim.rewards.__cuda_array_interface__  # noqa: B018
+        refuses("is host memory; it has", getattr, sim.rewards, "__cuda_array_interface__", error=AttributeError)
         refuses("copy_to_host", copy.deepcopy, sim.rewards, error=TypeError)
         for name in ("rgb", "depth", "segmentation", "normals", "observations", "final_observations"):
             assert not hasattr(sim, name)
@@ -141,9 +123,7 @@ def test_repr_shows_what_it_is_and_few_values_also_in_notebooks():
         assert repr(large.actions).count("\n") < 15
         assert repr(large.lidar) == "Tensor(lidar, float32 [1000, 2, 30, 2], cpu, read-only)"
         assert "<code>Tensor(dones, int32 [2, 2, 1], cpu, read-only)</code>" in small.dones._repr_html_()
-        assert "[[[0]" in small.dones._repr_html_()
         shown = small._repr_html_()
-        assert "seed" in shown
         assert shown.count("<tr>") == len(small.tensors) + 1
         for name, tensor in small.tensors.items():
             assert f"<td>{name}</td><td>{tensor.dtype}</td><td>{list(tensor.shape)}</td>" in shown

@@ -128,16 +128,6 @@ def operators(folder):
     return [actions, drawn, multi_discrete_evaluate(logits, actions, doorstep.ACTIONS), advantages]
 
 
-def distributions(folder):
-    from doorstep.envs.distributions import MultiDiscrete
-
-    logits = torch.linspace(-1, 1, 3 * 19, **FLOATS).reshape(3, 19)
-    one, other = MultiDiscrete(logits), MultiDiscrete(logits.flip(0))
-    yield
-    divergence = torch.distributions.kl_divergence(one, other)
-    return [one.mode, one.mean, one.variance, one.entropy(), one.log_prob(one.mode), divergence]
-
-
 PIXELS = ("simulator.cameras.width=40", "simulator.cameras.height=40", "simulator.num_worlds=2")
 NATIVE, RETRIES = "experience.inference=native", ("experience.retries=0.4", "curriculum.type=learnability")
 SUBJECTS = {
@@ -152,7 +142,6 @@ SUBJECTS = {
     "batches": worlds,
     "simulators": tensors,
     "operators": operators,
-    "distributions": distributions,
     **{
         name: environment(name)
         for name, kind in every.KINDS.items()

@@ -29,14 +29,6 @@ def make_dataset(**options):
     return TrajectoryDataset(doorstep.SimulatorConfig(4, num_threads=1), REQUESTS, **options)
 
 
-def assert_same(one, other):
-    for first, second in zip(one, other, strict=True):
-        assert first.keys() == second.keys()
-        for name, value in first.items():
-            assert value.dtype == second[name].dtype
-            assert torch.equal(value, second[name]), name
-
-
 def test_trajectories_are_episodes_of_a_simulator_in_the_order_of_the_requests(engine):
     for trajectory, request in zip(TrajectoryDataset(engine, REQUESTS), REQUESTS, strict=True):
         assert (int(trajectory["seed"]), int(trajectory["tag"])) == (request.seed, request.tag)
@@ -58,18 +50,11 @@ def test_iterations_are_equal_whatever_is_requested_ahead_and_whoever_plays(engi
     first = list(make_dataset())
     for ahead in (None, 1, 100):
         dataset = TrajectoryDataset(engine, REQUESTS, ahead=ahead)
-        for _ in range(2):
-            assert_same(first, dataset)
+        for one, other in [pair for _ in range(2) for pair in zip(first, dataset, strict=True)]:
+            assert one.keys() == other.keys()
+            for name, value in one.items():
+                torch.testing.assert_close(value, other[name], rtol=0, atol=0)
         assert engine.outstanding == 0
-
-
-def test_trajectories_have_what_requests_record_of_acting(engine):
-    requests = [doorstep.EpisodeRequest(seed=seed, max_steps=3 + seed, record="log_probs") for seed in range(3)]
-    batch = pad_trajectories(list(TrajectoryDataset(engine, requests)))
-    assert "values" not in batch
-    assert batch["versions"].dtype == torch.int32
-    expected = torch.where(batch["mask"], -np.log(320), 0.0)[..., None].expand(5, 3, 2)
-    torch.testing.assert_close(batch["log_probs"].double(), expected.double(), rtol=0, atol=1e-6)
 
 
 def test_a_loader_makes_padded_batches(engine):
@@ -124,22 +109,15 @@ def test_an_episode_that_fails_and_wrong_arguments_are_errors(engine, monkeypatc
 # ---- Epochs, workers
 
 
-def test_the_order_follows_from_seed_and_epoch():
-    dataset = make_dataset(shuffle_seed=3)
-    for epoch in range(3):
-        dataset.set_epoch(epoch)
-        order = np.random.default_rng([3, epoch]).permutation(12).tolist()
-        batches = DataLoader(dataset, batch_size=2, collate_fn=pad_trajectories)
-        assert [seed for batch in batches for seed in batch["seed"].tolist()] == order
-
-
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
-def test_workers_share_an_epoch():
+def test_the_order_follows_from_seed_and_epoch_which_workers_share():
     dataset = make_dataset(shuffle_seed=5)
-    loader = DataLoader(dataset, batch_size=None, num_workers=2, persistent_workers=True)
+    alone, shared = (
+        DataLoader(dataset, batch_size=None, num_workers=workers, persistent_workers=workers > 0) for workers in (0, 2)
+    )
     for epoch in (0, 2):
         dataset.set_epoch(epoch)  # seen by workers that live on
         order = np.random.default_rng([5, epoch]).permutation(12).tolist()
-        assert [int(trajectory["seed"]) for trajectory in loader] == order
-    del loader
+        for loader in (alone, shared):
+            assert [int(trajectory["seed"]) for trajectory in loader] == order

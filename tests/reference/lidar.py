@@ -44,22 +44,21 @@ def cubes_ahead(agent_positions, agent_rotations, boxes, growth=0.0):
 
 def _first_boxes(agent_positions, agent_rotations, angles, boxes, growth):
     """How far each ray goes and into which box, [N, A, rays]; counter-clockwise from forward, infinite for a miss."""
-    axes, half = rotation_matrices(boxes.rotations), boxes.sizes / 2 + growth
     found = []
     for agent in range(agent_positions.shape[1]):
         heading = yaw_of(agent_rotations[:, agent])[:, None] + angles + np.pi / 2
         directions = np.stack([np.cos(heading), np.sin(heading), np.zeros_like(heading)], axis=-1)
         origins = agent_positions[:, agent] + np.array([0.0, 0.0, c.EYE_HEIGHT])
-        entry = _entry_distances(origins, directions, boxes.centres, axes, half)
-        entry = np.where((boxes.kinds > 0)[:, None, :], entry, np.inf)
+        entry = entry_distances(origins, directions, boxes, growth)
         nearest = np.argmin(entry, axis=-1)
         found.append((np.take_along_axis(entry, nearest[..., None], axis=-1)[..., 0], nearest))
     return np.stack([distances for distances, _ in found], axis=1), np.stack([nearest for _, nearest in found], axis=1)
 
 
-def _entry_distances(origins, directions, centres, axes, half):
+def entry_distances(origins, directions, boxes, growth=0.0):
     """Where rays enter boxes, [N, rays, boxes]; infinite for a miss and for a ray that starts inside."""
-    local_origin = np.einsum("nmij,nmi->nmj", axes, origins[:, None] - centres)[:, None]
+    axes, half = rotation_matrices(boxes.rotations), boxes.sizes / 2 + growth
+    local_origin = np.einsum("nmij,nmi->nmj", axes, origins[:, None] - boxes.centres)[:, None]
     local_direction = np.einsum("nmij,nri->nrmj", axes, directions)
     parallel = np.abs(local_direction) < 1e-12
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -69,4 +68,4 @@ def _entry_distances(origins, directions, centres, axes, half):
     near = np.where(parallel, np.where(inside_slab, -np.inf, np.inf), np.minimum(first, second))
     far = np.where(parallel, np.where(inside_slab, np.inf, -np.inf), np.maximum(first, second))
     enter, leave = near.max(axis=-1), far.min(axis=-1)
-    return np.where((enter <= leave) & (enter > 0), enter, np.inf)
+    return np.where((boxes.kinds > 0)[:, None] & (enter <= leave) & (enter > 0), enter, np.inf)

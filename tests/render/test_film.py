@@ -57,36 +57,6 @@ def test_a_film_ends_when_the_agents_of_all_its_worlds_are_out_or_its_goal_is_re
             assert sim._snapshots([0])[0].agents_are_out() == (agent == 1)
 
 
-def test_each_world_stops_at_its_own_moment_before_the_next_episode():
-    def panels(worlds, out_at, **changed):
-        """The worlds of a film after 20 moments, or its end."""
-        with doorstep.Simulator(4, num_threads=1, episode_length=12) as sim:
-            made = film(worlds=worlds, **changed)
-            shooting = _Shooting(made, sim, made._drawing(sim))
-            for _ in shooting.shown(moments(sim, out_at, 20)):
-                pass
-            return [(panel.step, panel.is_out, panel.stopped) for panel in shooting._panels]
-
-    assert [row[:2] for row in panels([1, 2], {1: 3, 2: 6})] == [(3, True), (6, True)]
-    out, late = panels([0, 1], {0: 5})
-    assert (out[:2], late) == ((5, True), (11, False, True))
-    ((step, _, stopped),) = panels([0], {}, until="end")  # episodes follow each other
-    assert (step, stopped) == (20 - 12, False)
-
-
-def test_a_caption_changes_a_corner_and_nothing_else_and_small_worlds_of_a_grid_have_none(tmp_path):
-    def pictures(**settings):
-        return [filmed(tmp_path / "a.png", {}, 2, 1, caption=caption, **settings)[1] for caption in (False, True)]
-
-    without, caption = pictures(width=320, height=240)
-    assert np.array_equal(without[24:], caption[24:])
-    assert (without != caption).any(axis=-1).sum() > 100
-    assert (caption[:24].max(axis=-1) < 90).sum() > (without[:24].max(axis=-1) < 90).sum() + 50  # letters
-    for width, has_caption in ((200, False), (260, True)):
-        without, caption = pictures(width=width, height=60, columns=1, counter=True)
-        assert np.array_equal(without, caption) != has_caption
-
-
 def test_captions_and_counters_tell_world_step_return_doors_level_and_who_is_out(tmp_path, monkeypatch):
     """Steps and the mean return over the agents count from the beginning of the present episode."""
     said, rewards = [], []
@@ -107,9 +77,16 @@ def test_captions_and_counters_tell_world_step_return_doors_level_and_who_is_out
         (caption,) = said
         assert caption.split("   ") == ["world 8", "step 3", f"return {sum(rewards[6:]):.2f}", "doors 1/2", "two rooms"]
         assert abs(sum(rewards[6:])) > 0.01
-    said.clear()
-    filmed(tmp_path / "a.png", {1: 1}, 3, 2, worlds=[0, 1], counter=True)
-    assert said == ["1 of 2 out", "step 3"]
+    # A world stops before its next episode, and at its own moment where all its agents are out.
+    alone = {"settings": {"episode_length": 12}, "worlds": [1, 2], "columns": 1, "width": 900, "caption": True}
+    for out_at, moments_seen in (({1: 3, 2: 6}, ["step 3", "step 6"]), ({1: 5}, ["step 5", "step 11"])):
+        said.clear()
+        filmed(tmp_path / "a.png", out_at, 20, **alone)
+        assert [text.split("   ")[1] for text in said] == moments_seen
+    for width, captions in ((200, 0), (260, 2)):  # small worlds of a grid have none
+        said.clear()
+        filmed(tmp_path / "a.png", {1: 1}, 3, 2, worlds=[0, 1], counter=True, caption=True, width=width, columns=1)
+        assert (len(said), said[captions:]) == (captions + 2, ["1 of 2 out", "step 3"])
     for steps, says in ((2, "3 frames, 12.5 a second"), (0, "1 frame, 12.5 a second")):
         assert filmed(tmp_path / "a.mp4", {}, steps, 1, fps=12.5, until="end")[0] == says
 
@@ -157,60 +134,44 @@ def worlds_of(sim, steps, edit=lambda _: None, until_out=False):
     return page._worlds
 
 
-def test_doors_that_open_are_events():
-    opened = []
-    with doorstep.Simulator(1, num_threads=1, levels="two rooms") as sim:
+def test_doors_that_open_agents_that_are_out_and_the_end_with_the_mean_return_are_events():
+    rewards, opened = [], []
+    with doorstep.Simulator(2, num_threads=1, episode_length=12) as sim:
 
-        def press(step):
-            opened.append(sim.state.door_open.copy_to_host()[0, :2] != 0)
-            if step in (3, 6):
-                state = sim.state
-                state.body_positions.to_numpy()[0, 0, :2] = state.button_positions.to_numpy()[0, step // 3 - 1, :2]
-
-        (world,) = worlds_of(sim, 9, press)
-    first, second = np.argmax(opened, axis=0).tolist()  # state k is that after k steps
-    assert 0 < first < second
-    assert world.events == [Event(first, first, "door 1 opened"), Event(second, second, "door 2 opened")]
-
-
-def test_agents_that_are_all_out_are_one_event_where_each_world_stops():
-    for num_agents, text in ((1, "agent out"), (2, "both agents out"), (3, "all 3 agents out")):
-        with doorstep.Simulator(1, num_threads=1, num_agents=num_agents) as sim:
-
-            def leave(step, sim=sim, count=num_agents):
-                if step == 4:
-                    sim.state.body_positions.to_numpy()[0, :count] = OUT[:count]
-
-            (world,) = worlds_of(sim, 7, leave)
-        assert world.events == [Event(4, 4, text)]
-        assert [moment.is_out for moment in world.moments] == [False] * 4 + [True] * 4
-    with doorstep.Simulator(3, num_threads=1, episode_length=9) as sim:
-
-        def leave_one(step):
-            if step in (3, 6):
-                sim.state.body_positions.to_numpy()[step // 3 - 1, :2] = OUT[:2]
-
-        worlds = worlds_of(sim, 12, leave_one, until_out=True)
-    assert [len(world.moments) - 1 for world in worlds] == [3, 6, 8]
-    assert [world.events[-1].text.partition(",")[0] for world in worlds] == ["both agents out"] * 2 + ["episode ended"]
-
-
-def test_the_end_of_an_episode_is_an_event_with_the_mean_return():
-    rewards = []
-    with doorstep.Simulator(2, num_threads=1, episode_length=5) as sim:
-
-        def walk(_):
-            sim.actions.to_numpy()[:] = (3, 0, 2, 0)
+        def act(step):
             rewards.append(sim.rewards.copy_to_host()[:, :, 0].mean(axis=1))
+            opened.append(sim.state.door_open.copy_to_host()[:, :2] != 0)
+            places, buttons = sim.state.body_positions.to_numpy(), sim.state.button_positions.to_numpy()
+            if step in (3, 6):
+                places[:, :2, :2] = buttons[:, 2 * step // 3 - 2 : 2 * step // 3, :2]
+            if step == 9:
+                places[:, :2] = OUT[:2]
 
-        worlds = worlds_of(sim, 7, walk)
-    returns = np.sum(rewards[1:6], axis=0)  # the list begins with those before the first step
-    assert (returns > 0).all()
-    for world, total in zip(worlds, returns.tolist(), strict=True):
-        assert world.events == [Event(4, 5, f"episode ended, return {total:.1f}")]
-        last = world.moments[4]
+        worlds = worlds_of(sim, 14, act)
+    first, second = np.argmax(opened, axis=0)[0].tolist()  # state k is that after k steps
+    assert 0 < first < second < 9
+    for world, total in zip(worlds, np.sum(rewards[1:13], axis=0).tolist(), strict=True):
+        assert world.events == [
+            *(Event(first, first, "door 1 opened"), Event(second, second, "door 2 opened")),
+            *(Event(9, 9, "both agents out"), Event(11, 12, f"episode ended, return {total:.1f}")),
+        ]
+        assert [moment.is_out for moment in world.moments] == [False] * 9 + [True] * 3 + [False] * 3
+        last = world.moments[11]
         assert (last.returns + last.final_rewards).mean() == pytest.approx(total, abs=1e-5)
-        assert world.moments[5].returns.tolist() == [0, 0]
+        assert world.moments[12].returns.tolist() == [0, 0]
+
+
+def test_a_world_stops_where_all_its_agents_are_out_or_its_episode_ends():
+    for num_agents, text in ((1, "agent out"), (3, "all 3 agents out")):
+        with doorstep.Simulator(3, num_threads=1, episode_length=9, num_agents=num_agents) as sim:
+
+            def leave_one(step, sim=sim, count=num_agents):
+                if step in (3, 6):
+                    sim.state.body_positions.to_numpy()[step // 3 - 1, :count] = OUT[:count]
+
+            worlds = worlds_of(sim, 12, leave_one, until_out=True)
+        assert [len(world.moments) - 1 for world in worlds] == [3, 6, 8]
+        assert [world.events[-1].text.partition(",")[0] for world in worlds] == [text, text, "episode ended"]
 
 
 def test_a_goal_is_one_event_whether_episodes_end_there_or_go_on():
@@ -244,13 +205,8 @@ def picture(number, width, height):
     return image
 
 
-def test_all_pictures_are_seen_in_rows_with_gaps_and_only_those_within_a_window_are_asked_for():
-    seen = GRID.draw(picture)
-    for number in range(6):
-        top, left = 24 * (number // 3), 34 * (number % 3)
-        assert np.array_equal(seen[top : top + 20, left : left + 30], picture(number, 30, 20))
-    assert np.array_equal(seen, side_by_side([picture(number, 30, 20) for number in range(6)], 3))
-    assert len({tuple(pixel) for pixel in seen[20:24].reshape(-1, 3)}) == 1  # the gap
+def test_only_pictures_within_a_window_are_asked_for_and_those_in_rows_have_the_shape_of_a_screen():
+    assert np.array_equal(GRID.draw(picture), side_by_side([picture(number, 30, 20) for number in range(6)], 3))
     asked = []
 
     def noted(*one):

@@ -5,6 +5,7 @@ import functools
 
 import numpy as np
 import pytest
+from tests.refuses import refuses
 
 import doorstep
 from doorstep._native import CAMERA_TENSORS, Renderer, check, load
@@ -58,56 +59,40 @@ def read(cameras, tensor=0):
 
 def check_refused(name, values, requirement, call):
     for value in values:
-        with pytest.raises(doorstep.ArgumentError, match=requirement) as raised:
-            call(**{name: value})
-        assert raised.value.argument == ARGUMENTS.get(name, name)
+        refuses(requirement, call, argument=ARGUMENTS.get(name, name), **{name: value})
 
 
 def test_impossible_cameras_are_refused_by_name_and_nothing_is_left_behind(sim):
     allocated, live = sim.allocated_bytes, doorstep.live_counts()
     for name, (values, requirement) in (*BAD_CAMERAS.items(), ("vertical_fov", ([0.0999999], f"at least {MIN_FOV:g}"))):
         check_refused(name, values, requirement, functools.partial(create, sim))
-    with pytest.raises((doorstep.ShaderError, doorstep.RendererError)):
-        create(sim, renderer=Renderer.VULKAN, material=b"nonsense")
+    missing = doorstep.ShaderError, doorstep.RendererError
+    refuses(None, create, sim, renderer=Renderer.VULKAN, material=b"nonsense", error=missing)
     assert (sim.allocated_bytes, doorstep.live_counts()) == (allocated, live)
     close(create(sim, vertical_fov=MIN_FOV))
 
 
-def test_a_simulator_has_one_set_of_cameras_which_tell_what_draws(sim):
-    first = create(sim, renderer=Renderer.AUTO)
+def test_a_simulator_has_one_set_of_cameras_with_the_outputs_asked_for_which_ends_with_it(sim):
+    depth = next(number for number, row in enumerate(CAMERA_TENSORS) if row.name == "depth")
+    handle = create(sim, renderer=Renderer.AUTO, outputs=1 << depth)
     info = generated.CamerasInfo(struct_size=ctypes.sizeof(generated.CamerasInfo))
-    check(load_render().ds_cameras_get_info(first, ctypes.byref(info)))
+    check(load_render().ds_cameras_get_info(handle, ctypes.byref(info)))
     assert (info.renderer, bool(info.device)) == (Renderer.RAYCAST, True)
     memories, allocated = doorstep.live_counts()["memory"], sim.allocated_bytes
-    with pytest.raises(doorstep.ArgumentError, match="attached to this simulator already"):
-        create(sim, width=4096, height=4096)
+    refuses("attached to this simulator already", create, sim, width=4096, height=4096)
     assert (doorstep.live_counts()["memory"], sim.allocated_bytes) == (memories, allocated)
     sim.step()
-    close(first)
-
-
-def test_handles_that_are_no_longer_cameras_are_closed(sim):
-    handle = create(sim)
-    assert read(handle) == [2, 2, 6, 8, 4]
+    assert read(handle, depth) == [2, 2, 6, 8, 1]
+    for number, row in enumerate(CAMERA_TENSORS):
+        if number != depth:
+            refuses(f"these cameras have no {row.name}", read, handle, number)
+    for number in (-1, len(CAMERA_TENSORS)):
+        refuses("0 to 3", read, handle, number)
     sim.close()
-    with pytest.raises(doorstep.ClosedError):  # the cameras ended with their simulator
-        read(handle)
+    refuses(None, read, handle, depth, error=doorstep.ClosedError)
     close(handle)
     for use, stale in ((read, handle), (close, handle), (read, 0), (close, 0), (create, sim)):
-        with pytest.raises(doorstep.ClosedError):
-            use(stale)
-
-
-def test_tensors_that_were_not_asked_for_are_refused_by_name(sim):
-    handle = create(sim, outputs=1 << 1)
-    says = {number: f"these cameras have no {row.name}" for number, row in enumerate(CAMERA_TENSORS)}
-    depth = next(number for number in says if says[number].endswith("depth"))
-    del says[depth]
-    assert read(handle, depth) == [2, 2, 6, 8, 1]
-    for tensor, message in {**says, -1: "0 to 3", len(CAMERA_TENSORS): "0 to 3"}.items():
-        with pytest.raises(doorstep.ArgumentError, match=message):
-            read(handle, tensor)
-    close(handle)
+        refuses(None, use, stale, error=doorstep.ClosedError)
 
 
 def test_null_pointers_are_refused(sim):
@@ -126,8 +111,7 @@ def test_null_pointers_are_refused(sim):
         ("config", draw_picture, objects, 1, None, None, 0),
         ("rgb", draw_picture, objects, 1, ctypes.byref(picture), None, 0),
     ):  # fmt: skip
-        with pytest.raises(doorstep.ArgumentError, match=f"^{argument} is a null pointer"):
-            check(function(*arguments))
+        refuses(f"^{argument} is a null pointer", lambda call, given: check(call(*given)), function, arguments)
 
 
 def test_renderers_describe_themselves_and_opening_checks_both_versions():
@@ -137,8 +121,7 @@ def test_renderers_describe_themselves_and_opening_checks_both_versions():
         descriptions.add(bytes(info.description))
     assert len(descriptions - {b""}) == 2
     for other in (Renderer.AUTO, len(Renderer)):
-        with pytest.raises(doorstep.ArgumentError, match="1 to 3"):
-            check(load_render().ds_renderer_get_info(other, ctypes.byref(info)))
+        refuses("1 to 3", lambda one: check(load_render().ds_renderer_get_info(one, ctypes.byref(info))), other)
     table = function_table()
     check(load_render().ds_render_open(table, doorstep.__version__.encode()))
     with pytest.raises(doorstep.LibraryError, match=r"the caller is version 99\.0\.0"):
@@ -192,17 +175,14 @@ def test_impossible_pictures_are_refused_by_name():
         check_refused(name, values, requirement, draw)
     check_refused("vertical_fov", (0.0, float("inf")), "more than 0", functools.partial(draw, orthographic=1))
     check_refused("num_rows", [2], "0 to 1", functools.partial(draw, first_row=2))
-    with pytest.raises(doorstep.ArgumentError, match="it must be 36"):
-        draw(nbytes=35)
+    refuses("it must be 36", draw, nbytes=35)
 
 
 def test_impossible_objects_are_named_by_their_number_unless_they_have_no_shape_and_so_are_not_drawn():
     alone = draw(CUBE)
     assert (alone != draw()).any()
     for changed in [{name: value} for name, values in BAD_OBJECTS.items() for value in values]:
-        with pytest.raises(doorstep.ArgumentError, match=r"objects\[1\]") as raised:
-            draw(CUBE, {**CUBE, **changed})
-        assert raised.value.argument == "objects"
+        refuses(r"objects\[1\]", draw, CUBE, {**CUBE, **changed}, argument="objects")
         assert (draw(CUBE, {**CUBE, **changed, "shape": PictureShape.NONE}) == alone).all()
     assert (draw({**CUBE, "shape": PictureShape.NONE}) == draw()).all()
 

@@ -3,15 +3,14 @@
 import base64
 import io
 import re
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.refuses import refuses
 from tests.render.pixels import read_png
 
-import doorstep
 from doorstep.notebook import Picture, Video
 from doorstep.render import encode_png, write_png
 from doorstep.video import write_video
@@ -107,19 +106,15 @@ def test_what_is_no_video_is_refused_and_leaves_no_file(tmp_path):
         ("video.mp4", 5, 25, f"frames is 5; it must be an iterable of {form}"),
     ]  # fmt: skip
     for name, frames, fps, says in wrong:
-        with pytest.raises(doorstep.ArgumentError) as caught:
-            write_video(tmp_path / name, frames, fps)
-        assert says in str(caught.value)
-    with pytest.raises(doorstep.ArgumentError, match=r"path is None; it must be a file that ends in \.mp4 or \.gif"):
-        write_video(None, [small])
+        refuses(re.escape(says), write_video, tmp_path / name, frames, fps)
+    refuses(r"path is None; it must be a file that ends in \.mp4 or \.gif", write_video, None, [small])
 
     def frames():
         yield from moving_square(3)
         raise RuntimeError("no more")
 
     for name in ("video.mp4", "video.gif"):
-        with pytest.raises(RuntimeError, match="no more"):
-            write_video(tmp_path / name, frames())
+        refuses("no more", write_video, tmp_path / name, frames(), error=RuntimeError)
     assert not list(tmp_path.iterdir())
 
 
@@ -140,12 +135,9 @@ def test_a_png_is_read_as_it_was_written_and_is_small(tmp_path):
         channels = image.shape[2] if image.ndim == 3 else 1
         assert np.array_equal(read_png(encode_png(image)), image.reshape(*image.shape[:2], channels))
     assert len(encode_png(gradient())) < gradient().size / 10
-    (frame,) = av.CodecContext.create("png", "r").decode(av.Packet(encode_png(gradient())))
-    assert np.array_equal(frame.to_ndarray(format="rgb24"), gradient())  # other programs read it
     path = tmp_path / "image.png"
     for shape, dtype in (((4, 4, 3), "f4"), ((4, 4, 2), "u1"), ((0, 4, 3), "u1"), ((4,), "u1"), ((1, 4, 4, 3), "u1")):
-        with pytest.raises(doorstep.ArgumentError, match=r"image is \w+ \[.*\]; it must be uint8 \[H, W, 3\]"):
-            write_png(path, np.zeros(shape, dtype))
+        refuses(r"image is \w+ \[.*\]; it must be uint8 \[H, W, 3\]", write_png, path, np.zeros(shape, dtype))
         assert not path.exists()
     write_png(path, gradient())
     assert path.read_bytes() == encode_png(gradient())
@@ -154,23 +146,10 @@ def test_a_png_is_read_as_it_was_written_and_is_small(tmp_path):
 # ---- Notebooks
 
 
-def test_notebooks_show_pictures_as_png_and_videos_with_all_their_frames(monkeypatch):
+def test_notebooks_show_pictures_as_png_and_videos_with_all_their_frames():
     assert np.array_equal(read_png(Picture(gradient())._repr_png_()), gradient())
     shown = Video([np.full((32, 48, 3), 50 * number, np.uint8) for number in range(4)], fps=5)._repr_html_()
     found = re.fullmatch(r'<video controls autoplay loop muted src="data:video/mp4;base64,(.*)"></video>', shown)
     frames, times, _ = read(io.BytesIO(base64.b64decode(found[1])))
     assert times == pytest.approx([0, 0.2, 0.4, 0.6])
     assert [frame.mean() for frame in frames] == pytest.approx([0, 50, 100, 150], abs=2)
-    monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(doorstep.LibraryError, match=r'pip install "doorstep\[video\]"'):
-        Video([np.zeros((4, 4, 3), np.uint8)])
-
-
-@pytest.mark.slow
-def test_a_browser_plays_the_video(browser):
-    video = Video([np.full((32, 48, 3), 50 * number, np.uint8) for number in range(4)], fps=5)
-    with browser.new_page() as page:
-        page.set_content(video._repr_html_())
-        page.wait_for_function("document.querySelector('video').readyState >= HTMLMediaElement.HAVE_CURRENT_DATA")
-        sizes = page.evaluate("(v => [v.videoWidth, v.videoHeight, v.duration])(document.querySelector('video'))")
-        assert sizes == pytest.approx([48, 32, 0.8])

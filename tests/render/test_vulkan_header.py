@@ -4,10 +4,8 @@ Everything that vulkan.h declares is compared: the file is read here, and a C++ 
 declarations of each name and asserts that they are the same. Its second half, the functions, is in tables.
 """
 
-import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -122,37 +120,16 @@ def comparison(found):
     return "\n".join([*lines, SAME_FUNCTIONS])
 
 
-def compiled(declarations, folder):
-    """The compiler's run on the comparison."""
-    zig = importlib.util.find_spec("ziglang") is not None
-    if not zig and shutil.which("c++") is None:
-        pytest.skip("could not import 'ziglang', and there is no c++")
-    compiler = [sys.executable, "-m", "ziglang", "c++", "-ferror-limit=0"] if zig else ["c++"]
-    (folder / "vulkan.h").write_text(declarations, encoding="utf-8")
-    (folder / "comparison.cpp").write_text(comparison(Declarations(declarations)), encoding="utf-8")
-    includes = [f"-I{folder}", f"-isystem{vulkan_headers()}"]
-    command = [*compiler, "-std=c++20", *includes, "-c", f"{folder}/comparison.cpp", "-o", f"{folder}/comparison.o"]
-    caches = dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(PROJECT / "build" / "zig-cache"))
-    return subprocess.run(command, capture_output=True, text=True, env={**caches, **os.environ}, check=False)
-
-
-def test_the_declarations_are_those_of_khronos_and_wrong_ones_are_refused(tmp_path):
+def test_the_declarations_are_those_of_khronos(tmp_path):
+    pytest.importorskip("ziglang")
     declarations = DECLARATIONS.read_text(encoding="utf-8")
-    right = compiled(declarations, tmp_path)
-    assert right.returncode == 0, right.stderr
-    wrong = {
-        "VkMemoryRequirements.size": (" size{}, alignment{};", " alignment{}, size{};"),
-        "VkImportMemoryFdInfoKHR.fd": ("    int fd{};", "    unsigned fd{};"),
-        "vkWaitSemaphores": ("uint64_t timeout", "uint32_t timeout"),
-    }
-    for old, new in wrong.values():
-        assert declarations.count(old) == 1
-        declarations = declarations.replace(old, new)
-    refused = compiled(declarations, tmp_path)
-    assert refused.returncode != 0
-    assert [message for message in wrong if message not in refused.stderr] == []
-    with pytest.raises(AssertionError, match="cannot read this declaration: class VkThing"):
-        Declarations("class VkThing {};\n")
+    (tmp_path / "vulkan.h").write_text(declarations, encoding="utf-8")
+    (tmp_path / "comparison.cpp").write_text(comparison(Declarations(declarations)), encoding="utf-8")
+    command = [sys.executable, "-m", "ziglang", "c++", "-std=c++20", "-ferror-limit=0", f"-isystem{vulkan_headers()}"]
+    caches = dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(PROJECT / "build" / "zig-cache"))
+    how = {"cwd": tmp_path, "env": {**caches, **os.environ}, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run([*command, "-I.", "-c", "comparison.cpp"], **how)
+    assert done.returncode == 0, done.stderr
 
 
 def test_structs_have_their_own_type_number():

@@ -4,8 +4,6 @@ In float32 a comparison that is close may be decided otherwise, and a ray that p
 cases are found by deciding twice, with thresholds or boxes slightly moved in both directions; they must be few.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from tests.reference import constants as c
 from tests.reference import observations as reference
@@ -36,11 +34,6 @@ def assert_same(scene, other, names, worlds=slice(None)):
         np.testing.assert_array_equal(getattr(scene, name), getattr(other, name)[worlds], err_msg=name)
 
 
-def situation_of(scene, terms=None):
-    cubes = scene.body_positions[:, scene.sim.num_agents :].astype(np.float64)
-    return replace(scene.situation(), cube_positions=cubes, terms=terms)
-
-
 def assert_polar_equal(measured, expected):
     """Compares (distance, bearing, flag) triples, bearings modulo a full turn."""
     np.testing.assert_allclose(measured[..., 0], expected[..., 0], atol=1e-6, rtol=1e-6)
@@ -52,7 +45,7 @@ def assert_polar_equal(measured, expected):
 
 def assert_observations_equal(scene, terms=None):
     """All but lidar and the flat ones."""
-    situation = situation_of(scene, terms)
+    situation = scene.situation(terms)
     expected, plain = reference.self_observations(situation), [0, 1, 2, 3, 4, 5, 7]
     np.testing.assert_allclose(scene.self_observations[..., plain], expected[..., plain], atol=1e-6, rtol=1e-6)
     yaw = scene.self_observations[..., 6]

@@ -39,16 +39,6 @@ def test_motion_is_the_measured_one():
     np.testing.assert_allclose(places[-1], end, atol=0.04)
 
 
-def test_move_angle_turns_with_the_agent():
-    scene, yaws = Scene(8).open_floor(), np.linspace(-3.0, 3.0, 8)
-    scene.place(0, 0.0, 0.0, yaw=yaws)
-    scene.actions[:, 0] = [[3, angle, 2, 0] for angle in range(8)]
-    scene.step()
-    heading = yaws - np.arange(8) * np.pi / 4  # angles count clockwise from forward, yaw counter-clockwise
-    expected = 0.999 * np.stack([-np.sin(heading), np.cos(heading)], axis=-1)
-    np.testing.assert_allclose(scene.body_positions[:, 0, :2], expected, atol=2e-3)
-
-
 def test_agents_stop_at_the_end_of_every_step():
     scene = Scene(16, seed=2)
     for _ in played(random_actions(1, 20, 16), scene):
@@ -56,14 +46,6 @@ def test_agents_stop_at_the_end_of_every_step():
         assert not velocity[..., :2].any()
         assert (velocity[..., 2] <= 0).all()
         assert not scene.body_angular_velocities[:, scene.agents].any()
-
-
-def test_an_idle_agent_stays():
-    scene = Scene(32, seed=4)
-    scene.body_positions[:, :2, 1] += 0.5  # a turned agent may start with a corner in the wall behind it
-    before = scene.body_positions[:, :2].copy()
-    scene.step(50)
-    np.testing.assert_allclose(scene.body_positions[:, :2], before, atol=1e-4)
 
 
 def test_actions_stay_until_they_are_written_again():

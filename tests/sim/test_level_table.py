@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.refuses import refuses
+from tests.render import level_worlds
 
 import doorstep
 from doorstep import levels
@@ -27,11 +28,7 @@ def hall(**changes):
 
 def playing(*table, num_worlds=1, **config):
     """A simulator whose worlds play the levels in turn."""
-    sim = doorstep.Simulator(num_worlds, max_levels=len(table), **config)
-    sim.set_levels(table)
-    sim.level_weights[:] = np.eye(len(table))[np.arange(num_worlds) % len(table)]
-    sim.reset()
-    return sim
+    return level_worlds.playing(table, num_worlds, **config)
 
 
 def walk(sim, steps, action=WALK):
@@ -271,15 +268,7 @@ def test_a_level_stands_as_it_was_written():
 
 
 def test_full_capacity_is_stepped():
-    draws = np.random.default_rng(1)
-    crowd = Level(
-        walls=[Wall(4 * i - 46, 70, 3, 1) for i in range(24)],
-        doors=[Door(8 * i - 28, 60, 4) for i in range(8)],
-        buttons=[Button(4 * i - 22, 50, i % 8) for i in range(12)],
-        cubes=[Cube(5 * (i % 6) - 12.5, 10 + 5 * (i // 6), 0.1 * i) for i in range(24)],
-        spawns=[Spawn(4 * i - 14, 0) for i in range(8)],
-        rooms=[Room(8 * i, 8 * i + 8, i) for i in range(8)],
-    )
+    crowd, draws = level_worlds.full_level(8), np.random.default_rng(1)
     sim = playing(crowd, num_worlds=16, num_agents=8)
     walk(sim, 15)  # into the cubes
     for _ in range(150):
@@ -356,22 +345,7 @@ def test_agents_and_cubes_are_turned_by_their_yaw():
             np.testing.assert_allclose(sim.state.body_rotations.to_numpy()[0, body], expected, atol=1e-6)
 
 
-def test_physics_is_drawn_at_every_reset_and_moves_agents_as_the_state_tells():
-    sim = playing(hall(physics=Physics(walking_force=(500, 1500))), num_worlds=200)
-    seen = []
-    for _ in range(2):
-        start = sim.state.body_positions.to_numpy()[:, 0, 1].copy()
-        walk(sim, 1)
-        walked = sim.state.body_positions.to_numpy()[:, 0, 1] - start
-        np.testing.assert_allclose(walked, sim.state.physics.to_numpy()[:, 2] / 1000, atol=0.01)
-        assert 0.49 < walked.min() < 0.55
-        assert 1.45 < walked.max() < 1.51
-        seen.append(walked)
-        sim.reset()
-    assert (seen[0] != seen[1]).mean() > 0.99
-
-
-def test_the_state_tells_the_physics_of_each_world():
+def test_the_state_tells_the_physics_of_each_world_drawn_at_every_reset():
     drawn = Physics((5, 9), (0.5, 1.5), (400, 800), (100, 300), (10, 20))
     sim = playing(hall(physics=drawn), levels.reference(), num_worlds=200)
     told, level = sim.state.physics.to_numpy(), sim.level_indices.to_numpy()[:, 0]
@@ -379,6 +353,9 @@ def test_the_state_tells_the_physics_of_each_world():
     assert (low <= told[level == 0]).all()
     assert (told[level == 0] < high).all()
     assert (told[level == 0].std(0) > 0.2 * (high - low)).all()
+    before = told[level == 0].copy()
+    sim.reset()
+    assert ((told[level == 0] != before).mean(0) > 0.99).all()  # drawn anew
     reference = doorstep.Simulator(2).state.physics.to_numpy()
     np.testing.assert_allclose(reference, [(40 / 3, 1, 1000, 320, 30)] * 2, rtol=1e-6)
     assert (told[level == 1] == reference[0]).all()

@@ -52,19 +52,3 @@ def test_rays_end_at_200():
         ray = scene.lidar[0, 0, 0]
         assert bool(ray[1]) is seen
         assert ray[0] == pytest.approx(distance / 40 if seen else 0.0, abs=1e-4)
-
-
-def test_a_door_is_seen_while_it_rises_above_the_rays():
-    for height, seen in ((0.0, True), (-1.2, True), (-3.6, True), (-3.88, False), (-4.8, False)):
-        scene = Scene().open_floor()
-        scene.static_positions[0, scene.door_static[0, 0]] = [0.0, 6.0, height]
-        scene.sim.refresh()
-        expected = [np.float32(5.5 / 40), np.float32(c.DOOR / 6)] if seen else [0, 0]
-        np.testing.assert_allclose(scene.lidar[0, 0, 0], expected, atol=1e-6)
-
-
-def test_a_ray_that_starts_inside_a_box_does_not_see_it():
-    scene = Scene().open_floor()
-    scene.place_wall([0, 0, 0], [10, 10, 5], worlds=0)
-    scene.sim.refresh()
-    assert not scene.lidar[0, 0].any()

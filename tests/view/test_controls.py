@@ -87,19 +87,6 @@ def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recor
         assert watched.position() == 41
 
 
-def test_what_the_agent_sees_is_the_picture_of_its_camera(watch):
-    with watch(worlds=3, policy="idle", rate=0) as watched:
-        box = watched.page.get_by_role("checkbox", name="what the agent sees")
-        box.check()
-        image = watched.page.locator("img[src^='blob:']")
-        image.wait_for()
-        drawn = "[...document.images].some((image) => image.naturalWidth === 256 && image.naturalHeight === 192)"
-        watched.page.wait_for_function(drawn)
-        box.uncheck()
-        image.wait_for(state="detached")
-        assert watched.ask(lambda viewer: viewer._agent_camera) is None
-
-
 def test_presets_and_following_move_the_camera(watch):
     with watch(worlds=1, policy="idle", rate=0) as watched:
         camera = watched.running.client().camera

@@ -10,20 +10,16 @@ import time
 
 import pytest
 
+pytest.importorskip("viser", reason="the viewer needs viser")
+
+from tests.view.running import PATIENCE, until
+
 from doorstep._callers import Guard
 from doorstep.viewer import gate
 from doorstep.viewer.gate import Frames, open_gate, random_loopback
 
-PATIENCE = 20  # seconds
 HOST = b"Host: 127.0.0.1:%d"
 OWN = (HOST, b"Origin: http://127.0.0.1:%d")
-
-
-def until(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class Opened:

@@ -1,9 +1,5 @@
 """Keys make an agent act, in a `Keyboard` and in a browser."""
 
-import asyncio
-import functools
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -11,7 +7,7 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 
 from tests.view.running import until
 
-from doorstep.viewer.keyboard import Keyboard, connect
+from doorstep.viewer.keyboard import Keyboard
 from doorstep.viewer.viewer import Viewer
 
 # Keys that are held, and the action of the reference that they mean.
@@ -59,26 +55,6 @@ def test_keys_of_a_browser_that_disconnects_are_released():
         keyboard.press(2, key)
     keyboard.clear()
     assert keyboard.act() == (0, 0, 2, 0)
-
-
-def test_hotkeys_of_a_page_hold_its_keys_and_r_resets():
-    events, resets, keyboard = {}, [], Keyboard()
-
-    def add_command(label, *, hotkey, modifier):
-        return SimpleNamespace(on_trigger=functools.partial(events.__setitem__, (hotkey, modifier)))
-
-    server = SimpleNamespace(gui=SimpleNamespace(add_command=add_command), on_client_disconnect=lambda _: None)
-    connect(server, keyboard, lambda: resets.append(1))
-
-    def trigger(key, modifier):
-        asyncio.run(events[key, modifier](SimpleNamespace(client_id=3)))
-
-    trigger("W", "alt+shift")
-    assert [keyboard.act() for _ in range(2)] == [(1, 0, 2, 0)] * 2
-    trigger("W", "cmd/ctrl+alt+shift")
-    assert keyboard.act() == (0, 0, 2, 0)
-    trigger("R", "alt+shift")
-    assert (len(resets), keyboard.act()) == (1, (0, 0, 2, 0))
 
 
 def play(watched, who):

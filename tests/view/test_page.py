@@ -12,7 +12,6 @@ from tests.view.running import PATIENCE, Visitor, until
 
 import doorstep
 from doorstep import EntityKind
-from doorstep.viewer import page
 from doorstep.viewer.page import PRESETS, Lens, place_behind, preset_place
 from doorstep.viewer.world_arrays import Layout
 
@@ -72,26 +71,6 @@ def test_a_window_of_any_size_gets_a_finite_camera(open_viewer, window):
             change()
             until(lambda fits=fits: running.ask(lambda viewer: bool(viewer._page._fits)) == fits)
         assert running.error() == ""
-
-
-def test_a_window_that_changes_while_its_camera_is_placed_is_fitted_again(open_viewer, monkeypatch):
-    fits, fit = [], page.preset_place
-
-    def fit_meanwhile(name, layout, cell, lens):
-        fits.append(lens)
-        if lens.aspect == 2:  # the browser says another size before the place for this one is known
-            visitor.look(image_width=300, image_height=100)
-            until(lambda: client.camera.image_width == 300)
-        return fit(name, layout, cell, lens)
-
-    with open_viewer(worlds=4, policy="idle", rate=0) as running, Visitor(running) as visitor:
-        client = running.client()
-        until(lambda: running.ask(lambda viewer: viewer._page._fits))
-        monkeypatch.setattr(page, "preset_place", fit_meanwhile)
-        visitor.look(image_width=200, image_height=100, position=client.camera.position.tolist())
-        until(lambda: any(lens.aspect == 2 for lens in fits))
-        visitor.look(image_width=300, image_height=100, position=client.camera.position.tolist())
-        until(lambda: fits[-1].aspect == 3)
 
 
 def wall_corners(viewer):

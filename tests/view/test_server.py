@@ -106,21 +106,7 @@ def test_worlds_are_those_of_the_settings():
         assert viewer._sim.reward == reward
 
 
-def test_without_viser_it_says_what_to_install_and_nothing_else_imports_it(run_python, run_new_python):
-    output = run_python("""
-import contextlib, io, sys
-sys.modules["viser"] = None
-from doorstep.cli import main
-with contextlib.redirect_stderr(io.StringIO()) as errors:
-    print(main(["view"]))
-print(errors.getvalue())
-""")
-    assert output.startswith("1\ndoorstep view: error: the viewer needs viser")
-    assert 'pip install "doorstep[view]"' in output
-    assert run_new_python("import sys, doorstep, doorstep.cli; print('viser' in sys.modules)") == "False\n"
-
-
-def test_pages_of_other_sites_cannot_connect_and_nonsense_ends_at_most_its_own_connection(open_viewer):
+def test_pages_of_other_sites_cannot_connect(open_viewer):
     with open_viewer(policy="idle") as running:
         port = running.server.get_port()
         own_name = (f"http://evil.example:{port}", "evil.example")  # that its owner lets lead here
@@ -131,12 +117,6 @@ def test_pages_of_other_sites_cannot_connect_and_nonsense_ends_at_most_its_own_c
         assert not running.server.get_clients()
         with Visitor(running, f"http://127.0.0.1:{port}"):
             assert len(running.server.get_clients()) == 1
-        for rate, sent in enumerate([b"", b"nonsense", b"\xc1", b"\xdd\xff\xff\xff\xff", "a text"], 7):
-            Visitor(running)._socket.send(sent)
-            with Visitor(running) as other:
-                other.set(running.control("rate"), rate)
-                until(lambda rate=rate: running.ask(lambda viewer: viewer._pace.rate) == rate)
-            assert running.error() == ""
 
 
 def test_the_address_that_is_printed_can_be_opened():

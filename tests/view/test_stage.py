@@ -5,14 +5,18 @@ import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
+from tests.render.level_worlds import full_level, mixed_levels, playing
+
 import doorstep
+from doorstep import Cameras, levels
 from doorstep.policy import load_policy
 from doorstep.policy.playing import Player
 from doorstep.render import look
+from doorstep.viewer.agent_panel import AgentCamera
 from doorstep.viewer.play import LivePlay
 from doorstep.viewer.stage import Stage, _agent_eyes
 from doorstep.viewer.viewer import Viewer
-from doorstep.viewer.world_arrays import Layout, Trails, agents, grab_rays, lidar_rays
+from doorstep.viewer.world_arrays import Layout, Trails, agents, buttons, cubes, doors, grab_rays, lidar_rays, walls
 
 
 class Handle:
@@ -188,13 +192,10 @@ def test_worlds_are_placed_in_a_square_apart_and_the_first_keeps_its_coordinates
         assert ((apart >= layout.high - layout.low).any(axis=-1) | np.eye(cells, dtype=bool)).all()
 
 
-def test_eyes_are_where_an_agent_looks_doors_and_buttons_where_and_as_large_as_the_state_says(sim):
+def test_eyes_are_where_an_agent_looks(sim):
     state = sim.state
     state.body_positions.to_numpy()[2, 1] = (3.0, 6.0, 0.0)
     state.body_rotations.to_numpy()[2, 1] = (np.cos(np.pi / 4), 0, 0, np.sin(np.pi / 4))  # to the left
-    slot = int(state.door_static.to_numpy()[2, 0])
-    state.static_positions.to_numpy()[2, slot, 2] = -4.8  # open
-    state.button_pressed.to_numpy()[2, :2] = (1, 0)
     shown = Shown(sim)
     shown.show()
     offset = shown.layout.offsets[2]
@@ -202,12 +203,46 @@ def test_eyes_are_where_an_agent_looks_doors_and_buttons_where_and_as_large_as_t
     assert eyes.mean(axis=0) == pytest.approx((0, 0.37, 0.69), abs=0.01)  # ahead, of an agent 1 m high
     assert turned == pytest.approx((np.sqrt(0.5), 0, 0, np.sqrt(0.5)))
     assert shown.array("/eyes", "batched_positions")[2 * 2 + 1] == pytest.approx(offset + np.array((3.0, 6.0, 0.0)))
-    doors = shown.array("/doors", "batched_positions").reshape(4, -1, 3)[2] - offset
-    statics = state.static_positions.to_numpy()[2, state.door_static.to_numpy()[2]]
-    assert doors[:, :2] == pytest.approx(statics[:, :2], abs=1e-4)
-    assert doors[:, 2] == pytest.approx(statics[:, 2])
-    heights = shown.array("/buttons", "batched_scales").reshape(4, -1, 3)[2, :, 2]
-    assert heights[0] < heights[1] == heights[2]
+
+
+# ---- Worlds with levels
+
+
+def test_slots_that_a_level_does_not_use_have_no_size():
+    level = levels.curated()["one door"]
+    with playing([level, full_level(2)]) as sim:
+        layout = Layout.of(sim, 2)
+        for worlds, shown in ((range(1), level), (range(1, 2), full_level(2))):
+            for boxes_of, things in ((walls, "walls"), (doors, "doors"), (buttons, "buttons"), (cubes, "cubes")):
+                sizes = boxes_of(sim, worlds, layout).sizes
+                assert (sizes > 0).all(axis=1).sum() == len(getattr(shown, things))
+                assert ((sizes > 0).all(axis=1) == (sizes != 0).any(axis=1)).all()
+
+
+def test_worlds_lie_apart_also_those_without_walls():
+    with playing(mixed_levels(2)) as sim:
+        layout = Layout.of(sim, sim.num_worlds)
+        assert ((layout.low <= (-22, -3.5)) & (layout.high >= (23, 44.5))).all()
+        assert np.isfinite(layout.offsets).all()
+    with playing([levels.Level(spawns=[levels.Spawn(-20, 30), levels.Spawn(4, 2)])]) as sim:
+        layout = Layout.of(sim, 1)
+        assert (layout.low.tolist(), layout.high.tolist()) == (pytest.approx([-21, 1]), pytest.approx([5, 31]))
+
+
+def test_the_agents_picture_is_what_its_camera_sees_of_its_world_now():
+    for num_agents in (1, 8):
+        settings = {"num_agents": num_agents, "seed": 3, "cameras": Cameras(width=256, height=192, depth=False)}
+        with playing([levels.reference(), full_level(num_agents)], **settings) as sim:
+            camera, seen = AgentCamera(sim), set()
+            for _ in range(2):
+                for world, agent in np.ndindex(2, num_agents):
+                    picture = camera.draw(world, agent)
+                    assert np.array_equal(picture, sim.rgb.to_numpy()[world, agent, ..., :3])
+                    seen.add(picture.tobytes())
+                sim.actions = np.full(sim.actions.shape, (3, 0, 2, 0))
+                sim.step()
+            assert len(seen) > 2
+            camera.close()
 
 
 # ---- In a browser
@@ -231,17 +266,3 @@ def test_everything_is_seen_where_the_state_has_it(watch):
             ((0.0, 5.0, 0.0), "white"),  # the floor
             ((15.0, 20.0, 0.0), "black"),  # nothing
         )
-
-
-@pytest.mark.slow
-def test_worlds_stand_side_by_side_with_the_numbers_of_the_sheet(watch):
-    with watch(worlds=70, policy="idle", seed=5) as watched:
-        watched.ask(Viewer.toggle_pause)
-        watched.ask(lambda viewer: viewer.choose_world(69))
-        layout, first = watched.ask(lambda viewer: (viewer._layout, viewer._shown.start))
-        assert (layout.cells, first) == (64, 6)
-        positions = watched.ask(lambda viewer: viewer._sim.state.body_positions.copy_to_host())
-        for cell in (0, 30, 63):
-            cube = positions[first + cell, 5] + layout.offsets[cell]
-            watched.eyes.look_down(cube[0], cube[1], 12)
-            watched.until_seen((cube + np.array([0, 0, 1.5], np.float32), "orange"))

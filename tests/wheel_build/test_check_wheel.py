@@ -19,9 +19,9 @@ import check_wheel
 import library_checks
 import sbom
 from check_wheel import CHECKS, check_record, find_faults
-from kernel_image_file import ENTRY, HEADER, MAGIC, unpack
+from kernel_image_file import HEADER, MAGIC, unpack
 from kernel_images import ARCHITECTURES, ARCHITECTURES_VARIABLE, chosen_architectures
-from wheel_file import GRAFTS, LIBRARY, RENDER_LIBRARY, Wheel, header_functions
+from wheel_file import GRAFTS, LIBRARY, RENDER_LIBRARY, Wheel
 
 FOLDER = f"doorstep-{sbom.header_version(PROJECT)}.dist-info"
 BILL = f"{FOLDER}/{check_wheel.BILL_OF_MATERIALS}"
@@ -199,18 +199,12 @@ def test_a_wheel_with_another_tag_in_its_name_and_one_that_is_too_large_are_refu
 
 
 def test_a_file_that_is_not_as_recorded_is_refused(finished, tmp_path):
-    names = ["doorstep/errors.py", f"{FOLDER}/WHEEL", f"{FOLDER}/METADATA"]
-    lines = finished.files[f"{FOLDER}/RECORD"].decode().splitlines()
-    record = "\n".join(line for line in lines if line.startswith((*names, f"{FOLDER}/RECORD"))).encode()
-    for more in (b"", b"raise SystemExit\n"):
-        path = tmp_path / finished.path.name
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(f"{FOLDER}/RECORD", record)
-            for name in names:
-                archive.writestr(name, finished.files[name] + (more if name == names[0] else b""))
-        found = list(check_record(Wheel(path, PROJECT)))
-        assert len(found) == bool(more), found
-        assert not more or "doorstep/errors.py" in found[0]
+    path = tmp_path / finished.path.name
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in finished.files.items():
+            archive.writestr(name, content + b"raise SystemExit\n" * (name == "doorstep/errors.py"))
+    (found,) = check_record(Wheel(path, PROJECT))
+    assert "doorstep/errors.py" in found
 
 
 def test_a_library_without_the_kernels_that_were_asked_for_is_refused(finished, monkeypatch):
@@ -242,21 +236,8 @@ def test_the_command_reports_faults_and_fails(finished, capsys, monkeypatch):
         assert ("doorstep: kernels: " in capsys.readouterr().out) == (name != LIBRARY)
 
 
-def test_the_release_with_machine_code_for_every_architecture_will_be_as_large_as_the_readme_says(finished):
+def test_the_wheel_is_as_large_as_the_readme_says(finished):
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     told = re.search(r"the wheel has (\d+) MB; with machine code for all GPUs at most (\d+) MB", readme)
     assert int(told[2]) * 10**6 == check_wheel.SIZE_LIMIT
-    size, library = finished.path.stat().st_size, finished.files[LIBRARY]
-    assert chosen_architectures() or abs(size / 1e6 - int(told[1])) < 1
-    table = library[library.index(MAGIC) :]
-    _, count, _ = HEADER.unpack_from(table)
-    entries = ENTRY.iter_unpack(table[HEADER.size : HEADER.size + count * ENTRY.size])
-    streams = {architecture: stream_bytes for _, architecture, _, stream_bytes, _, _ in entries}
-    # That of PTX is the largest: 1.4 MB, those of machine code have 0.87 to 1.14 MB.
-    assert size + len(set(ARCHITECTURES) - streams.keys()) * max(streams.values()) <= check_wheel.SIZE_LIMIT
-
-
-def test_the_functions_of_the_header_are_found_with_any_return_type():
-    functions = header_functions(PROJECT, "doorstep.h")
-    assert {"ds_version", "ds_simulator_step", "ds_capsule_destructor", "ds_stage_name"} <= functions
-    assert not functions & {"ds_status", "ds_api"}
+    assert chosen_architectures() or abs(finished.path.stat().st_size / 1e6 - int(told[1])) < 1

@@ -1,18 +1,65 @@
-"""cibuildwheel uses the image's interpreters and this machine's package index; its wheel is the local one."""
+"""An image is built once; cibuildwheel uses its interpreters and this machine's package index; its wheel is the local
+one."""
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
 from tests.wheel_build.conftest import PROJECT
 
 import container_wheels
-import package_index
 import repair_wheel
 import stand_in_image
 from build_steps import BuildError
+from container_engine import Podman, configure, containers_settings
 from kernel_image_file import unpack
-from package_index import index_variables, local_paths, pip_variables
+from package_index import index_variables, pip_variables
 from wheel_file import LIBRARY, Wheel
+
+
+def test_containers_get_variables_that_are_not_written_down_and_read_only_folders(add_program, tmp_path):
+    add_program("podman", 'echo "$PIP_INDEX_URL"')
+    podman = configure(tmp_path / "cache", {"PIP_INDEX_URL": "https://user:password@a/"}, [])
+    settings = (tmp_path / "cache" / "containers.conf").read_text(encoding="utf-8")
+    assert 'env = ["PIP_INDEX_URL"]' in settings
+    assert "password" not in settings
+    assert podman.output("images") == "https://user:password@a/\n"
+    assert 'volumes = ["/a:/a:ro", "/b/c:/b/c:ro"]' in containers_settings([], [Path("/a"), Path("/b/c")])
+
+
+# ---- The image
+
+TARGETS = """\
+Someone\tmain\tbookworm\thttps://someone/
+Debian\tmain\tbookworm-updates\thttps://updates/debian/
+Debian\tcontrib\tbookworm\thttps://contrib/debian/
+Debian\tmain\tbookworm-security\thttps://security/debian/
+Debian\tmain\tbookworm\thttps://mirror/debian/
+"""
+
+
+def test_the_image_is_built_once_for_each_recipe_from_the_archive_of_this_machine(add_program, tmp_path, monkeypatch):
+    add_program("apt-get", f"printf {shlex.quote(TARGETS)}")
+    add_program("apt-config", """echo 'Acquire::http::Proxy "http://proxy/";'; echo 'APT::Color "yes";'""")
+    add_program("mmdebstrap", f'printf "%s\\n" "$@" >> {tmp_path}/arguments')
+    # podman import --quiet FILE IMAGE
+    add_program("podman", f'cd {tmp_path}; case "$1" in images) cat images;; import) echo "$4" >> images;; esac')
+    (tmp_path / "images").touch()
+    podman = Podman(os.environ)
+    image = stand_in_image.make(podman)
+    arguments = (tmp_path / "arguments").read_text(encoding="utf-8")
+    assert (image.partition(":")[0], stand_in_image.make(podman)) == (stand_in_image.REPOSITORY, image)
+    assert (tmp_path / "arguments").read_text(encoding="utf-8") == arguments
+    sources = [argument for argument in arguments.splitlines() if argument.startswith("deb ")]
+    assert sources == [f"deb https://mirror/debian/ {suite} main" for suite in stand_in_image.SUITES]
+    assert '--aptopt=Acquire::http::Proxy "http://proxy/";' in arguments.splitlines()
+    assert "Color" not in arguments
+    monkeypatch.setattr(stand_in_image, "PYTHONS", ("3.13",))
+    assert stand_in_image.make(podman) != image
+
+
+# ---- cibuildwheel
 
 
 def test_interpreters_that_the_image_lacks_are_skipped_and_named(capsys):
@@ -24,33 +71,11 @@ def test_interpreters_that_the_image_lacks_are_skipped_and_named(capsys):
         container_wheels.available(["cp310-x"], {"cp311-x"})
 
 
-def test_an_image_is_made_or_taken_as_it_is_and_the_callers_settings_are_kept(add_program, monkeypatch, tmp_path):
+def test_the_callers_settings_are_kept():
     environment = container_wheels.wheel_environment({"CIBW_CONTAINER_ENGINE": "docker", "OTHER": "1"})
     assert (environment["CIBW_CONTAINER_ENGINE"], environment["OTHER"]) == ("docker", "1")
     assert environment["SOURCE_DATE_EPOCH"] == repair_wheel.SOURCE_DATE_EPOCH
     assert container_wheels.wheel_environment({})["CIBW_CONTAINER_ENGINE"].startswith("podman;")
-
-    runs = []
-    for name in ("podman", "runc", "mmdebstrap"):
-        add_program(name, "exit 0")
-    monkeypatch.setattr(container_wheels, "run", lambda command, variables=None, folder=None: runs.append(variables))
-    monkeypatch.setattr(package_index, "index_variables", dict)
-    monkeypatch.setattr(container_wheels, "pack_sources", lambda folder: folder / "doorstep.tar.gz")
-    chosen = ["cp310-manylinux_x86_64", "cp313-manylinux_x86_64"]
-    monkeypatch.setattr(container_wheels, "_chosen_identifiers", lambda *_: chosen)
-    monkeypatch.setattr(stand_in_image, "make", lambda podman: "made here")
-    for name in ("CIBW_BUILD", "CIBW_MANYLINUX_X86_64_IMAGE"):
-        monkeypatch.delenv(name, raising=False)
-    container_wheels.build(tmp_path / "wheels", tmp_path / "cache")
-    names = ("CIBW_MANYLINUX_X86_64_IMAGE", "CIBW_BUILD", "CONTAINERS_CONF")
-    made = ["made here", "cp313-manylinux_x86_64", f"{tmp_path}/cache/containers.conf"]
-    assert [runs[-1][name] for name in names] == made
-
-    monkeypatch.setenv("CIBW_MANYLINUX_X86_64_IMAGE", "named")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    (tmp_path / "bin" / "mmdebstrap").unlink()
-    container_wheels.build(tmp_path / "wheels", tmp_path / "cache")
-    assert [runs[-1].get(name) for name in names[:2]] == ["named", None]
 
 
 # ---- The index of this machine's pip
@@ -82,20 +107,6 @@ def test_the_configuration_is_read_from_pip(tmp_path, monkeypatch):
     assert {name: variables.get(name) for name in own} == {**own, "PIP_CONFIG_FILE": None}
 
 
-def test_files_that_variables_name_are_found(tmp_path):
-    certificate, links, index = tmp_path / "ca.pem", tmp_path / "links", tmp_path / "index" / "simple"
-    certificate.touch()
-    links.mkdir()
-    index.mkdir(parents=True)
-    variables = {
-        **dict.fromkeys(("PIP_CERT", "REQUESTS_CA_BUNDLE"), str(certificate)),
-        "PIP_EXTRA_INDEX_URL": f"https://a/simple file://{index}",
-        "PIP_FIND_LINKS": f"{links} {tmp_path / 'missing'} https://b/",
-    }
-    # The pages of an index link to packages outside it.
-    assert local_paths(variables) == [certificate, tmp_path / "index", links]
-
-
 # ---- Its wheel
 
 
@@ -112,9 +123,3 @@ def test_the_wheel_of_cibuildwheel_is_the_local_one_but_for_kernels_of_unselecte
     assert [name for name in shared if images[0][name] != images[1][name]] == []
     names = {name.rpartition("/")[2] for name in finished.files if container.files[name] != finished.files[name]}
     assert names == (set() if images[0].keys() == images[1].keys() else {"libdoorstep.so", "RECORD"})
-    for name, library in container.libraries.items():
-        other = finished.libraries[name]
-        assert library.exports() == other.exports()
-        assert set(library.needed_versions()) == set(other.needed_versions())
-        for tag in ("DT_NEEDED", "DT_RPATH", "DT_RUNPATH", "DT_SONAME"):
-            assert library.dynamic_entries(tag) == other.dynamic_entries(tag)

@@ -100,6 +100,8 @@ def test_every_kernel_is_reported_and_stays_within_its_limits(images):
         assert hashlib.sha256(images[ImageName(row.module, row.architecture)]).hexdigest() == row.image_sha256
         for quantity, limit in limits_of(row.module)[row.kernel]._asdict().items():
             assert getattr(row, quantity) <= limit, (quantity, row)
+    for quantity in ("registers", "stack_bytes", "spill_bytes"):
+        assert any(getattr(row, quantity) for row in report), f"the report tells no {quantity}"
 
 
 def test_the_licence_is_the_one_that_comes_with_the_compiler():

@@ -1,8 +1,6 @@
 """Environments contain the packages that dependency groups of pyproject.toml pin, and are updated when one changes."""
 
 import re
-import sys
-from pathlib import Path
 
 from tests.wheel_build.conftest import PROJECT
 
@@ -44,33 +42,3 @@ def test_the_extras_accept_packages_that_users_have_and_all_has_all_of_them():
     for text in requirements:
         name = re.split(r"[\[>]", text)[0]
         assert bounds.setdefault(name, text.partition(">")[2]) == text.partition(">")[2] or name == "ray", text
-
-
-def test_an_environment_is_made_once_and_again_for_other_groups(tmp_path, capsys, monkeypatch):
-    folder, pyproject, asked = tmp_path / "environment", tmp_path / "pyproject.toml", []
-
-    def create(path):
-        (path / "bin").mkdir(parents=True, exist_ok=True)
-        (path / "bin" / "python").unlink(missing_ok=True)
-        (path / "bin" / "python").symlink_to(sys.executable)
-        print("making it")
-
-    pyproject.write_text('requires = ["pip==1"]\n', encoding="utf-8")
-    monkeypatch.setattr(environment, "PYPROJECT", pyproject)
-    monkeypatch.setattr(environment, "_create", create)
-    monkeypatch.setattr(environment, "_pip", lambda python, *requirements: asked.append((Path(python), requirements)))
-
-    def messages(*groups):
-        asked.clear()
-        environment.prepare(folder, list(groups))
-        return capsys.readouterr().out
-
-    assert "making" in messages("first")
-    assert {python for python, _ in asked} == {folder / "bin" / "python"}
-    assert [requirements for _, requirements in asked] == [("pip==1",), (f"--group={pyproject}:first",)]
-    assert (messages("first"), asked) == ("", [])
-    assert "making" in messages("first", "second")
-    pyproject.write_text(pyproject.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
-    assert re.match("(?s)(?!.*making).*installing", messages("first", "second"))
-    (folder / environment.STAMP).write_text("torn", encoding="utf-8")
-    assert "making" in messages("first", "second")

@@ -11,7 +11,7 @@ from tests.wheel_build.conftest import PROJECT
 
 from native_build import third_party_folder
 from repair_wheel import graft
-from wheel_file import GRAFTS, RENDER_LIBRARY, Wheel
+from wheel_file import Wheel
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
@@ -73,27 +73,12 @@ def test_a_wheel_that_was_not_graded_has_the_tag_of_the_building_machine(wheel):
     assert Wheel(wheel, PROJECT).message("WHEEL").get_all("Tag") == ["py3-none-linux_x86_64"]
 
 
-def test_rendering_libraries_are_inside_and_searched_only_there(wheel):
-    content = Wheel(wheel, PROJECT)
-    assert set(GRAFTS) <= content.files.keys()
-    library = content.libraries[RENDER_LIBRARY]
-    assert {name.rpartition("/")[2] for name in GRAFTS} <= set(library.dynamic_entries("DT_NEEDED"))
-    folders = [entry for tag in ("DT_RPATH", "DT_RUNPATH") for entry in library.dynamic_entries(tag)]
-    assert folders == ["$ORIGIN/../../doorstep.libs"]
-
-
 def test_two_builds_in_two_folders_are_equal_to_the_byte(wheel, tmp_path):
     (built,) = (PROJECT / "build" / "wheel" / "built").glob("*.whl")
     other = graft(built, tmp_path, third_party_folder(PROJECT))
     here, there = Wheel(wheel, PROJECT).files, Wheel(other, PROJECT).files
     assert [name for name in here.keys() | there.keys() if here.get(name) != there.get(name)] == []
     assert (wheel.name, wheel.read_bytes()) == (other.name, other.read_bytes())
-
-
-def test_pictures_are_drawn_after_the_sources_are_removed(installed, tmp_path):
-    command = [str(installed / "doorstep"), "render", "--output", "picture.png"]
-    subprocess.run(command, cwd=tmp_path, env={"PATH": ""}, check=True)
-    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_renderer_draws_after_the_sources_are_removed(installed, tmp_path):

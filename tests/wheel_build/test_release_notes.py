@@ -1,11 +1,13 @@
 """A release has the tag of its version; its text is exactly the changelog's section of that version."""
 
+import re
+
 import pytest
 from tests.wheel_build.conftest import PROJECT
 
 import doorstep
 import release_notes
-from release_notes import ReleaseError, check_tag, section_of
+from release_notes import ReleaseError, section_of
 
 SECTIONS = {"0.10.0": "Third.\n", "0.1.1": "Second.\n\n- A point\n  of two lines.\n", "0.1.0": "First.\n"}
 CHANGELOG = "# Changes\n\nA promise.\n" + "".join(f"\n## {name}\n\n{text}" for name, text in SECTIONS.items())
@@ -21,13 +23,6 @@ def test_a_section_ends_at_the_next_heading_and_must_be_there_once():
             section_of(changelog, "0.2.0")
 
 
-def test_the_tag_of_another_version_is_refused():
-    check_tag("v0.1.0", "0.1.0")
-    for tag in ("0.1.0", "v0.1.0.dev1", "v0.1", "v0.1.00", "version0.1.0", ""):
-        with pytest.raises(ReleaseError, match=r"DS_VERSION_STRING in \S+/library\.h is 0\.1\.0: tag v0\.1\.0"):
-            check_tag(tag, "0.1.0")
-
-
 def test_these_sources_can_be_released_under_their_tag_alone(capsys, monkeypatch):
     def run(*arguments):
         """The command, as the release workflow runs it."""
@@ -39,6 +34,7 @@ def test_these_sources_can_be_released_under_their_tag_alone(capsys, monkeypatch
     assert printed == run()
     assert f"## {doorstep.__version__}\n\n{printed}" in (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert not any(line.startswith("## ") for line in printed.splitlines())
-    with pytest.raises(SystemExit, match=r"doorstep: the tag is v999\.0\.0, but DS_VERSION_STRING"):
-        run("v999.0.0")
+    for tag in ("v999.0.0", doorstep.__version__, f"v{doorstep.__version__}.dev1", f"v{doorstep.__version__}0", ""):
+        with pytest.raises(SystemExit, match=rf"doorstep: the tag is {re.escape(tag)}, but DS_VERSION_STRING"):
+            run(tag)
     assert capsys.readouterr().out == ""

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <regex>
 #include <sstream>
 
@@ -21,6 +22,13 @@ std::string trimmed(std::string text) {
     if (comment != std::string::npos) text.erase(comment);
     const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t\r");
     return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+// Without braces and commas.
+std::string words_of(std::string text) {
+    for (char& c : text)
+        if (c == '{' || c == '}' || c == ',') c = ' ';
+    return text;
 }
 
 // Names that are local to a function.
@@ -74,9 +82,7 @@ private:
         std::vector<uint64_t> storage(element * count / 8 + 1);
         std::string values = match[5];
         if (values.find("generic") != std::string::npos) values.clear();  // tables of names, which no kernel reads
-        for (char& c : values)
-            if (c == '{' || c == '}' || c == ',') c = ' ';
-        std::istringstream in(values);
+        std::istringstream in(words_of(values));
         std::string value;
         for (size_t k = 0; in >> value; ++k) {
             const uint64_t bits = number(value);
@@ -237,33 +243,15 @@ private:
 
     void read_operands(const std::string& opcode, const std::string& rest, Instruction& instruction, const Scope& scope,
                        const std::string& line) {
-        std::vector<std::vector<std::string>> groups;  // a vector in braces is one group
-        std::string word;
-        bool inside = false;
-        const auto end_word = [&] {
-            if (!word.empty()) {
-                if (!inside || groups.empty()) groups.emplace_back();
-                groups.back().push_back(word);
-            }
-            word.clear();
-        };
-        for (char c : rest) {
-            if (c == '{') {
-                groups.emplace_back();
-                inside = true;
-            } else if (c == '}') {
-                end_word();
-                inside = false;
-            } else if (c == ',' ) end_word();
-            else if (!isspace(static_cast<unsigned char>(c))) word += c;
-        }
-        end_word();
         const auto parse = [&](const std::string& text) {
             return text[0] == '[' ? address(text, scope, line) : operand(text, scope, line);
         };
-        for (const std::string& text : groups[0]) instruction.to[instruction.to_count++] = parse(text);
-        for (size_t group = 1; group < groups.size(); ++group)
-            for (const std::string& text : groups[group]) instruction.from[instruction.from_count++] = parse(text);
+        const std::string all = trimmed(rest);
+        const size_t end = std::min(all.size(), all.find(all[0] == '{' ? '}' : ','));  // of the destinations
+        std::istringstream to(words_of(all.substr(0, end))), from(words_of(all.substr(end)));
+        std::string word;
+        while (to >> word) instruction.to[instruction.to_count++] = parse(word);
+        while (from >> word) instruction.from[instruction.from_count++] = parse(word);
         if (instruction.kind >= Instruction::kLoad) instruction.bytes = element_bytes(opcode);
     }
 

@@ -16,36 +16,30 @@ enum Code : int {
 };
 
 enum StreamFlags : uint32_t { kNonBlocking = 1 };
-enum EventFlags : uint32_t { kBlockingSync = 1, kDisableTiming = 2 };
+enum EventFlags : uint32_t { kDisableTiming = 2 };
 enum CaptureMode : int { kCaptureGlobal = 0, kCaptureRelaxed = 2 };
 enum CaptureStatus : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureStatusInvalidated = 2 };
 
 enum DeviceAttribute : int {
-    kMaxThreadsPerBlock = 1, kMaxSharedBytesPerBlock = 8, kWarpSize = 10, kMaxPitch = 11, kMultiprocessors = 16,
-    kComputeMode = 20, kUnifiedAddressing = 41, kMaxThreadsPerMultiprocessor = 39, kComputeCapabilityMajor = 75,
-    kComputeCapabilityMinor = 76, kMaxSharedBytesPerMultiprocessor = 81, kCooperativeLaunch = 95,
-    kMaxSharedBytesPerBlockOptIn = 97, kVirtualMemorySupported = 102, kFileDescriptorsSupported = 103,
-    kMaxBlocksPerMultiprocessor = 106, kTimelineSemaphoresSupported = 114, kMemoryPoolsSupported = 115,
+    kMultiprocessors = 16, kMaxThreadsPerMultiprocessor = 39, kComputeCapabilityMajor = 75,
+    kComputeCapabilityMinor = 76, kMaxSharedBytesPerBlockOptIn = 97, kVirtualMemorySupported = 102,
+    kFileDescriptorsSupported = 103, kTimelineSemaphoresSupported = 114, kMemoryPoolsSupported = 115,
 };
 
 enum FunctionAttribute : int {
-    kFunctionMaxThreads = 0, kFunctionStaticShared = 1, kFunctionLocal = 3, kFunctionNumRegisters = 4,
-    kFunctionMaxDynamicShared = 8, kFunctionCarveout = 9,
+    kFunctionLocal = 3, kFunctionNumRegisters = 4, kFunctionMaxDynamicShared = 8, kFunctionCarveout = 9,
 };
 enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
-enum HostMemoryFlags : uint32_t { kPortable = 1, kDeviceMap = 2 };
 enum AllocationKind : int { kAllocationPinned = 1 };
 enum LocationKind : int { kLocationDevice = 1 };
-enum ExportKind : int { kExportNone = 0, kExportFileDescriptor = 1 };
+enum ExportKind : int { kExportFileDescriptor = 1 };
 enum AccessFlags : int { kAccessReadWrite = 3 };
 enum MemoryKind : int { kMemoryUnified = 4 };
 enum ExternalMemoryKind : int { kOpaqueDescriptor = 1 };
 enum ExternalMemoryFlags : uint32_t { kDedicated = 1 };
 enum ExternalSemaphoreKind : int { kBinarySemaphore = 1, kTimelineSemaphore = 9 };
-enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 enum SymbolStatus : int { kSymbolFound = 0, kSymbolNotFound = 1, kSymbolVersionNotSufficient = 2 };
 
-constexpr int kMostPitch = 0x7fffffff;     // bytes
-constexpr int kComputeModeExclusive = 3;  // one process may use the device
+constexpr int kMostPitch = 0x7fffffff;  // bytes
 
 }  // namespace stand_in

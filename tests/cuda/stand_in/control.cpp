@@ -34,12 +34,6 @@ STAND_IN_EXPORT void stand_in_finish() {
     execute_everything();
 }
 
-// Sets the size of each device's memory in bytes.
-STAND_IN_EXPORT void stand_in_set_memory(int64_t bytes) {
-    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
-    driver().settings.memory_bytes = bytes;
-}
-
 // Copies bytes of a device's memory at once, without waiting for work. 0 if the memory does not exist.
 STAND_IN_EXPORT int stand_in_peek(uint64_t address, void* to, uint64_t bytes) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);

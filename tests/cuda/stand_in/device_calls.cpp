@@ -8,25 +8,16 @@ using namespace stand_in;
 
 namespace {
 
-constexpr uint64_t kLegacyStream = 1;
-
 int attribute_of(int attribute) {
     const Settings& settings = driver().settings;
     switch (attribute) {
-        case kMaxThreadsPerBlock: return 1024;
-        case kMaxSharedBytesPerBlock: return 48 * 1024;
-        case kWarpSize: case kMaxBlocksPerMultiprocessor: return 32;
-        case kMaxPitch: return kMostPitch;
         case kMultiprocessors: return static_cast<int>(settings.multiprocessors);
-        case kComputeMode: return settings.busy ? kComputeModeExclusive : 0;
-        case kUnifiedAddressing: case kCooperativeLaunch: return 1;
         case kMemoryPoolsSupported: return settings.memory_pools ? 1 : 0;
         case kVirtualMemorySupported: case kFileDescriptorsSupported: case kTimelineSemaphoresSupported:
             return settings.sharing ? 1 : 0;
         case kMaxThreadsPerMultiprocessor: return 2048;
         case kComputeCapabilityMajor: return static_cast<int>(settings.compute_capability / 10);
         case kComputeCapabilityMinor: return static_cast<int>(settings.compute_capability % 10);
-        case kMaxSharedBytesPerMultiprocessor: return most_shared_bytes() + 1024;
         case kMaxSharedBytesPerBlockOptIn: return most_shared_bytes();
         default: return -1;
     }
@@ -55,7 +46,7 @@ int64_t objects_of(const Context& context) {
     REFUSE_IF(device < 0 || device >= driver().settings.devices, kInvalidDevice, "there is no device %d", device)
 
 // Functions of another version have other parameters: requesting one is a mistake of the library.
-int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags, int* status) {
+int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t, int* status) {
     return call("cuGetProcAddress", [&]() -> int {
         int unread;
         if (!status) status = &unread;  // as the runtime of PyTorch gives it
@@ -68,15 +59,13 @@ int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t 
         }
         const int known = function->version;
         REFUSE_IF(version != known, kInvalidValue, "%s is of %d, not of %d", name, known, version);
-        REFUSE_IF(flags & ~kLegacyStream, kInvalidValue, "flags are %lu", flags);
         *status = version > settings.driver_version ? kSymbolVersionNotSufficient : kSymbolFound;
         if (*status == kSymbolFound) *address = function->address;
         return kSuccess;
     });
 }
 
-STAND_IN(cuInit, 2000, (unsigned flags), {
-    REFUSE_IF(flags, kInvalidValue, "flags must be 0");
+STAND_IN(cuInit, 2000, (unsigned), {
     if (driver().settings.devices == 0) return kNoDevice;
     driver().initialized = true;
 })
@@ -141,7 +130,7 @@ STAND_IN(cuDevicePrimaryCtxRelease_v2, 11000, (int device), {
     CHECK_DEVICE(device);
     Context& primary = driver().contexts[static_cast<size_t>(device)];
     REFUSE_IF(primary.retained == 0, kInvalidContext, "it is not retained");
-    if (primary.retained == 1) execute_everything(primary);
+    if (primary.retained == 1) execute_everything(&primary);
     const bool excused = driver().lost || driver().report.has_failed;
     const int64_t objects = primary.retained > 1 || excused ? 0 : objects_of(primary);
     REFUSE_IF(objects, kInvalidContext, "%ld objects of the context are alive", objects);
@@ -173,5 +162,5 @@ STAND_IN(cuCtxSynchronize, 2000, (), {
     FIND_CONTEXT(context);
     TRY(refuse_beside_captures_of(*context));
     ++driver().report.waits;
-    execute_everything(*context);
+    execute_everything(context);
 })

@@ -15,16 +15,11 @@ Settings settings_of_environment() {
     const std::pair<const char*, int64_t*> numbers[] = {
         {"DEVICES", &settings.devices},           {"DRIVER_VERSION", &settings.driver_version},
         {"MULTIPROCESSORS", &settings.multiprocessors}, {"COMPUTE_CAPABILITY", &settings.compute_capability},
-        {"MEMORY_BYTES", &settings.memory_bytes}, {"BUSY", &settings.busy}, {"EAGER", &settings.eager},
-        {"SHARING", &settings.sharing},           {"INTERPRETS", &settings.interprets}};
+        {"BUSY", &settings.busy},                 {"SHARING", &settings.sharing},
+        {"INTERPRETS", &settings.interprets}};
     for (const auto& [name, value] : numbers)
         if (const char* chosen = getenv(text("STAND_IN_%s", name).c_str())) *value = atoll(chosen);
     if (const char* planted = getenv("STAND_IN_PLANTED")) settings.planted = planted;
-    std::string missing = getenv("STAND_IN_MISSING") ? getenv("STAND_IN_MISSING") : "";
-    for (size_t comma; !missing.empty(); missing.erase(0, comma == std::string::npos ? comma : comma + 1)) {
-        comma = missing.find(',');
-        settings.missing.insert(missing.substr(0, comma));
-    }
     return settings;
 }
 
@@ -127,28 +122,22 @@ int most_shared_bytes() {
     }
 }
 
-void execute_everything() {
-    for (Context& context : driver().contexts) execute_everything(context);
+void execute_everything(const Context* of) {
+    for (const OperationRef& end : unfinished_ends(of)) execute(end);
 }
 
-void execute_everything(Context& context) {
-    if (context.legacy.tail) execute(context.legacy.tail);
-    for (const auto& [thread, stream] : context.per_thread)
-        if (stream.tail) execute(stream.tail);
-    for (const auto& [handle, stream] : driver().streams.alive)
-        if (stream->context == &context && stream->tail) execute(stream->tail);
-    for (const OperationRef& orphan : driver().orphans) execute(orphan);
-    driver().orphans.clear();
-}
-
-std::vector<OperationRef> unfinished_ends() {
+std::vector<OperationRef> unfinished_ends(const Context* of) {
+    const auto is_finished = [](const OperationRef& end) { return !end || end->done; };
+    std::erase_if(driver().orphans, is_finished);
     std::vector<OperationRef> ends = driver().orphans;
     for (const Context& context : driver().contexts) {
+        if (of && of != &context) continue;
         ends.push_back(context.legacy.tail);
         for (const auto& [thread, stream] : context.per_thread) ends.push_back(stream.tail);
     }
-    for (const auto& [handle, stream] : driver().streams.alive) ends.push_back(stream->tail);
-    std::erase_if(ends, [](const OperationRef& end) { return !end || end->done; });
+    for (const auto& [handle, stream] : driver().streams.alive)
+        if (!of || of == stream->context) ends.push_back(stream->tail);
+    std::erase_if(ends, is_finished);
     return ends;
 }
 

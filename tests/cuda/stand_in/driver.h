@@ -114,7 +114,7 @@ struct Settings {
     int64_t sharing = 1;                      // 0: no device shares memory or timelines with other APIs
     int64_t memory_pools = 1;                 // 0: no device has them
     int64_t interprets = 0;                   // 1: steps that came as PTX are interpreted, which is slow
-    std::string planted{};                    // how devices fail: refuses_machine_code, wrong_bit, hang, crash
+    std::string planted{};                    // how devices fail: wrong_bit, hang
     std::set<std::string> missing{};          // functions that the driver lacks
 };
 
@@ -137,17 +137,10 @@ struct Event {
 
 struct Pool { int device = 0; };
 
-// What machine code or PTX tells of a kernel.
-struct KernelCode {
-    int registers = 0;        // of a thread; 0: unknown, as in PTX
-    int parameter_bytes = 0;  // of all parameters; 0: unknown
-    int stack_bytes = 0;      // of a thread, with the functions that it calls; 0 for PTX
-};
-
 struct Module {
     Context* context = nullptr;
     int kind_of_worlds = 0;
-    std::map<std::string, KernelCode> kernels;
+    std::map<std::string, int> kernels;  // the bytes of their parameters; 0: unknown
     std::string ptx{};  // empty: machine code
 };
 
@@ -155,8 +148,8 @@ struct Kernel {
     uint64_t module = 0;
     std::string name;
     int kind_of_worlds = 0;
+    int parameter_bytes = 0;
     uint32_t shared_bytes_allowed = 48 * 1024;
-    KernelCode code{};
     bool loaded = false;  // its code, which the first use loads
 };
 
@@ -185,7 +178,6 @@ public:
         const auto found = alive.find(handle);
         return found == alive.end() ? nullptr : found->second;
     }
-    bool was_alive(uint64_t handle) const { return handle < next_ && handle >> 40 == next_ >> 40; }
 
     const char* kind;
     std::map<uint64_t, std::shared_ptr<T>> alive;
@@ -246,12 +238,11 @@ void replace_driver(const Settings& settings);
 // Maximum dynamic shared memory of a block on these devices.
 int most_shared_bytes();
 
-// Runs all work of all streams.
-void execute_everything();
-void execute_everything(Context& context);
+// Runs all work of all streams, or of those of a context and of streams that were destroyed.
+void execute_everything(const Context* of = nullptr);
 
-// The last operations of all streams with unfinished work.
-std::vector<OperationRef> unfinished_ends();
+// The last operations of these streams, if they are unfinished.
+std::vector<OperationRef> unfinished_ends(const Context* of = nullptr);
 
 // The calling thread's contexts, the current one last.
 std::vector<uint64_t>& context_stack();
@@ -266,8 +257,7 @@ int refuse(int code, const std::string& message);
 template <class T>
 std::shared_ptr<T> find(const Objects<T>& objects, uint64_t handle) {
     std::shared_ptr<T> object = objects.find(handle);
-    const char* reason = objects.was_alive(handle) ? "is no longer one" : "never was one";
-    if (!object) refuse(0, text("%#lx %s of the %s", handle, reason, objects.kind));
+    if (!object) refuse(0, text("%#lx is none of the %s", handle, objects.kind));
     return object;
 }
 

@@ -54,25 +54,14 @@ EmulatedKernel find_emulated_kernel(int kind_of_worlds, const char* name) {
 
 namespace {
 
-// The thread that runs next; 7919 is prime, so the sequence visits all threads of any smaller grid.
-int64_t thread_at(ThreadOrder order, int64_t turn, int64_t count) {
-    if (order == ThreadOrder::kForwards) return turn;
-    return order == ThreadOrder::kBackwards ? count - 1 - turn : turn * 7919 % count;
-}
-
-// Calls work(item) for each item of a grid's threads.
-void for_each_item(int64_t items, int64_t threads, ThreadOrder order, const auto& work) {
-    if (threads % 7919 == 0) order = ThreadOrder::kBackwards;
-    for (int64_t turn = 0; turn < threads; turn++)
-        for (int64_t item = thread_at(order, turn, threads); item < items; item += threads) work(item);
-}
-
 #define DS_EMULATE(name, Call, items)                                                                \
     template <class Float>                                                                           \
-    void emulate_##name(const void* call, uint32_t grid, uint32_t threads, ThreadOrder order) {      \
+    void emulate_##name(const void* call, uint32_t, uint32_t, ThreadOrder order) {                   \
         const Call& arguments = *static_cast<const Call*>(call);                                     \
-        for_each_item(arguments.items, int64_t{grid} * threads, order,                               \
-                      [&](int64_t item) { name<Float, 1>(arguments, item, 1); });                    \
+        for (int64_t turn = 0; turn < arguments.items; turn++) {                                     \
+            const int64_t last = arguments.items - 1;                                                \
+            name<Float, 1>(arguments, order == ThreadOrder::kForwards ? turn : last - turn, 1);      \
+        }                                                                                            \
     }
 DS_TRAINING_KERNEL_TABLE(DS_EMULATE)
 

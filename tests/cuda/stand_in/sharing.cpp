@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,21 +64,11 @@ struct CUmemAccessDesc { int location_kind, location, flags; };
 namespace {
 
 int check_properties(const CUmemAllocationProp& properties) {
-    for (const unsigned char byte : properties.reserved)
-        if (byte) return refuse(kInvalidValue, "reserved bytes are not zero");
     const bool of_device = properties.kind == kAllocationPinned && properties.location_kind == kLocationDevice;
     REFUSE_IF(!of_device || properties.security, kInvalidValue, "only pinned memory of a device is known");
     if (properties.location < 0 || properties.location >= driver().settings.devices) return kInvalidDevice;
     REFUSE_IF(properties.exports & ~kExportFileDescriptor, kInvalidValue, "exports are %d", properties.exports);
     return driver().settings.sharing ? kSuccess : kNotSupported;
-}
-
-// The contents of new memory are undefined.
-void fill_with_garbage(const FileDescriptor& file, uint64_t bytes) {
-    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
-    if (mapped == MAP_FAILED) return;
-    memset(mapped, kGarbage, bytes);
-    munmap(mapped, bytes);
 }
 
 // The reserved range with exactly these addresses; null after a violation.
@@ -110,7 +99,6 @@ STAND_IN(cuMemCreate, 10020,
     if (driver().used_bytes(device) > most) return kOutOfMemory;
     const FileDescriptor file = make_file("memory", bytes);
     if (file.number < 0) return kOutOfMemory;
-    fill_with_garbage(file, bytes);
     *handle = driver().physical_memories.add({device, bytes, file});
 })
 
@@ -208,12 +196,6 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS {
 
 namespace {
 
-bool is_plain(const auto& described) {
-    uint32_t sum = 0;
-    for (const uint32_t word : described.reserved) sum |= word;
-    return sum == 0;
-}
-
 uint64_t load(const uint64_t* value) { return __atomic_load_n(value, __ATOMIC_ACQUIRE); }
 
 // Checks and sets the value of a binary semaphore or a timeline.
@@ -242,7 +224,7 @@ int begin_semaphores(const uint64_t* handles, const CUDA_EXTERNAL_SEMAPHORE_PARA
         const bool fits = semaphore->context == stream->context;
         REFUSE_IF(!fits, kInvalidHandle, "the semaphore is of another context than the stream");
         const uint64_t value = params[i].value;
-        const bool is_value = is_plain(params[i]) && !params[i].flags && (semaphore->timeline || !value);
+        const bool is_value = !params[i].flags && (semaphore->timeline || !value);
         REFUSE_IF(!is_value, kInvalidValue, "a value or flags of no meaning");
         Task task{text("%s semaphore %#lx", waits ? "waiting for" : "signalling", handles[i])};
         task.begun = [semaphore](const OperationRef&) { ++semaphore->unfinished; };
@@ -272,7 +254,7 @@ int stand_in::free_external_buffer(const AllocationRef& allocation) {
 STAND_IN(cuImportExternalMemory, 10000, (uint64_t* handle, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* described), {
     FIND_CONTEXT(context);
     const bool known = described->kind == kOpaqueDescriptor && !(described->flags & ~uint32_t{kDedicated});
-    REFUSE_IF(!known || !is_plain(*described), kInvalidValue, "the description");
+    REFUSE_IF(!known, kInvalidValue, "the description");
     const FileDescriptor file = FileDescriptor::of(described->descriptor);
     if (file.number < 0) return kOperatingSystem;
     if (file.name() != (described->flags ? "dedicated-memory" : "memory")) return kInvalidValue;
@@ -284,7 +266,7 @@ STAND_IN(cuExternalMemoryGetMappedBuffer, 10000,
          (uint64_t* address, uint64_t handle, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* described), {
     FIND(memory, external_memories, handle);
     const bool is_whole = !described->flags && !described->offset && described->bytes == memory->bytes;
-    REFUSE_IF(!is_whole || !is_plain(*described), kInvalidValue, "only a buffer of everything is known");
+    REFUSE_IF(!is_whole, kInvalidValue, "only a buffer of everything is known");
     REFUSE_IF(memory->buffer, kInvalidValue, "it is mapped already");
     memory->buffer = map_file(memory->file.number, memory->bytes, memory->context->device);
     if (!memory->buffer) return kOutOfMemory;
@@ -303,7 +285,7 @@ STAND_IN(cuImportExternalSemaphore, 10000, (uint64_t* handle, const CUDA_EXTERNA
     FIND_CONTEXT(context);
     const bool timeline = described->kind == kTimelineSemaphore;
     const bool known = timeline || described->kind == kBinarySemaphore;
-    REFUSE_IF(!known || !is_plain(*described) || described->flags, kInvalidValue, "the description");
+    REFUSE_IF(!known || described->flags, kInvalidValue, "the description");
     REFUSE_IF(timeline && !driver().settings.sharing, kNotSupported, "timeline");
     const FileDescriptor file = FileDescriptor::of(described->descriptor);
     if (file.number < 0) return kOperatingSystem;

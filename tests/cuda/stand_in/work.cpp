@@ -17,18 +17,23 @@ Operation* next_undone(Operation* operation) {
 
 bool is_ready(const Operation& operation) { return !operation.ready || operation.ready(); }
 
-// An operation that can run now and that `operation` waits for, or itself; null if all wait for other threads or APIs.
-Operation* find_ready(Operation* operation) {
+// The first that `is_wanted`, of an operation and the unfinished ones that it waits for; or null.
+Operation* find_before(Operation* operation, const auto& is_wanted) {
     std::set<Operation*> seen{operation};
     std::vector<Operation*> open{operation};
     while (!open.empty()) {
         Operation* current = open.back();
         open.pop_back();
-        if (!next_undone(current) && is_ready(*current)) return current;
+        if (is_wanted(current)) return current;
         for (const OperationRef& before : current->after)
             if (!before->done && seen.insert(before.get()).second) open.push_back(before.get());
     }
     return nullptr;
+}
+
+// An operation that can run now and that `operation` waits for, or itself; null if all wait for other threads or APIs.
+Operation* find_ready(Operation* operation) {
+    return find_before(operation, [](Operation* one) { return !next_undone(one) && is_ready(*one); });
 }
 
 void run_alone(Operation& operation);
@@ -99,18 +104,7 @@ void count_begun_operation() { ++operations_begun; }
 int64_t pending_operations() { return operations_begun - operations_run; }
 
 bool comes_before(const OperationRef& earlier, const OperationRef& later) {
-    if (earlier->done) return true;
-    std::set<const Operation*> seen;
-    std::vector<const Operation*> open{later.get()};
-    while (!open.empty()) {
-        const Operation* current = open.back();
-        open.pop_back();
-        for (const OperationRef& before : current->after) {
-            if (before == earlier) return true;
-            if (!before->done && seen.insert(before.get()).second) open.push_back(before.get());
-        }
-    }
-    return false;
+    return earlier->done || find_before(later.get(), [&](Operation* one) { return one == earlier.get(); });
 }
 
 void note_accesses(const OperationRef& operation) {

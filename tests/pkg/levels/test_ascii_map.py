@@ -1,4 +1,4 @@
-"""Maps made of characters, the rectangles that they are made of, and the map of a level, which `repr()` shows."""
+"""Maps made of characters, and the map of a level, which `repr()` shows."""
 
 import random
 
@@ -8,7 +8,6 @@ from tests.refuses import assert_refused, refuses
 from doorstep.levels import Button, Cube, Door, Goal, Level, Rewards, Room, Spawn, Wall
 from doorstep.levels.curated import CELL, curated, sketches
 from doorstep.levels.numbers import ends_of
-from doorstep.levels.rectangles import Rectangle, bounds, merge
 
 MAP = """
     ###########
@@ -41,7 +40,6 @@ def test_a_map_is_a_level():
     assert level.spawns == (Spawn(11, 21.5, (0, 1)),)
     high = Level.from_ascii(MAP, height=3)
     assert {part.height for part in (*high.walls, *high.doors)} == {3}
-    assert Level.from_ascii("#\n.\n.\n1\n.", cell=2).walls == (Wall(0, 7, 2, 2),)
 
 
 def test_letters_number_doors_and_say_which_of_them_close():
@@ -70,9 +68,7 @@ def test_walls_cover_exactly_the_wall_cells_and_ranges_reach_from_cell_to_cell()
         for row, line in enumerate(rows):
             for column, character in enumerate(line):
                 x, y = origin[0] + (column + 0.5) * cell_x, origin[1] + (14.5 - row) * cell_y
-                covers = [
-                    abs(x - wall.x) < wall.size_x / 2 and abs(y - wall.y) < wall.size_y / 2 for wall in level.walls
-                ]
+                covers = [abs(x - one.x) < one.size_x / 2 and abs(y - one.y) < one.size_y / 2 for one in level.walls]
                 assert sum(covers) == (character == "#")
         area = sum(wall.size_x * wall.size_y for wall in level.walls)
         assert area == pytest.approx(text.count("#") * cell_x * cell_y)
@@ -134,11 +130,9 @@ def test_arguments_are_checked():
         ({"text": ""}, "text is ''; it must be a map of characters"),
         ({"text": "#" * 257}, "text is a map of 257 x 1 characters; it must be at most 256 x 256"),
         ({"cell": 0}, "cell is 0; it must be a number of metres, 0.01 to 1000"),
-        ({"cell": (1, -1)}, "cell[1] is -1; it must be a number of metres, 0.01 to 1000"),
         ({"cell": (1, 2, 3)}, "cell is (1, 2, 3); it must be a number of metres, or two"),
         ({"origin": 3}, "origin is 3; it must be None or two numbers"),
         ({"closing_doors": "B"}, "closing_doors is 'B'; it must be letters of the map's doors, 'A'"),
-        ({"height": -1}, "height is -1; it must be a number of metres, 0.01 to 1000"),
         ({"spawn_yaw": 90}, "spawn_yaw is 90; it must be a number of radians"),
         ({"goal_agents": "one"}, "goal_agents is 'one'; it must be one of 'all', 'any'"),
     ]
@@ -171,33 +165,3 @@ def test_every_part_has_a_cell_however_thin_and_a_large_level_fits_a_page():
     title, *lines = repr(Level(walls=[Wall(x=0, y=60, size_x=310, size_y=1)], spawns=[Spawn(x=0, y=2)])).splitlines()
     assert title.endswith("a character is 4 x 8 m:")
     assert max(map(len, lines)) == 78
-
-
-# ---- Cells are merged into rectangles that cover them exactly, each once
-
-
-def cells_of(*lines):
-    return {(row, column) for row, line in enumerate(lines) for column, cell in enumerate(line) if cell == "#"}
-
-
-def test_rectangles_cover_the_cells_exactly_and_each_is_the_largest_that_is_left():
-    for seed in range(20):
-        generator = random.Random(seed)
-        share = generator.uniform(0.1, 0.9)
-        cells = {(row, column) for row in range(6) for column in range(8) if generator.random() < share}
-        found = list(merge(cells))
-        assert found == list(merge({*sorted(cells, reverse=True)}))  # the order of the cells does not matter
-        assert sorted(cell for rectangle in found for cell in rectangle.cells()) == sorted(cells)
-        corners = [(a, b, c, d) for a in range(6) for b in range(8) for c in range(a + 1, 7) for d in range(b + 1, 9)]
-        possible = [Rectangle(*corner) for corner in corners]
-        for rectangle in found[:3]:
-            assert rectangle.area == max(one.area for one in possible if one.cells() <= cells)
-            cells -= rectangle.cells()
-
-
-def test_rectangles_are_few():
-    assert len(list(merge(cells_of("#####", "#...#", "#####")))) == 4
-    assert len(list(merge(cells_of("##########", "....##....", "....##....")))) == 2
-    assert next(merge(cells_of("###.#", "##..#", "#####"))) == Rectangle(0, 0, 3, 2)
-    assert list(merge(set())) == []
-    assert bounds([(3, 4), (1, 6)]) == Rectangle(1, 4, 4, 7)

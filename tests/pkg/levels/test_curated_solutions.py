@@ -1,33 +1,58 @@
-"""The curated levels are solved in the simulator: recordings of how, which replay exactly on every device, and the
-built-in policies.
+"""The curated levels say what they are, and recordings that replay exactly show how they are solved.
 
 Where results, levels or the scripted policy have changed on purpose, record anew:
 python -m tests.update_curated_solutions
 """
 
+import re
+
 import numpy as np
 import pytest
-from tests.cuda.on_stand_in import on_stand_in
-from tests.pkg.levels.test_curated import CURATED, FOR_ONE
+from tests.docs.pages import DOCS
 from tests.update_curated_solutions import BY_ONE, BY_TWO
 
 import doorstep
 from doorstep import levels
-from doorstep.cli import main
 from doorstep.planner import ScriptedPolicy
 from doorstep.policy import load_policy
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording, Replay
 
-BOTH = {solutions.path.name: solutions for solutions in (BY_TWO, BY_ONE)}
-BASELINES = ("random", "scripted")
+CURATED = levels.curated()
 
 
-def assert_solved(solutions, **options):
+def test_there_are_twenty_which_fit_the_pictures_of_a_world():
+    assert len(CURATED) == 20
+    for name, level in CURATED.items():
+        assert level.name == name
+        assert level.rewards.goal > 0
+        for wall in level.walls:
+            assert abs(wall.x) + wall.size_x / 2 <= 11
+            assert -2 <= wall.y - wall.size_y / 2 < wall.y + wall.size_y / 2 <= 42
+
+
+def test_the_gallery_shows_them_in_their_order():
+    page = (DOCS / "reference/curated_levels.md").read_text("utf-8")
+    shown = re.findall(r"^## (.*)\n\n!\[.*\]\(\.\./(.*)\)\n\n(.*) Agents: (\d)\.$", page, re.MULTILINE)
+    assert [(name, text, int(agents)) for name, _, text, agents in shown] == [
+        (name, level.description, 1 if name in BY_ONE.names else 2) for name, level in CURATED.items()
+    ]
+    assert all((DOCS / picture).is_file() for _, picture, _, _ in shown)
+
+
+def test_a_name_that_is_misspelt_is_answered_with_the_one_that_was_meant():
+    with pytest.raises(KeyError, match="'onedoor' is not a curated level; did you mean 'one door'"):
+        CURATED["onedoor"]
+    assert CURATED.get("onedoor") is None
+
+
+@pytest.mark.parametrize(("solutions", "num_threads"), [(BY_TWO, 1), (BY_ONE, 3)])
+def test_every_level_is_solved(solutions, num_threads):
     """Replays a recording, compares all worlds after each step, and looks whether each has reached its goal; until then
     the scripted policy plays as it did when they were recorded."""
     with Recording(solutions.path) as recording:
-        with doorstep.Simulator.from_config(recording.config.replace(strict=True, **options)) as sim:
+        assert recording.config.num_agents == solutions.num_agents
+        with doorstep.Simulator.from_config(recording.config.replace(strict=True, num_threads=num_threads)) as sim:
             play, policy = Replay(recording, sim), ScriptedPolicy()
             assert list(sim.levels) == solutions.levels
             assert sim.level_indices.copy_to_host().ravel().tolist() == list(range(len(solutions.names)))
@@ -40,32 +65,6 @@ def assert_solved(solutions, **options):
                 ended |= sim.dones.copy_to_host().all(axis=(1, 2))
         assert play.comparisons == recording.num_steps + 1  # at the beginning and after each step
     assert [name for name, solved in zip(solutions.names, reached, strict=True) if not solved] == []
-
-
-def test_there_are_solutions_of_all_levels():
-    assert BY_TWO.names == tuple(CURATED)
-    assert sorted(BY_ONE.names) == sorted(FOR_ONE)
-    for solutions in BOTH.values():
-        with Recording(solutions.path) as recording:
-            assert recording.config.num_agents == solutions.num_agents
-            assert recording.config.num_worlds == len(solutions.names)
-            assert recording.hashed_steps == tuple(range(recording.num_steps + 1))
-            assert not recording.same_version_only
-
-
-@pytest.mark.parametrize(("file", "num_threads"), [*zip(BOTH, (1, 3), strict=True)])
-def test_every_level_is_solved(file, num_threads):
-    assert_solved(BOTH[file], num_threads=num_threads)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("file", BOTH)
-@on_stand_in()
-def test_every_level_is_solved_on_a_gpu(file):
-    assert_solved(BOTH[file], device="cuda")
-
-
-# ---- The built-in policies: one acts at random, one plans, which is never worse
 
 
 def play_each_level(policy, table, worlds, **options):
@@ -84,24 +83,3 @@ def play_each_level(policy, table, worlds, **options):
             solved |= ~ended & sim.terminations.to_numpy().all(axis=(1, 2))
             ended |= sim.dones.to_numpy().all(axis=(1, 2))
     return [values.reshape(-1, worlds).mean(axis=1) for values in (summed, solved)]
-
-
-@pytest.mark.nightly
-def test_the_scripted_policy_is_better_than_random_actions():
-    found = [play_each_level(policy, CURATED.values(), 2, seed=4) for policy in BASELINES]
-    (random_returns, random_shares), (scripted_returns, scripted_shares) = found
-    worse = (scripted_shares < random_shares) | (scripted_returns <= random_returns) | (scripted_shares == 0)
-    assert [name for name, is_worse in zip(CURATED, worse, strict=True) if is_worse] == []
-
-
-@pytest.mark.nightly
-def test_the_curated_levels_are_recorded_under_both(tmp_path):
-    collection, path = tmp_path / "curated.json", tmp_path / "run.rec"
-    levels.save_levels(collection, list(CURATED.values()))
-    for policy in BASELINES:
-        options = ["--levels", str(collection), "--policy", policy, "--worlds", "40", "--steps", "30", "--seed", "3"]
-        assert main(["record", *options, "--output", str(path)]) == 0
-        with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
-            recording.replay(sim)
-            assert sim.levels == tuple(CURATED.values())
-            assert len(set(sim.level_indices.to_numpy().ravel().tolist())) > 10

@@ -10,7 +10,6 @@ import pytest
 from tests.refuses import assert_refused, refuses
 
 import doorstep
-from doorstep import levels
 from doorstep._native import _generated as native
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
 from doorstep.levels.native import to_native
@@ -51,13 +50,11 @@ def test_parts_hold_what_they_were_given_and_refuse_what_is_no_number_by_its_nam
 def test_values_out_of_range_are_refused():
     rows = [
         (Wall, "size_x", 0, "size_x is 0; it must be a number of metres, 0.01 to 1000"),
-        (Wall, "height", 1e-60, "height is 1e-60; it must be a number of metres, 0.01"),
         (Wall, "z", -1, "z is -1; it must be a number of metres, 0 to 1000"),
         (Wall, "x", 1001, "x is 1001; it must be a number of metres, -1000 to 1000"),
         (Rewards, "goal", 2e6, "goal is 2000000.0; it must be a number of reward, -1e+06 to 1e+06"),
         (Rewards, "bonus_distance", -1, "bonus_distance is -1; it must be a number of metres, 0 to 1e+06"),
         (Button, "door", 8, "door is 8; it must be an integer, 0 to 7"),
-        (Button, "door", -1, "door is -1; it must be an integer, 0 to 7"),
         (Cube, "yaw", 90, "yaw is 90; ... -6.28319 to 6.28319 (math.radians() converts degrees)"),
         (Cube, "yaw", (0, 1), "yaw is (0, 1); it must be a number of radians"),
         (Spawn, "x", (2, 1), "x is (2, 1); it must be a range (low, high) with low <= high (exchange the two)"),
@@ -89,31 +86,25 @@ def test_numbers_of_numpy_become_pythons():
 # ---- Levels
 
 
-def row(cls, count, distance=10, **fields):
+def row(cls, count, y, **fields):
     """Parts that do not overlap."""
-    return [cls(x=-400 + distance * i, y=100, **fields) for i in range(count)]
+    return [cls(x=-400 + 10 * i, y=y, **fields) for i in range(count)]
 
 
 def test_capacities_are_those_of_the_c_api():
+    buttons = row(Button, native.LEVEL_MAX_BUTTONS, 30, door=0)
     most = {
-        "walls": (row(Wall, native.LEVEL_MAX_STATICS, size_x=1, size_y=1), Wall(0, 200, 1, 1)),
-        "buttons": (row(Button, native.LEVEL_MAX_BUTTONS, door=0), Button(0, 200, 0)),
-        "cubes": (row(Cube, native.LEVEL_MAX_CUBES), Cube(0, 200)),
-        "spawns": (row(Spawn, native.MAX_AGENTS), Spawn(0, 200)),
+        "walls": (row(Wall, native.LEVEL_MAX_STATICS - 8, 10, size_x=1, size_y=1), Wall(0, 99, 1, 1)),
+        "doors": (row(Door, 8, 20, size_x=4), Door(0, 99)),
+        "buttons": ([dataclasses.replace(one, door=i % 8) for i, one in enumerate(buttons)], Button(0, 99, 0)),
+        "cubes": (row(Cube, native.LEVEL_MAX_CUBES, 40), Cube(0, 99)),
+        "spawns": (row(Spawn, native.MAX_AGENTS, 50), Spawn(0, 99)),
         "rooms": ([Room(i, i + 1) for i in range(native.LEVEL_MAX_ROOMS)], Room(8, 9)),
     }
+    level = Level(**{name: parts for name, (parts, _) in most.items()})
     for name, (parts, one_more) in most.items():
-        level = Level(**{"spawns": SPAWNS, **({"doors": DOORS} if name == "buttons" else {}), name: parts})
-        with pytest.raises(doorstep.ArgumentError, match=rf"^{name} is .* to \d+ {name} \(there are \d+\)") as caught:
-            level.replace(**{name: (*parts, one_more)})
-        assert caught.value.argument == name
-    doors, buttons = row(Door, 8, size_x=4), [Button(0, 10, i) for i in range(8)]
-    level = Level(spawns=SPAWNS, doors=doors, buttons=buttons, walls=row(Wall, 24, size_x=1, size_y=1))
-    rows = [
-        ({"walls": [*level.walls, Wall(0, 200, 1, 1)]}, "walls and doors together are 33; a level has at most 32"),
-        ({"doors": [*doors, Door(0, 200)]}, "doors is ... a sequence of 0 to 8 doors (there are 9)"),
-    ]
-    assert_refused(level.replace, rows)
+        says = rf"^(walls and doors together are 33|{name} is .* to \d+ {name} \(there are \d+\))"
+        refuses(says, level.replace, **{name: (*parts, one_more)}, argument=name)
 
 
 def test_what_is_wrong_is_refused_by_its_name():
@@ -123,18 +114,14 @@ def test_what_is_wrong_is_refused_by_its_name():
         ({"buttons": [*BUTTONS, Button(5, 5, 1)]}, "buttons[1].door is 1; it must be the index of one of 1 doors"),
         ({"walls": [Wall(0, 10, 1, 1)]}, "buttons[0] is inside walls[0]; nobody can stand on it"),
         ({"walls": [(1, 2, 3, 4)]}, "walls[0] is (1, 2, 3, 4); it must be a doorstep.levels.Wall"),
-        ({"walls": Wall(0, 0, 1, 1)}, "walls is Wall ... ; it must be a sequence of 0 to 32 walls"),
         ({"goal": (0, 1, 0, 1)}, "goal is (0, 1, 0, 1); it must be a doorstep.levels.Goal or None"),
         ({"physics": 3}, "physics is 3; it must be a doorstep.levels.Physics"),
         ({"name": 3}, "name is 3; it must be a text"),
         ({"name": "\ud800"}, r"name is '\ud800'; it must be a text that UTF-8 can hold (remove the lone surrogates"),
         ({"episode_length": 0}, "episode_length is 0; it must be an integer, 1 to 1000000"),
         ({"episode_length": (9, 3)}, "episode_length is (9, 3); it must be a range (low, high) with low <= high"),
-        ({"episode_length": (1, 2.5)}, "episode_length[1] is 2.5; it must be an integer, 1 to 1000000"),
         ({"rooms": [Room(0, 5, door=1)]}, "rooms[0].door is 1; it must be None or the index of one of 1 doors"),
         ({"rooms": [Room(0, 5), Room(6, 9)]}, "rooms[1].start is 6.0; it must be the end of rooms[0], 5"),
-        ({"rooms": [Room(5, 9), Room(0, 5)]}, "rooms[1].start is 0.0; it must be the end of rooms[0], 9"),
-        ({"nam": "other"}, "'nam' is not a field of Level (did you mean 'name'"),
     ]
     assert_refused(Level(doors=DOORS, buttons=BUTTONS, spawns=SPAWNS).replace, rows)
     rows = [
@@ -161,29 +148,11 @@ def test_sequences_become_tuples_and_levels_do_not_change():
     assert (generated.room_types, generated.goal, generated.episode_length) == (("any",) * 3, goal, (50, 60))
 
 
-def test_a_level_has_the_references_rules_by_default():
-    level = Level(spawns=SPAWNS)
-    assert (level.rewards, level.physics, level.goal, level.episode_length) == (Rewards(), Physics(), None, None)
-    assert levels.reference().room_types == ("double_button", "cube_blocking", "cube_buttons")
-    for member in native.RoomType:
-        assert GeneratedLevel(room_types=(member.name.lower(),) * 3)
-    sparse = Rewards.sparse(3)
-    assert sparse == Rewards(progress=0, idle=0, bonus_factor=sparse.bonus_factor, room=0, exit=0, goal=3)
-
-
 # ---- What overlaps is refused, and nothing else: compared with poses and points that are tried one by one
 
-CLEAR = 0.3  # metres: overlaps of this depth are found by points 0.1 apart
+CLEAR = 0.12  # metres: poses and points are tried so far apart that overlaps of less may not be found
 FAR_AWAY = Spawn(500, 500)
 SQUARE = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 31)), -1).reshape(-1, 2)
-
-
-def is_refused(**parts):
-    try:
-        levels.Level(**parts)
-    except doorstep.ArgumentError as error:
-        return "overlap" in str(error)
-    return False
 
 
 def has_common_points(a, b, depth):
@@ -208,8 +177,8 @@ def poses(spawn):
     return [(x, y, 2.0, 2.0, yaw) for x in tried(spawn.x, 3) for y in tried(spawn.y, 3) for yaw in tried(spawn.yaw, 7)]
 
 
-def test_a_spawn_is_refused_exactly_if_an_agent_of_its_ranges_has_points_in_a_wall():
-    for seed in range(60):
+def test_a_spawn_is_refused_exactly_if_an_agent_of_its_ranges_has_points_in_a_wall_or_cube():
+    for seed in range(300):
         generator = random.Random(seed)
         x, y = generator.uniform(-2, 2), generator.uniform(-2, 2)
         yaw, choose = generator.uniform(-3, 3), generator.choice
@@ -218,28 +187,21 @@ def test_a_spawn_is_refused_exactly_if_an_agent_of_its_ranges_has_points_in_a_wa
             choose([y, (y - generator.random(), y + generator.random())]),
             choose([yaw, (yaw, yaw + generator.uniform(0, 3))]),
         )
-        sizes = generator.uniform(0.7, 4), generator.uniform(0.7, 4)
         angle, distance = generator.uniform(0, 6.3), generator.uniform(1.5, 4.5)
-        wall = Wall(x + distance * math.cos(angle), y + distance * math.sin(angle), *sizes)
-        box = (wall.x, wall.y, wall.size_x, wall.size_y, 0.0)
-        smaller = Wall(wall.x, wall.y, *(max(size - CLEAR, 1e-3) for size in sizes))
-        if not is_refused(walls=[wall], spawns=[spawn]):
-            assert not any(has_common_points(pose, box, 2e-3) for pose in poses(spawn)), seed
-        elif is_refused(walls=[smaller], spawns=[spawn]):  # otherwise they overlap by less than points can show
-            assert any(has_common_points(pose, box, 0) for pose in poses(spawn)), seed
-
-
-def test_cubes_are_refused_exactly_if_they_have_points_in_common():
-    for seed in range(40):
-        generator = random.Random(seed)
-        cubes = [Cube(generator.uniform(0, 4), generator.uniform(0, 4), generator.uniform(-3, 3)) for _ in range(2)]
-        refused = is_refused(cubes=cubes, spawns=[FAR_AWAY])
-        first, second = ((cube.x, cube.y, 3.0, 3.0, cube.yaw) for cube in cubes)
-        if has_common_points(first, second, 2e-3):
-            assert refused, seed
-        elif not has_common_points(first, second, 0):
-            shrunk = [(*pose[:2], 3.0 - CLEAR, 3.0 - CLEAR, pose[4]) for pose in (first, second)]
-            assert not refused or not has_common_points(shrunk[0], shrunk[1], 0), seed
+        x, y = x + distance * math.cos(angle), y + distance * math.sin(angle)
+        if seed % 2:
+            box = (x, y, generator.uniform(0.7, 4), generator.uniform(0.7, 4), 0.0)
+            placed = {"walls": [Wall(*box[:4])]}
+        else:
+            box = (x, y, 3.0, 3.0, generator.uniform(-3, 3))
+            placed = {"cubes": [Cube(x, y, box[4])]}
+        try:
+            Level(**placed, spawns=[spawn])
+            is_refused = False
+        except doorstep.ArgumentError as error:
+            is_refused = "overlap" in str(error)
+        assert is_refused or not any(has_common_points(pose, box, 2e-3) for pose in poses(spawn)), seed
+        assert not is_refused or any(has_common_points(pose, box, -CLEAR) for pose in poses(spawn)), seed
 
 
 def test_the_message_of_an_overlap_names_both_and_how_deep():
@@ -290,7 +252,6 @@ def test_every_row_of_doors_ends_a_room_at_its_far_side_as_in_the_reference():
         (level_with(Door(0, 9.5), goal=GOAL), [Room(2, 10, 0), Room(10, 15)]),
         # Doors in the order of y; those side by side end one room, which shows the first of them.
         (level_with(Door(0, 19.5), Door(-5, 9.5), Door(5, 9.7)), [Room(2, 10.2, 1), Room(10.2, 20, 0)]),
-        (level_with(Door(0, 19.5), Door(5, 9.7), Door(-5, 9.5)), [Room(2, 10.2, 1), Room(10.2, 20, 0)]),
         (level_with(Door(5, 9.7), Door(0, 19.5), Door(-5, 9.5)), [Room(2, 10.2, 0), Room(10.2, 20, 1)]),
         (level_with(Door(-5, 9.5), Door(5, 10.5)), [Room(2, 10, 0), Room(10, 11, 1)]),  # 1 m further: another row
         (level_with(Door(0, 9, 2, 2)), [Room(2, 10, 0)]),

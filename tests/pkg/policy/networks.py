@@ -1,6 +1,7 @@
 """Networks of PyTorch, and what they compute by themselves."""
 
 import copy
+import functools
 
 import numpy as np
 import torch
@@ -18,6 +19,21 @@ def mlp(*widths, activation=nn.Tanh):
     for inputs, outputs in zip((NUM_INPUTS, *widths), widths, strict=False):
         layers += [nn.Linear(inputs, outputs), activation()]
     return nn.Sequential(*layers, nn.Linear((NUM_INPUTS, *widths)[-1], NUM_LOGITS))
+
+
+def tokens(*modules, shape=(5, 12), outputs=60):
+    return [nn.Unflatten(1, shape), *modules, nn.Flatten(), nn.Linear(outputs, NUM_LOGITS)]
+
+
+sequence, image = functools.partial(tokens, shape=(2, 30)), functools.partial(tokens, shape=(3, 9, 12))
+
+
+def encoder_layer(**options):
+    return nn.TransformerEncoderLayer(12, 3, 20, batch_first=True, **options)
+
+
+def attention(width=12, heads=4, **options):
+    return nn.MultiheadAttention(width, heads, **{"batch_first": True, **options})
 
 
 def late_infinity():

@@ -1,10 +1,20 @@
-"""Actions: greedy and drawn, repeatable by seed, step and agent."""
+"""Actions: greedy and drawn, repeatable by seed, step and agent.
+
+`act()` by its defaults keeps what a call of the same shape needs, and such calls choose as all others do. Calls with a
+step are never prepared: those of steps 0, 1, ... say what the calls without one must choose.
+"""
+
+import gc
+import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from tests.refuses import refuses
 
 import doorstep
+from doorstep._native import fast_calls
 from doorstep.policy import SamplingParams
 
 pytest.importorskip("torch")
@@ -22,9 +32,7 @@ def test_greedy_actions_have_the_largest_logits():
     policy, logits = doorstep.load_policy(net), logits_of(net, observations)
     expected = np.stack([part.argmax(-1) for part in np.split(logits, STARTS, axis=-1)], -1)
     for sampling in (GREEDY, SamplingParams(temperature=0), SamplingParams(temperature=0, top_p=0.5)):
-        actions = policy.act(observations, sampling=sampling)
-        assert actions.dtype == np.int32
-        assert (actions == expected).all()
+        assert (policy.act(observations, sampling=sampling) == expected).all()
     for temperature in (1e-3, 1e-30, 1e-45):  # little temperature is greedy
         near = policy.act(observations, sampling=SamplingParams(temperature=temperature))
         assert (near == expected).mean() > (0.9 if temperature == 1e-3 else 0.999)
@@ -73,17 +81,6 @@ def test_an_action_depends_on_its_seed_step_and_agent_only():
         assert (policy.act(observations, sampling=sampling, step=step, first_world=1) != whole).any()
 
 
-def test_without_seeds_and_steps_every_world_and_call_draws_anew():
-    policy, observations = constant(*TIES), np.zeros((64, 2, NUM_INPUTS), np.float32)
-    first, second = policy.act(observations), policy.act(observations)
-    assert (first != second).any()
-    assert len(np.unique(first.reshape(-1, 4), axis=0)) > 60
-    seeded = [constant(*TIES) for _ in range(2)]
-    for _ in range(3):
-        one, other = (policy.act(observations, sampling=SamplingParams(seed=9)) for policy in seeded)
-        assert (one == other).all()
-
-
 def test_a_network_that_gives_no_choice_lets_agents_stand_still():
     observations = np.zeros((3, 2, NUM_INPUTS), np.float32)
     for first, last, wrong in ((12, 17, EXCLUDED), (12, 13, np.nan), (14, 15, np.inf), (0, 1, np.nan)):
@@ -98,18 +95,125 @@ def test_a_network_that_gives_no_choice_lets_agents_stand_still():
     log_probs = np.zeros((70, 2), np.float32)
     actions = policy._act(observations, None, None, 0, None, 0, log_probs=log_probs)
     assert [place.tolist() for place in np.isnan(log_probs).nonzero()] == [[2, 66], [1, 0]]
-    assert (actions[[2, 66], [1, 0]] == NEUTRAL).all()
-    assert policy.nonfinite_rows == 2
+    for again in range(3):  # the last of the calls is prepared
+        assert (actions[[2, 66], [1, 0]] == NEUTRAL).all()
+        assert policy.nonfinite_rows == 2 * (again + 1)
+        actions = policy.act(observations)
 
 
-def test_observations_have_any_number_of_dimensions_which_are_more_worlds():
-    net, rows = mlp(16), observe(24).numpy()
-    for shape, as_worlds in (((), (1, 1)), ((7,), (7, 1)), ((3, 2), (3, 2)), ((4, 3, 2), (12, 2))):
-        one, other = (doorstep.load_policy(net, sampling=SamplingParams(seed=3)) for _ in range(2))
-        observations = rows[: int(np.prod(shape))]
-        actions = one(observations.reshape(*shape, 94))
-        assert actions.shape == (*shape, 4)
-        assert (actions.reshape(*as_worlds, 4) == other.act(observations.reshape(*as_worlds, 94))).all()
+# ---- Prepared calls ----
+
+
+def make_policy(*widths):
+    return doorstep.load_policy(mlp(*widths or (16,)), sampling=SamplingParams(seed=3))
+
+
+def functions_called(run):
+    """Of Python."""
+    names = set()
+    sys.setprofile(lambda frame, event, argument: names.add(frame.f_code.co_name) if event == "call" else None)
+    run()
+    sys.setprofile(None)
+    return names
+
+
+def test_a_call_like_the_one_before_is_prepared():
+    policy, observations = make_policy(), observe(4, 2).numpy()
+    assert "_rows" in functions_called(lambda: policy.act(observations))
+    called = functions_called(lambda: policy.act(observations))
+    assert "act" in called
+    assert ("_rows" in called) == (fast_calls() is None)
+
+
+def test_prepared_calls_choose_what_others_do():
+    """Of one shape after the other, where worlds and agents may be other ones though there are as many rows. Further
+    dimensions are more worlds."""
+    policy, step = make_policy(), 0
+    for shape in [(), (1,), (6,), (3, 2), (2, 3), (6,), (2, 3, 2), (1, 2, 1, 3, 2), (1, 1, 1, 1, 3, 2), (0, 2), (3, 2)]:
+        for _ in range(3):
+            observations = observe(*shape, seed=step)
+            given = [observations.numpy(), observations, observations.clone().requires_grad_()][step % 3]
+            actions = policy.act(given)
+            assert (actions.dtype, actions.shape) == (np.int32, (*shape, 4))
+            as_worlds = (int(np.prod(shape[:-1])), shape[-1]) if len(shape) > 1 else (int(np.prod(shape)), 1)
+            expected = policy.act(observations.reshape(*as_worlds, NUM_INPUTS), step=step)
+            assert (actions.reshape(expected.shape) == expected).all()
+            step += 1
+
+
+def test_other_arguments_between_two_calls_change_nothing():
+    policy, observations = make_policy(), observe(3, 2).numpy()
+    policy.act(observations)
+    for first_world in range(1, 40):  # more than a policy keeps arrays for
+        policy.act(observations, sampling=SamplingParams(seed=first_world), step=0, first_world=first_world)
+    gc.collect()
+    assert (policy.act(observations) == policy.act(observations, step=1)).all()
+    assert (policy.with_sampling(SamplingParams(greedy=True)).act(observations) != policy.act(observations)).any()
+
+
+def test_what_is_refused_is_refused_with_the_same_words_and_takes_no_step():
+    observations = observe(3, 2).numpy()
+    for wrong, message in (
+        (np.zeros((3, 2, 93), np.float32), r"is \[3, 2, 93\]; it must be of shape \[..., 94\]"),
+        (np.zeros((3, 2, NUM_INPUTS)), "is float64 on cpu; it must be float32, contiguous, in the host's memory"),
+        (np.zeros((3, 2, 2 * NUM_INPUTS), np.float32)[..., ::2], "is float32 on cpu, not contiguous"),
+        (np.zeros((3, 2, NUM_INPUTS), ">f4"), None),
+        (torch.zeros(3, 2, NUM_INPUTS, dtype=torch.bfloat16), "is bfloat16 on cpu"),
+        (torch.zeros(3, 2, NUM_INPUTS, device="meta"), None),
+        (np.zeros((), np.float32), r"is \[\]"),
+        ([[0.0] * NUM_INPUTS], None),
+        (None, None),
+    ):
+        policy = make_policy()
+        for step in range(2):
+            refuses(message, policy.act, wrong, argument="observations")
+            refuses(r"^first_world is ", policy.act, observations, first_world=0.0)
+            assert (policy.act(observations) == policy.act(observations, step=step)).all()
+
+
+def test_memory_that_was_freed_or_moved_is_not_read():
+    policy, tensor = make_policy(), observe(3, 2)
+    policy.act(tensor)
+    tensor.resize_(2, 2, NUM_INPUTS)
+    assert (policy.act(tensor) == policy.act(tensor, step=1)).all()
+    tensor.set_(observe(2, 2, seed=1))
+    assert (policy.act(tensor) == policy.act(observe(2, 2, seed=1), step=2)).all()
+    tensor.untyped_storage().resize_(0)
+    refuses(None, policy.act, tensor)
+    array = observe(2, 2).numpy().copy()
+    freed = weakref.ref(array)
+    policy.act(array)
+    del array
+    assert freed() is None
+    assert (policy.act(observe(2, 2)) == policy.act(observe(2, 2), step=4)).all()
+
+
+def test_threads_call_at_the_same_time():
+    """Every call has a step of its own, whatever the order, and other threads may have other shapes."""
+    policy, count = make_policy(64, 64), 60
+    rows = observe(12).numpy()
+    forms = [rows, rows.reshape(6, 2, NUM_INPUTS)]
+    with ThreadPoolExecutor(4) as threads:
+        found = set(threads.map(lambda number: policy.act(forms[number % 4 == 0]).tobytes(), range(count)))
+    of_steps = [{policy.act(form, step=step).tobytes() for form in forms} for step in range(count)]
+    assert len(set().union(*of_steps)) == 2 * count
+    assert all(len(possible & found) == 1 for possible in of_steps)
+
+
+def test_a_policy_ends_with_its_last_reference_in_whatever_call():
+    observations = observe(512, 2).numpy()
+
+    def act_and_drop(_):
+        policy = make_policy(64)
+        policy.act(observations)
+        act = policy.act
+        del policy
+        return act(observations).shape
+
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(act_and_drop, range(16))) == {(512, 2, 4)}
+    gc.collect()
+    assert doorstep.live_counts()["policy"] == 0
 
 
 # ---- Arguments ----
@@ -130,10 +234,3 @@ def test_other_parameters_and_arguments_are_refused():
     for name, values in {**wrong, "sampling": [1.0], "first_world": [-1, 2**31 + 1]}.items():
         for value in values:
             refuses(f"^{name} is ", policy.act, observe(3, 2), argument=name, **{name: value})
-
-
-def test_parameters_are_values():
-    assert SamplingParams() == SamplingParams(temperature=1, greedy=False, top_p=1.0, seed=None)
-    assert hash(SamplingParams(seed=3)) == hash(SamplingParams(seed=np.int64(3)))
-    with pytest.raises(AttributeError):
-        SamplingParams().seed = 3

@@ -37,12 +37,6 @@ def test_a_policy_survives_its_file(written, tmp_path):
     greedy = load_policy(written, sampling=SamplingParams(greedy=True))
     assert greedy.sampling.greedy
     assert policy.observations == greedy.observations == ("lidar",)
-    without = [StoredLayer(LayerKind.LAYER_NORM, INPUTS, parameter=1e-5), layer]
-    del layer.arrays["biases"]
-    write_policy(tmp_path / "other.safetensors", StoredPolicy(without, SamplingParams(), None, {}))
-    normal = (ROWS - ROWS.mean(1, keepdims=True)) / np.sqrt(ROWS.var(1, keepdims=True) + 1e-5)
-    found = load_policy(tmp_path / "other.safetensors").forward(ROWS)
-    np.testing.assert_allclose(found, normal @ layer.arrays["weights"].T, rtol=1e-5, atol=1e-5)
 
 
 def test_a_damaged_file_is_refused(written):
@@ -61,13 +55,11 @@ HEADERS = [
     ("format", 9, "it has format 9, and this version reads 1"),
     ("layers", [["linear", INPUTS + 1, OUTPUTS, 0.0]], r"0.weights must be float32 \[19, 6\]"),
     ("layers", [["convolution", INPUTS, OUTPUTS, 0.0]], "CONVOLUTION"),
-    ("layers", [LINEAR, ["linear", OUTPUTS, OUTPUTS, 0.0]], "1.weights must be"),
     ("layers", [[*LINEAR, {"padding": 1}]], "a layer has 'padding': 1 in its shape"),
     ("layers", [[*LINEAR, {"num_tokens": -1}]], "a layer has 'num_tokens': -1 in its shape"),
     ("layers", [["conv", INPUTS, OUTPUTS, 0.0, {"channels": 1}]], "a window of 0, moved by 0, does not fit 0"),
     ("layers", [["tanh", "x", 0, 0.0]], "0.size is 'x'; it must be an integer, 0 to 65536"),
     ("layers", [["tanh", 0, 2**64, 0.0]], "0.size is 18446744073709551616; it must be"),
-    ("layers", [["tanh", 0, 0, None]], "0.parameter is None; it must be a number"),
     ("layers", [["tanh", 0, 0, 10**400]], "0.parameter is 1.*; it must be a number"),
     ("layers", [["tanh", 0, 0, float("nan")]], "0.parameter is nan; it must be a number"),
     ("sampling", {"temperature": -1}, "temperature"),

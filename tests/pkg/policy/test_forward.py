@@ -18,6 +18,7 @@ pytest.importorskip("torch")
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.pkg.policy import networks as made
 from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, assert_chosen, exact, mlp, observe, randomised
 from torch import nn
 
@@ -175,25 +176,6 @@ def test_a_drawn_network_is_pytorchs_in_every_way_of_acting(network, sampling):
                 if kept is not None:
                     kept[begun] = 0
             forget(own, [world * num_agents + agent for world in begun for agent in range(num_agents)])
-    check_engine(policy, sampling, num_agents, modules)
-
-
-def check_engine(policy, sampling, num_agents, modules):
-    """Draws other random numbers, so that a greedy one has the same actions, and others probable ones."""
-    record = ["actions", "observations", "log_probs", *["values"] * policy.has_value]
-    with doorstep.RolloutEngine(doorstep.SimulatorConfig(2, num_agents=num_agents, num_threads=1)) as engine:
-        for seed in range(3):
-            engine.submit(doorstep.EpisodeRequest(policy=policy, seed=seed, max_steps=2 + seed, record=record))
-        for result in engine:
-            own, state = {}, zeros_of(policy, 1, num_agents)
-            assert result.length == 2 + result.request.seed
-            for step, seen in enumerate(result.observations[:, None]):
-                values = np.zeros(seen.shape[:2], np.float32)
-                assert_chosen(result.actions[step], result.log_probs[step], exact(modules, seen, own)[0], sampling)
-                greedy = policy._act(seen.copy(), state, GREEDY, 0, None, 0, values=values)
-                if sampling.greedy or sampling.temperature == 0:
-                    assert (greedy[0] == result.actions[step]).all()
-                assert not policy.has_value or (values[0] == result.values[step]).all()
 
 
 # ---- Every kind of layer ----
@@ -212,17 +194,8 @@ def test_wide_networks_and_norms_are_those_of_pytorch():
     for widths in ((), (1,), (130, 67), (256, 256), (1000,)):
         for shape in ((1, 1), (100, 3)):
             assert_logits([mlp(*widths)], observe(*shape))
-    options = [{}, {"eps": 0.1}, {"elementwise_affine": False}]
-    for norm_layer in (*(nn.RMSNorm(33, **one) for one in options), *(nn.LayerNorm(33, **one) for one in options)):
-        assert_logits(randomised([nn.Linear(NUM_INPUTS, 33), norm_layer, nn.Linear(33, NUM_LOGITS)]), observe(20, 2))
-    assert_logits(randomised([nn.LayerNorm(NUM_INPUTS, bias=False), mlp(8)]), observe(20, 2))
-
-
-def test_dropout_of_a_network_in_training_is_that_of_evaluation():
-    net = nn.Sequential(nn.Flatten(), nn.Linear(NUM_INPUTS, 33), nn.Dropout(0.9), nn.Linear(33, NUM_LOGITS)).train()
-    assert_logits([net], observe(20))
-    assert net.training
-    assert net[2].training
+    for norm_layer in (nn.RMSNorm(NUM_INPUTS), nn.LayerNorm(NUM_INPUTS), nn.LayerNorm(NUM_INPUTS, bias=False)):
+        assert_logits(randomised([norm_layer, mlp(8)]), observe(20, 2))
 
 
 def test_modules_may_be_nested_and_occur_again():
@@ -244,21 +217,59 @@ def test_heads_are_side_by_side_and_only_a_linear_one_of_one_output_is_a_value()
         assert_logits([body, heads], observe(9, 2))
 
 
-# ---- Memory ----
+# ---- Convolutions, pools, tokens and attention ----
 
 
-def test_cells_are_layers_and_without_a_state_every_call_begins_anew():
-    for cell, whole in ((nn.LSTMCell, nn.LSTM), (nn.GRUCell, nn.GRU)):
-        one, other = cell(NUM_INPUTS, 8), whole(NUM_INPUTS, 8)
-        other.load_state_dict({f"{name}_l0": value for name, value in one.state_dict().items()})
-        last = nn.Linear(8, NUM_LOGITS)
-        policy, same = (doorstep.load_policy([layer, last]) for layer in (one, other))
-        first = policy.forward(observe(3, 2))
-        assert (same.forward(observe(3, 2)) == first).all()
-        state = torch.zeros(3, 2, policy.state_size)
-        for expected in (True, False):  # zeros are the beginning; the second step goes on
-            assert (policy.forward(observe(3, 2), state) == first).all() == expected
-        assert (policy.forward(observe(3, 2)) == first).all()
+def inner_branch():
+    encoder = nn.Sequential(nn.Unflatten(1, (5, 12)), made.encoder_layer(), nn.Flatten())
+    return nn.Sequential(Branch(90, slice(20, 80), encoder), nn.Linear(150, 7))
+
+
+def arranged():
+    """What is not drawn above."""
+    whole = nn.TransformerEncoder(made.encoder_layer(), 3, nn.LayerNorm(12), enable_nested_tensor=False)
+    pools = nn.MaxPool2d(2), nn.Conv2d(3, 4, 2), nn.MaxPool2d((2, 3), 1, (1, 1))
+    return {
+        "conv1d stride and padding": made.sequence(nn.Conv1d(2, 7, 4, 3, 2, bias=False), outputs=7 * 11),
+        "conv1d wider than the sequence": made.sequence(nn.Conv1d(2, 5, 31, padding=3), outputs=30),
+        "conv2d of unequal sides": made.image(nn.Conv2d(3, 6, (2, 5), (3, 2), (0, 4)), outputs=6 * 3 * 8),
+        "conv2d same": made.image(nn.Conv2d(3, 2, (3, 5), padding="same"), outputs=216),
+        "max pools": made.image(*pools, outputs=4 * 4 * 5),
+        "avg pools": made.image(nn.AvgPool2d(3, 2, 1), nn.AvgPool2d((2, 1)), outputs=36),
+        "pools of a sequence": made.sequence(nn.MaxPool1d(3), nn.AvgPool1d(4, 2, 2), outputs=12),
+        "layers of tokens": made.tokens(nn.Linear(12, 7), nn.LayerNorm(7), nn.RMSNorm(7), nn.GELU(), outputs=35),
+        "dimensions of tokens": [
+            *(nn.Unflatten(1, (60,)), nn.Unflatten(-1, (-1, 4)), nn.Linear(4, 6), nn.Flatten(-2, -1)),
+            *(nn.Unflatten(1, (3, 5, 6)), nn.Flatten(2), nn.Linear(30, 1), nn.Flatten(), nn.Linear(3, NUM_LOGITS)),
+        ],
+        "attention in training": made.tokens(made.attention(dropout=0.5, bias=False)),
+        "attention before memory": [*made.tokens(made.attention())[:-1], nn.GRU(60, 19)],
+        "encoder layer in training": made.tokens(made.encoder_layer(activation=nn.SiLU(), bias=False, dropout=0.5)),
+        "encoder": made.tokens(whole),
+        "encoder of a sequence": [
+            *(nn.Unflatten(1, (2, 30)), nn.Conv1d(2, 6, 5, 5, padding="valid"), nn.Linear(6, 12)),
+            *(made.encoder_layer(), nn.Conv1d(6, 2, 1), nn.Flatten(), nn.Linear(24, NUM_LOGITS)),
+        ],
+        "branch": [nn.Unflatten(1, (94,)), Branch(94, slice(0, 90), inner_branch()), nn.Linear(101, NUM_LOGITS)],
+    }
+
+
+def test_arranged_networks_are_those_of_pytorch_in_every_batch_and_survive_files_and_pickles(tmp_path):
+    for name, modules in arranged().items():
+        policy, width = doorstep.load_policy(randomised(modules)), int(np.prod(modules[0].unflattened_size))
+        values = torch.randn(130, width, generator=torch.Generator().manual_seed(0))
+        whole = policy.forward(values)
+        np.testing.assert_allclose(whole, exact(modules, values), atol=1e-5, err_msg=name)
+        for size in (1, 5, 16, 33, 64):
+            assert (policy.forward(values[40 : 40 + size]) == whole[40 : 40 + size]).all(), (name, size)
+        write_policy(tmp_path / "x.safetensors", StoredPolicy(stored_layers(modules), SamplingParams(), None, {}))
+        others = [doorstep.load_policy(tmp_path / "x.safetensors"), pickle.loads(pickle.dumps(policy))]
+        if not any(isinstance(module, (nn.MultiheadAttention, nn.GRU)) for module in modules):
+            others.append(doorstep.load_policy(nn.Sequential(nn.Identity(), nn.Sequential(*modules))))
+        for other in others:
+            assert (other.forward(values) == whole).all(), name
+        values[7, 0] = torch.nan  # stays in its row
+        assert np.isnan(policy.forward(values)).any(axis=1).tolist() == [row == 7 for row in range(130)], name
 
 
 # ---- Bits ----
@@ -282,37 +293,13 @@ def test_what_is_not_a_number_has_one_bit_pattern():
     assert (doorstep.load_policy(mlp(4)).forward(seen).view(np.uint32) == 0x7FC00000).all()
 
 
-# ---- Arrays ----
-
-
-def test_observations_may_be_of_any_library_and_of_no_rows():
-    net = mlp(16)
-    policy = doorstep.load_policy(net)
-    with doorstep.Simulator(8) as sim:
-        expected = policy.forward(sim.observations)
-        assert (policy.forward(sim.observations.to_torch()) == expected).all()
-        assert (policy.forward(sim.observations.to_numpy()) == expected).all()
-        np.testing.assert_allclose(expected, exact([net], sim.observations.to_torch().clone()), atol=TOLERANCE)
-    assert policy.forward(np.zeros((0, 2, NUM_INPUTS), np.float32)).shape == (0, 2, NUM_LOGITS)
-    assert policy.act(np.zeros((0, 2, NUM_INPUTS), np.float32)).shape == (0, 2, 4)
-    assert policy.forward(np.zeros(NUM_INPUTS, np.float32)).shape == (NUM_LOGITS,)
-
-
-def test_other_observations_and_states_are_refused():
+def test_other_states_are_refused():
     policy = doorstep.load_policy([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
-    for seen, message in (
-        (np.zeros((2, 2, 93), np.float32), r"observations is \[2, 2, 93\]; it must be of shape \[..., 94\]"),
-        (np.zeros((2, 2, 94)), "observations is float64 on cpu; it must be float32, contiguous, in the host's memory"),
-        (np.zeros((2, 2, 188), np.float32)[..., ::2], "observations is float32 on cpu, not contiguous"),
-        (torch.zeros(2, 2, 94, dtype=torch.bfloat16), "observations is bfloat16 on cpu"),
-        (np.zeros((), np.float32), r"observations is \[\]"),
-    ):
-        refuses(f"^{message}", policy.forward, seen, argument="observations")
     for state, message in (
         (np.zeros((3, 2, 7), np.float32), r"state is \[3, 2, 7\]; it must be of shape \[3, 2, 8\]"),
         (np.zeros((3, 2, 8)), "state is float64"),
         (np.broadcast_to(np.zeros(8, np.float32), (3, 2, 8)), "state is"),
     ):
         refuses(message, policy.forward, observe(3, 2), state)
-    with pytest.raises(doorstep.ArgumentError, match=r"state is (?s:.*) this policy has no memory"):
-        doorstep.load_policy(mlp(4)).forward(observe(3, 2), np.zeros((3, 2, 8), np.float32))
+    without, state = doorstep.load_policy(mlp(4)), np.zeros((3, 2, 8), np.float32)
+    refuses(r"state is (?s:.*) this policy has no memory", without.forward, observe(3, 2), state)

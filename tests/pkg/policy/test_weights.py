@@ -4,7 +4,6 @@ import copy
 import gc
 import pickle
 import weakref
-from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -15,9 +14,8 @@ import doorstep
 torch = pytest.importorskip("torch")
 
 from tests.leaks import resident_bytes  # noqa: E402
-from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, logits_of, mlp, observe  # noqa: E402
+from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, attention, logits_of, mlp, observe  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.nn.utils import parameters_to_vector, vector_to_parameters  # noqa: E402
 
 from doorstep.policy import Heads, SamplingParams  # noqa: E402
 
@@ -42,27 +40,15 @@ def test_a_step_of_an_optimiser_and_loaded_weights_are_seen_and_a_frozen_policy_
         assert (frozen.freeze().forward(observations) == before).all()
 
 
-def test_a_policy_keeps_the_weights_of_a_module_that_has_gone():
-    net, observations = mlp(32), observe(8, 2)
-    expected, module = logits_of(net, observations), weakref.ref(net)
-    policy = doorstep.load_policy(net)
-    del net
-    gc.collect()
-    assert module() is None
-    np.testing.assert_allclose(policy.forward(observations), expected, atol=1e-5)
-
-
 def delete(net):
     del net[2].weight
 
 
 MOVES = {
     "share_memory": lambda net: net.share_memory(),
-    "queue": lambda net: ForkingPickler.dumps(net.state_dict()),  # as a queue of multiprocessing does, which shares it
     "free": lambda net: net[2].weight.untyped_storage().resize_(0),
     "shrink": lambda net: net[2].weight.untyped_storage().resize_(8),
     "grow": lambda net: net[2].weight.untyped_storage().resize_(1 << 20),
-    "vector": lambda net: vector_to_parameters(parameters_to_vector(net.parameters()), net.parameters()),
     "assign": lambda net: net.load_state_dict({k: v.clone() for k, v in net.state_dict().items()}, assign=True),
     "data": lambda net: setattr(net[2].weight, "data", torch.zeros_like(net[2].weight)),
     "dtype": lambda net: net.bfloat16(),
@@ -88,47 +74,35 @@ def test_weights_that_are_elsewhere_are_not_read(name):
 
 
 def test_weights_of_every_kind_are_named():
-    net = nn.ModuleList([nn.LSTM(NUM_INPUTS, 8, num_layers=2), nn.Linear(8, 4), nn.GRUCell(4, 3), nn.Linear(3, 19)])
+    arranged = [nn.Unflatten(1, (2, 4)), attention(4, 2), nn.Flatten(), nn.GRUCell(8, 3), nn.Linear(3, 19)]
+    net = nn.ModuleList([nn.LSTM(NUM_INPUTS, 8, num_layers=2), *arranged])
     for name, parameter in net.named_parameters():
         policy, data = doorstep.load_policy(net), parameter.data
         parameter.data = data.clone()
         index, _, key = name.partition(".")
         refuses(rf"^module\[{index}\]\.{key} is no longer", policy.forward, observe(1), error=doorstep.StateError)
         parameter.data = data  # back where it was
-        policy.forward(observe(1))
+        before = policy.forward(observe(1), np.ones((1, policy.state_size), np.float32))
+        data.add_(0.1 * torch.randn_like(data))
+        assert (policy.forward(observe(1), np.ones((1, policy.state_size), np.float32)) != before).any()
 
 
-def test_layers_outlive_their_policy_and_nothing_stays_alive():
-    policies = weakref.WeakSet()
-    for _ in range(5):
-        policy = doorstep.load_policy(mlp(32))
-        policy.act(observe(4, 2))
-        policy.freeze().forward(observe(4, 2))
-        policies.add(policy)
-    assert len(policies) == 1
-    handles, layer = [layer.native_handle for layer in policy.layers], policy.layers[0]
-    assert len({*handles, policy.native_handle}) == 4
-    assert (repr(layer), repr(policy)) == ("PolicyLayer(linear, 94 -> 32)", "Policy(94 inputs, 3 layers)")
-    for left in (1, 0):
-        policy = None
-        gc.collect()
-        assert not policies
-        assert layer is None or layer.native_handle == handles[0]
-        counts = doorstep.live_counts()
-        assert (counts["layer"], counts["policy"]) == (left, 0)
-        layer = None
-
-
-def test_memory_of_a_policy_and_of_its_weights_is_freed():
+def test_layers_outlive_their_policy_and_memory_of_both_and_of_weights_is_freed():
     """Weights by Python's main thread, soon after the last native object has let go of them."""
     array = np.zeros((NUM_LOGITS, NUM_INPUTS), np.float32)
     net, alive = nn.Linear(NUM_INPUTS, NUM_LOGITS), weakref.ref(array)
     net.weight = nn.Parameter(torch.from_numpy(array))
     policy = doorstep.load_policy(net)
     layer = policy.layers[0]
+    assert (repr(layer), repr(policy)) == ("PolicyLayer(linear, 94 -> 19)", "Policy(94 inputs, 1 layers)")
+    handle, policies = layer.native_handle, weakref.WeakSet([policy])
     del net, array, policy
+    assert not policies
     gc.collect()
     assert alive() is not None
+    assert layer.native_handle == handle
+    counts = doorstep.live_counts()
+    assert (counts["layer"], counts["policy"]) == (1, 0)
     del layer
     gc.collect()
     assert alive() is None

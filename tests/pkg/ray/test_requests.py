@@ -10,7 +10,7 @@ from tests.refuses import assert_refused
 
 import doorstep
 from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
-from doorstep.levels import Level, Room, Spawn, reference
+from doorstep.levels import reference
 from doorstep.ray import ActorsLostError, RayConfig
 from doorstep.ray.player import Player
 from doorstep.ray.policy import RayPolicy
@@ -48,36 +48,30 @@ def played(chunk):
 
 
 def test_chunks_are_taken_in_order_and_answered():
-    requests, ids = submitted(6)
+    """With arrays of their own: those of an actor cannot be written to."""
+    asked = [EpisodeRequest(seed=seed, max_steps=1 + seed, record="observations") for seed in range(6)]
+    requests, ids = submitted(asked)
     first, second = taken(requests), taken(requests)
     assert first.ids + second.ids == ids
     assert requests.take_chunk(4, is_idle=True) is None
     assert requests.take_results(10, 0.0) == []
-    requests.answer(second, played(second))
-    requests.answer(first, played(first))
+    answers = []
+    for chunk in (second, first):
+        answered = played(chunk)
+        for array in (one for answer in answered for one in vars(answer).values() if isinstance(one, np.ndarray)):
+            array.flags.writeable = False
+        requests.answer(chunk, answered)
+        answers += answered
     assert requests.outstanding == 6
     results = requests.take_results(10, None)
     assert [result.id for result in results] == second.ids + first.ids
     assert [result.request.seed for result in results] == [4, 5, 0, 1, 2, 3]
     assert ([result.length for result in results], requests.outstanding) == ([5, 6, 1, 2, 3, 4], 0)
+    for result, answer in zip(results, answers, strict=True):
+        for name in ("returns", "max_y", "actions", "observations", "rewards", "last_observations"):
+            assert getattr(result, name).flags.writeable
+            np.testing.assert_array_equal(getattr(result, name), getattr(answer, name))
     assert requests.take_results(10, None) == []
-
-
-def test_results_own_their_arrays():
-    requests, _ = submitted([EpisodeRequest(record="observations", max_steps=3)])
-    chunk = taken(requests)
-    (answer,) = played(chunk)
-    assert isinstance(answer, doorstep.EpisodeResult)
-    for array in vars(answer).values():
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
-    requests.answer(chunk, [answer])
-    (result,) = requests.take_results(1, None)
-    for name in ("returns", "max_y", "actions", "observations", "rewards", "last_observations"):
-        own, given = getattr(result, name), getattr(answer, name)
-        assert own.flags.writeable
-        assert not np.shares_memory(own, given)
-        np.testing.assert_array_equal(own, given)
 
 
 def test_lost_chunks_come_first_alone_and_in_order():
@@ -137,17 +131,20 @@ def test_only_waiting_requests_are_cancelled():
 
 
 def test_the_end_answers_everything_once():
-    requests, ids = submitted(9)
+    requests, ids = submitted([EpisodeRequest(n=9)])
     lost, _ = taken(requests, 2), taken(requests, 3)
     requests.put_back(lost)
     lost.losses += 1
     requests.end(ActorsLostError("all gone", hint="look"))
     assert requests.take_chunk(1, is_idle=True) is None
     results = requests.take_results(99, None)
-    assert [result.id for result in results] == ids
+    assert [(result.id, result.continuation) for result in results] == list(zip(ids, range(9), strict=True))
     assert {(result.reason, result.error) for result in results} == {("failed", "all gone")}
-    calls = [lambda: requests.take_results(1, None), lambda: requests.submit(some(1), None)]
-    for call in [*calls, lambda: requests.drain(None)]:
+    for call in (
+        lambda: requests.take_results(1, None),
+        lambda: requests.submit(some(1), None),
+        lambda: requests.drain(None),
+    ):
         with pytest.raises(ActorsLostError, match="all gone") as caught:
             call()
         assert caught.value.hint == "look"
@@ -175,40 +172,29 @@ def test_submission_waits_for_room_and_times_out():
     assert len(requests.submit(some(2), 0.0)) == 2
 
 
-ALONE = Level(walls=[], rooms=[Room(0, 20)], spawns=[Spawn(0, 2)])
-
-
 def test_requests_are_refused_as_by_an_engine_here():
-    config = RolloutConfig(SIMULATOR)
+    config, requests = RolloutConfig(SIMULATOR), made()
     for submitted in (
         [3],
         [EpisodeRequest(), "x"],
         [EpisodeRequest(policy=("idle",))],
-        [EpisodeRequest(), EpisodeRequest(level=ALONE)],
         [EpisodeRequest(), EpisodeRequest(level=reference())],
     ):
         with RolloutEngine(config) as engine, pytest.raises(ArgumentError) as expected:
             engine.submit(submitted)
-        requests = Requests(config, raises=False)
         with pytest.raises(ArgumentError) as caught:
             requests.submit(submitted, None)
         assert (str(caught.value), caught.value.argument) == (str(expected.value), expected.value.argument)
-        assert requests.outstanding == 0
-        assert requests.take_chunk(1, is_idle=True) is None
-
-
-def test_what_actors_cannot_do_is_refused():
-    requests = made()
-    rows = [
+    rows = [  # what actors cannot do
         ({"policy": ("idle", len)}, "policy is <built-in function len>"),
         ({"deadline": 1.0}, "it must be one without a deadline"),
         ({"record": ("actions", "stream")}, "it must be one that records no 'stream'"),
     ]
     assert_refused(lambda **one: requests.submit([EpisodeRequest(), EpisodeRequest(**one)], None), rows)
     assert requests.outstanding == 0
+    assert requests.take_chunk(1, is_idle=True) is None
     kinds = ("actions", "observations", "log_probs", "values", "states", "trace")
-    requests.submit([EpisodeRequest(record=kind) for kind in kinds], None)
-    assert requests.outstanding == len(kinds)
+    assert len(requests.submit([EpisodeRequest(record=kind) for kind in kinds], None)) == len(kinds)
 
 
 def test_unanswered_requests_have_as_many_policies_as_the_config_allows():
@@ -246,6 +232,7 @@ def answer_all(requests):
 
 
 def test_a_request_plays_several_episodes_wherever_chunks_divide_it():
+    """And what no policy of it tells fails it alone."""
     state = doorstep.Simulator(1, seed=3, num_threads=1).save([0])
     asked = [
         EpisodeRequest(seed=1, n=7, max_steps=9, policy="random", record="log_probs"),
@@ -254,32 +241,14 @@ def test_a_request_plays_several_episodes_wherever_chunks_divide_it():
     ]
     with RolloutEngine(SIMULATOR) as engine:
         expected = engine.run(asked)
-    requests = made()
-    ids = requests.submit(asked, None)
-    results = answer_all(requests)
-    assert [result.id for result in results] == ids
+    requests, ids = submitted([*asked, EpisodeRequest(policy="idle", record="values")])
+    *results, failed = answer_all(requests)
+    assert "no policy has a value head" in failed.error
+    assert [result.id for result in (*results, failed)] == ids
     assert [result.request for result in results] == [one for one in asked for _ in range(one.n)]
     for result, own in zip(results, expected, strict=True):
         assert (result.continuation, result.state_hash) == (own.continuation, own.state_hash)
-        assert (result.log_probs is None) == (own.log_probs is None)
-        assert result.log_probs is None or result.log_probs.tobytes() == own.log_probs.tobytes()
-
-
-def test_episodes_that_are_not_played_tell_which_they_are():
-    requests, ids = submitted([EpisodeRequest(n=4)])
-    assert requests.cancel(ids[2])
-    requests.end(ClosedError("closed"))
-    found = sorted((result.id, result.continuation) for result in requests.take_results(9, None))
-    assert found == list(zip(ids, range(4), strict=True))
-
-
-def test_what_policies_do_not_tell_fails_its_requests_alone():
-    requests = made()
-    records = ("values", "actions", "log_probs")
-    requests.submit([EpisodeRequest(max_steps=1, policy="idle", record=record) for record in records], None)
-    failed, *others = answer_all(requests)
-    assert (failed.reason, [other.reason for other in others]) == ("failed", ["time", "time"])
-    assert "no policy has a value head" in failed.error
+        assert np.array_equal(result.log_probs, own.log_probs)
 
 
 def test_a_name_is_what_it_stands_for_when_an_actor_gets_the_request():

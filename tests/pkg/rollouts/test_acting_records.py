@@ -39,6 +39,10 @@ def _network(seed=0, memory=None):
     return net
 
 
+def _state_size(net):
+    return net[2].hidden_size * (1 + isinstance(net[2], nn.LSTMCell)) if len(net) == 4 else 0
+
+
 class _Reference:
     """What a network computes of recorded steps: logits, values and the states after them."""
 
@@ -47,7 +51,7 @@ class _Reference:
             body = copy.deepcopy(net).double()
             memory = body[2] if len(net) == 4 else None
             features = body[:2](torch.from_numpy(observations).double())
-            self.states = torch.from_numpy(states).double()
+            self.states = torch.from_numpy(states[:, : _state_size(net)]).double()
             if isinstance(memory, nn.LSTMCell):
                 hidden, cell = self.states.chunk(2, -1)
                 self.states = torch.cat(memory(features, (hidden, cell)), -1)
@@ -83,29 +87,34 @@ def _following(result, agent):
 
 
 def _expect_reference(result, net, sampling, agent):
-    states = result.states[:, agent]
+    """Shorter states end with zeros."""
+    states, following = result.states[:, agent], _following(result, agent)
     reference = _Reference(net, result.observations[:, agent], states)
     expected = reference.log_probs(result.actions[:, agent], sampling)
     np.testing.assert_allclose(result.log_probs[:, agent], expected, atol=EXACT)
     np.testing.assert_allclose(result.values[:, agent], reference.values, atol=EXACT)
     assert (states[:1] == 0).all()
-    np.testing.assert_allclose(_following(result, agent), reference.states, atol=EXACT)
+    size = reference.states.shape[1]
+    np.testing.assert_allclose(following[:, :size], reference.states, atol=EXACT)
+    assert (states[:, size:] == 0).all()
+    assert (following[:, size:] == 0).all()
 
 
-@pytest.mark.parametrize("memory", [None, "LSTMCell", "GRUCell"])
-def test_log_probs_values_and_states_are_those_of_the_network(memory):
-    """Of all agents, in several replicas; and what is not recorded is the same without."""
-    net = _network(1, None if memory is None else getattr(nn, memory)(16, 8))
+@pytest.mark.parametrize("is_recurrent", [False, True])
+def test_log_probs_values_and_states_are_those_of_the_network(is_recurrent):
+    """Of each agent's, in several replicas; and what is not recorded is the same without."""
+    memories = (nn.LSTMCell(16, 8), nn.GRUCell(16, 5)) if is_recurrent else (None, None)
+    nets = _network(1, memories[0]), _network(5, memories[1])
     with RolloutEngine(RolloutConfig(SimulatorConfig(5, num_threads=2), devices=("cpu", "cpu"))) as engine:
         for fields in ({}, {"temperature": 0.5, "top_p": 0.7}, {"top_p": 0.9}, {"greedy": True}):
             sampling = SamplingParams(**fields)
-            recorded = results_of(engine, some_requests(12, policy=net, sampling=sampling, record=ALL))
-            plain = results_of(engine, some_requests(12, policy=net, sampling=sampling, record="actions"))
+            recorded = results_of(engine, some_requests(12, policy=nets, sampling=sampling, record=ALL))
+            plain = results_of(engine, some_requests(12, policy=nets, sampling=sampling, record="actions"))
             for result, other in zip(recorded, plain, strict=True):
                 assert result.log_probs.shape == result.values.shape == result.versions.shape == (result.length, 2)
-                assert result.states.shape == (result.length, 2, {None: 0, "LSTMCell": 16, "GRUCell": 8}[memory])
-                assert (result.versions == 0).all()
-                for agent in range(2):
+                assert result.states.shape == (result.length, 2, 16 * is_recurrent)
+                assert (result.versions == [0, 1]).all()
+                for agent, net in enumerate(nets):
                     _expect_reference(result, net, sampling, agent)
                 assert (result.actions == other.actions).all()
                 assert result.state_hash == other.state_hash
@@ -121,19 +130,6 @@ def test_agents_are_recorded_as_their_policies_allow():
                 np.testing.assert_array_equal(result.log_probs[:, 0], np.full(result.length, log_prob, np.float32))
                 assert np.isnan(result.values[:, 0]).all()
                 _expect_reference(result, net, SamplingParams(), 1)
-
-
-def test_shorter_states_end_with_zeros():
-    nets = _network(4, nn.LSTMCell(16, 8)), _network(5, nn.GRUCell(16, 5))
-    with RolloutEngine(SimulatorConfig(3)) as engine:
-        results = results_of(engine, some_requests(5, policy=nets, record=ALL))
-    for result in results:
-        assert result.states.shape == (result.length, 2, 16)
-        assert (result.states[:, 1, 5:] == 0).all()
-        assert (result.last_states[1, 5:] == 0).all()
-        _expect_reference(result, nets[0], SamplingParams(), 0)
-        reference = _Reference(nets[1], result.observations[:, 1], result.states[:, 1, :5])
-        np.testing.assert_allclose(_following(result, 1)[:, :5], reference.states, atol=EXACT)
 
 
 def test_each_is_recorded_alone_and_streamed_as_the_result_has_it():

@@ -1,5 +1,6 @@
 """How requests and engines end: cancelled, expired, drained, closed at any moment."""
 
+import collections
 import gc
 import threading
 import time
@@ -14,6 +15,7 @@ import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
 from doorstep._native.rollouts import EngineHandle
 from doorstep.rollouts import promises
+from doorstep.rollouts.result import EpisodeStep
 
 ROUND_ROBIN = rollouts.RoundRobinController(depth=2)
 
@@ -81,7 +83,8 @@ def test_deadlines_of_waiting_and_running_requests(gate):
         steps = []
         (result,) = results_of(engine, [EpisodeRequest(policy=until_it_expires, deadline=0.4, record="actions")])
         assert (result.reason, result.finished) == ("expired", False)
-        assert result.length == len(result.actions) == min(len(steps), 2)
+        assert result.length == len(result.actions) <= 2
+        assert result.length >= len(steps) - 1  # the last one may have been asked for when the deadline passed
         assert result.queued_seconds + result.played_seconds >= 0.4
 
 
@@ -105,18 +108,6 @@ def test_submission_waits_for_room_and_times_out(gate):
         results = {result.id for result in engine}
         assert {*ids, *caught.value.ids} < results
         assert len(results) == 54
-
-
-def test_draining_waits_for_results_and_takes_none():
-    with RolloutEngine(SimulatorConfig(4)) as engine:
-        assert engine.drain(0)
-        engine.submit(some_requests(50, record="stream"))  # steps are no results
-        assert engine.drain(60)
-        assert engine.outstanding == 50
-        assert engine.drain()
-        assert engine.num_outputs > 50
-        assert len(list(engine)) == 50
-        assert engine.get_outputs() == engine.get_outputs(block=False) == []
 
 
 # ---- Engines
@@ -224,17 +215,6 @@ def test_engines_that_nobody_refers_to_end(use):
     assert is_soon(lambda: not alive())  # the threads of its replicas are not joined
 
 
-def test_a_close_with_a_timeout_leaves_a_policy_that_does_not_return(gate):
-    engine = RolloutEngine(SimulatorConfig(2))
-    engine.submit(EpisodeRequest(policy=gate))
-    assert gate.entered.wait(20)
-    engine.close(timeout=0.05)
-    gate.open.set()
-    engine.close()
-    (result,) = engine
-    assert (result.reason, result.error) == ("failed", "the engine was closed")
-
-
 @pytest.mark.parametrize("leave", ["close", "exit"])
 def test_a_timeout_is_that_of_all_policies_together(leave, monkeypatch):
     """Of a clock that goes on while a thread is joined."""
@@ -258,6 +238,7 @@ def test_a_timeout_is_that_of_all_policies_together(leave, monkeypatch):
         gate.open.set()
     for engine in engines:
         engine.close()
+        assert [(result.reason, result.error) for result in engine] == [("failed", "the engine was closed")] * 3
 
 
 def test_policies_live_no_longer_than_their_requests():
@@ -301,20 +282,23 @@ def test_what_cannot_start_leaves_nothing(monkeypatch):
 
 
 # ---- Replicas that end
-
-
 @CONTROLLERS
 def test_other_replicas_play_on_and_the_engine_ends_with_the_last(controller):
+    """Each step is streamed once and in order, whoever plays it."""
     config = RolloutConfig(SimulatorConfig(4), devices=("cpu",) * 3, controller=controller, output_capacity=100)
-    requests = some_requests(300, record="stream")
-    with RolloutEngine(RolloutConfig(SimulatorConfig(9))) as engine:
-        expected = [result.state_hash for result in results_of(engine, requests)]
     with RolloutEngine(config) as engine:
-        ids = engine.submit(requests)
-        while steps_of(engine) < 5:
-            time.sleep(0.0005)
-        engine._core.handle.end_replica(1)
-        assert [result.state_hash for result in in_order(engine, ids)] == expected
+        ids, steps, ended = engine.submit(some_requests(100, record="stream")), collections.Counter(), []
+        while engine.outstanding:
+            for output in engine.get_outputs(most=7):
+                if isinstance(output, EpisodeStep):
+                    steps[output.id] += 1
+                    assert output.step == steps[output.id]
+                else:
+                    assert output.length == steps[output.id] == output.request.max_steps
+                    ended.append(output.id)
+            if len(ended) > 20:
+                engine._core.handle.end_replica(1)
+        assert sorted(ended) == sorted(ids)
         assert is_soon(lambda: engine._core.num_playing == 2)
         assert 1 not in {result.replica for result in results_of(engine, some_requests(50))}
         ids = engine.submit(some_requests(2000))  # which are not played before outputs are read

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import acting, divides, is_soon
+from tests.pkg.rollouts.playing import Gate, acting, divides, is_soon
 
 import doorstep
 from doorstep import ClosedError, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, StateError
@@ -247,6 +247,16 @@ def test_failures_are_results_where_they_were_asked_for():
     assert {result.error for result in results} == {"ZeroDivisionError: by the policy"}
     with pytest.raises(doorstep.ArgumentError, match="on_error is 'ignore'; it must be one of 'raise', 'return'"):
         RolloutEngine(SimulatorConfig(1), on_error="ignore")
+
+
+def test_a_run_with_a_failure_raises_and_cancels_the_others():
+    gate = Gate()
+    with RolloutEngine(num_worlds=1) as engine:
+        with pytest.raises(StateError, match="ZeroDivisionError"):
+            engine.run([EpisodeRequest(policy=divides), *[EpisodeRequest(policy=gate)] * 20])
+        gate.open.set()
+        assert engine.drain(20)
+        assert (engine.metrics.total("requests_answered", reason="cancelled").value, engine.outstanding) == (20, 0)
 
 
 def test_a_failure_keeps_no_policy_alive():

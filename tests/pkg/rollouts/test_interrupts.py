@@ -1,8 +1,6 @@
 """Ctrl-C in every call of an engine: nothing that was taken is lost, and nothing hangs."""
 
 import gc
-import signal
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -92,22 +90,6 @@ def test_each_result_is_returned_or_raised_once(name, engine):
     take_all(engine)
 
 
-def test_leaving_a_loop_leaves_the_other_results():
-    with RolloutEngine(SimulatorConfig(16, num_threads=1)) as engine:
-        ids = engine.submit_batch(range(500), max_steps=1).tolist()
-        taken = [next(iter(engine)).id for _ in range(3)]
-        with pytest.raises(ZeroDivisionError):  # noqa: PT012
-            for result in engine:
-                taken.append(result.id)
-                raise ZeroDivisionError
-        half_used = iter(engine)
-        taken += [next(half_used).id, *(output.id for output in engine.get_outputs(most=7))]
-        assert engine.outstanding == 500 - len(taken) > 400
-        taken += [result.id for result in engine]  # while another iterator is in use
-        assert next(half_used, None) is None
-        assert sorted(taken) == sorted(ids)
-
-
 def test_loops_share_the_results():
     """In threads, and in each other."""
     with RolloutEngine(SimulatorConfig(16, num_threads=1)) as engine:
@@ -120,40 +102,6 @@ def test_loops_share_the_results():
         ids = engine.submit_batch(range(5), max_steps=2).tolist()
         pairs = [(outer.id, inner.id) for outer in engine for inner in engine]
         assert sorted({pairs[0][0], *(inner for _, inner in pairs)}) == sorted(ids)
-
-
-# It raises between the __enter__ of a lock and its block, where nothing releases it: see CPython's issue 148874.
-@pytest.mark.skipif(sys.version_info[:2] == (3, 14), reason="in CPython 3.14 a signal can leave a lock locked")
-def test_signals_at_any_moment_lose_nothing(engine, monkeypatch):
-    """Real ones, also while the library waits."""
-    # One that meets a finalizer of Python's is dropped. The hook of pytest would be interrupted too.
-    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
-    taken, ids, pressed, is_armed = [], [], 0, False
-
-    def press(*_):
-        if is_armed:
-            raise KeyboardInterrupt
-
-    # One that meets a finalizer of the library's comes again, as Ctrl-C, maybe after the call.
-    before = {number: signal.signal(number, press) for number in (signal.SIGALRM, signal.SIGINT)}
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)
-        for take in (take_outputs, take_records, iterate, iterate_once) * 15:
-            ids += engine.submit(some_requests(8, max_steps=20))
-            while engine.outstanding:
-                try:
-                    is_armed = True
-                    take(engine, taken)
-                except KeyboardInterrupt:  # noqa: PERF203
-                    pressed += 1
-                finally:
-                    is_armed = False
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    assert ids_of(taken) == sorted(ids)
-    assert pressed > 0
 
 
 # ---- Requests

@@ -122,19 +122,6 @@ def test_weights_that_move_fail_the_episodes_and_are_not_read(monkeypatch):
         assert results_of(engine, some_requests(2, policy=doorstep.load_policy(module)))[1].finished
 
 
-def test_weights_may_be_freed_at_any_time():
-    """Each of many modules loses its memory while an engine plays it."""
-    with RolloutEngine(RolloutConfig(SimulatorConfig(8), max_policies=200), on_error="return") as engine:
-        for index in range(10):
-            module = mlp(512)
-            engine.submit([EpisodeRequest(policy=doorstep.load_policy(module)) for _ in range(8)])
-            engine.get_outputs(timeout=0.002 * index)
-            for parameter in module.parameters():
-                parameter.untyped_storage().resize_(0)
-        results = list(engine)
-    assert {result.error[:21] for result in results if not result.finished} <= {"StateError: module.0."}
-
-
 def test_logits_that_are_not_finite_fail_the_episode():
     """With the step and the agent. The step was made, so that the result is that of its actions."""
     policy = doorstep.load_policy(late_infinity(), sampling=SamplingParams(greedy=True))
@@ -164,38 +151,29 @@ def test_a_policy_that_does_not_fit_fails_its_episodes():
 # ---- Callables
 
 
-def test_a_callable_gets_the_observations_of_its_agents():
-    seen = []
-
-    def policy(observations):
-        assert observations.dtype == np.float32
-        seen.append(observations.copy())
-        observations[:] = np.nan  # it is a copy
-        return torch.ones(len(observations), 4, dtype=torch.int64)
-
-    with RolloutEngine(SimulatorConfig(1)) as engine:
-        (result,) = engine.run([EpisodeRequest(policy=("idle", policy), max_steps=10, record="observations")])
-    assert (np.concatenate(seen) == result.observations[:, 1]).all()
-    assert (result.actions[:, 1] == 1).all()
-
-
 def test_every_agent_may_have_a_policy_of_its_own():
+    def walks(observations):
+        assert observations.dtype == np.float32
+        actions = torch.from_numpy(walk(observations)).long()
+        observations[:] = np.nan  # it is a copy
+        return actions
+
     native = doorstep.load_policy(_network())
     greedy = SamplingParams(greedy=True)
     fields = {"seed": 5, "max_steps": 20, "sampling": greedy, "record": "observations"}
-    pairs = itertools.product(["random", "idle", walk, native], repeat=2)
+    pairs = itertools.product(["random", "idle", walks, native], repeat=2)
     requests = [EpisodeRequest(policy=pair, **fields) for pair in pairs]
     with RolloutEngine(SimulatorConfig(8)) as engine:
         results = results_of(engine, requests)
     for result in results:
         playing.play_again(result).close()
         for agent, policy in enumerate(result.request.policy):
+            seen = np.ascontiguousarray(result.observations[:, agent : agent + 1])
             if policy == "idle":
                 assert (result.actions[:, agent] == doorstep.NEUTRAL_ACTION).all()
-            elif policy is walk:
-                assert (result.actions[:, agent] == walk(result.observations[:, agent])).all()
+            elif policy is walks:
+                assert (result.actions[:, agent] == walk(seen[:, 0])).all()
             elif policy is native:
-                seen = np.ascontiguousarray(result.observations[:, agent : agent + 1])
                 assert (result.actions[:, agent] == native.act(seen, sampling=greedy)[:, 0]).all()
 
 
@@ -238,12 +216,6 @@ def test_numbers_of_policies_are_used_again():
             engine.submit(EpisodeRequest(policy="idle"))
         assert len(list(engine)) == 2
         engine.submit(EpisodeRequest(policy="idle"))
-    with RolloutEngine(RolloutConfig(SimulatorConfig(4), max_policies=1)) as engine:
-        for policy in ("random", "idle", walk):
-            assert engine.run([EpisodeRequest(policy=policy, max_steps=2)])[0].finished
-            assert engine.drain(30)
-        with pytest.raises(doorstep.ArgumentError, match="1 policies already"):
-            engine.submit(EpisodeRequest(policy=("random", "idle")))
 
 
 def test_policies_that_are_equal_are_different_ones():
@@ -277,40 +249,29 @@ def test_what_a_policy_returns_is_checked():
 
 
 def test_a_policy_that_raises_fails_its_own_episodes_before_the_step():
-    calls = []
+    """Each with its own error, whose kind does not matter; others and the engine go on."""
 
-    def raises_later(observations):
-        calls.append(len(observations))
-        if len(calls) == 8:
-            raise ValueError("no more")
-        return np.zeros((len(observations), 4), np.int32)
+    def raises_later(kind):
+        calls = []
 
+        def policy(observations):
+            calls.append(len(observations))
+            if len(calls) == 8:
+                raise kind(threading.current_thread().name)
+            return still(observations)
+
+        return EpisodeRequest(seed=1, max_steps=20, policy=policy, record="observations")
+
+    kinds = (RuntimeError, KeyboardInterrupt, SystemExit, MemoryError)
     with RolloutEngine(SimulatorConfig(4), on_error="return") as engine:
-        request = EpisodeRequest(seed=1, max_steps=20, policy=raises_later, record="observations")
         others = some_requests(20)
         expected = results_of(engine, others)
-        failed, *rest = results_of(engine, [request, *others])
-        assert (failed.reason, failed.length, failed.error) == ("failed", 7, "ValueError: no more")
-        assert len(failed.actions) == len(failed.rewards) == 7
-        playing.play_again(failed, episode_length=20).close()  # it has the state before the step that was not made
-        assert_equal_results(rest, expected)
-
-
-def test_every_result_has_the_error_of_its_own_failure():
-    """None of them ends the engine."""
-
-    def raises(observations):
-        error = (RuntimeError, KeyboardInterrupt, SystemExit, MemoryError)[len(numbers) % 4]
-        numbers.append(len(numbers))
-        raise error(f"{threading.current_thread().name} {numbers[-1]}")
-
-    numbers = []
-    with RolloutEngine(SimulatorConfig(1), on_error="return") as engine:
-        errors = [result.error for result in results_of(engine, some_requests(20, policy=raises))]
-        assert results_of(engine, some_requests(1))[0].finished
-    kinds = ["RuntimeError:", "KeyboardInterrupt:", "SystemExit:", "MemoryError:"] * 5
-    assert [error.partition(" doorstep-policies-")[0] for error in errors] == kinds
-    assert [int(error.split()[-1]) for error in errors] == list(range(20))
+        results = results_of(engine, [*map(raises_later, kinds), *others])
+        for kind, failed in zip(kinds, results, strict=False):
+            assert (failed.reason, failed.length, len(failed.actions), len(failed.rewards)) == ("failed", 7, 7, 7)
+            assert failed.error.startswith(f"{kind.__name__}: doorstep-policies-")
+            playing.play_again(failed, episode_length=20).close()  # it has the state before the step that was not made
+        assert_equal_results(results[4:], expected)
 
 
 def test_actions_out_of_range_are_clamped_or_an_error():
@@ -373,6 +334,7 @@ def test_a_name_plays_what_it_stands_for():
 
 @pytest.mark.parametrize(("num_replicas", "other"), [(1, "random"), (3, acting(3, 0, 2, 0))], ids=["one", "three"])
 def test_another_policy_plays_the_episodes_that_begin_later(num_replicas, other):
+    """Also if its name is deleted before they begin."""
     config = RolloutConfig(SimulatorConfig(1, num_threads=1), devices=("cpu",) * num_replicas)
     gate = Gate()  # which stands still
     with RolloutEngine(config) as engine:
@@ -388,11 +350,12 @@ def test_another_policy_plays_the_episodes_that_begin_later(num_replicas, other)
             pass
         engine.policies["it"] = "idle"
         engine.policies["it"] = other  # before anything has begun with that
+        waiting += engine.submit(requests("it", 200))
+        del engine.policies["it"]
         gate.open.set()
         results = hashes(playing.in_order(engine, begun + waiting))
-        assert results[:num_replicas] == hashes(engine.run(requests(still, *range(num_replicas))))
-        later = hashes(engine.run(requests(other, *range(100, 108), 200)))
-        assert [*results[num_replicas:], *hashes(engine.run(requests("it", 200)))] == later
+        expected = requests(still, *range(num_replicas)) + requests(other, *range(100, 108), 200)
+        assert results == hashes(engine.run(expected))
 
 
 def test_policies_that_were_replaced_are_forgotten():
@@ -431,28 +394,10 @@ def test_unknown_names_are_refused_with_those_that_are_known():
         for name, policy in refused:
             with pytest.raises(doorstep.ArgumentError):
                 engine.policies[name] = policy
+        with pytest.raises(doorstep.ArgumentError, match="must be 'random'") as caught:
+            engine.policies["it"] = "other"
+        assert "did you mean" not in str(caught.value)
+        assert caught.value.hint == "give what this name stands for: policies['other']"
         assert (dict(engine.policies), engine.outstanding) == ({"other": "idle"}, 0)
     with pytest.raises(doorstep.ClosedError):
         engine.policies["late"] = "idle"
-
-
-def test_requests_that_wait_keep_a_policy_whose_name_is_deleted():
-    gate = Gate()
-    with RolloutEngine(SimulatorConfig(1, num_threads=1)) as engine:
-        engine.policies["it"] = gate
-        engine.submit([EpisodeRequest(policy="it", max_steps=2)] * 3)
-        del engine.policies["it"]
-        gate.open.set()
-        assert [result.length for result in engine] == [2, 2, 2]
-
-
-def test_a_name_that_is_given_as_a_policy_is_not_what_is_asked_for():
-    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
-        engine.policies["c1"] = "idle"
-        with pytest.raises(doorstep.ArgumentError) as caught:
-            engine.policies["c2"] = "c1"
-        assert "must be 'random'" in str(caught.value)
-        assert "did you mean" not in str(caught.value)
-        assert caught.value.hint == "give what this name stands for: policies['c1']"
-        engine.policies["c2"] = engine.policies["c1"]
-        assert dict(engine.policies) == {"c1": "idle", "c2": "idle"}

@@ -4,8 +4,7 @@ BEGIN = """
 import doorstep, numpy as np, os, signal, sys, threading, time
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
 from doorstep.rollouts import AsyncEpisodes, core
-def walk(rows):
-    return np.ones((len(rows), 4), np.int32)
+from tests.pkg.rollouts.playing import Gate, walk
 config = RolloutConfig(SimulatorConfig(16), devices=("cpu", "cpu"), controller=rollouts.RoundRobinController())
 engine = RolloutEngine(config)
 """
@@ -21,7 +20,6 @@ engine.submit_batch(range(100), record='observations', max_steps=3)
 sys.results = list(engine)
 engine.submit_batch(range(100), record='observations', max_steps=3); engine.drain()
 """,
-    "a closed engine": "engine.submit_batch(range(1000)); engine.close()",
     "a thread that takes": """
 def take():
     try:
@@ -38,7 +36,6 @@ core._EXIT_SECONDS = 0.1
 engine.submit(EpisodeRequest(policy=lambda rows: time.sleep(1000)))
 time.sleep(0.05)
 """,
-    "environments": "sys.env = AsyncEpisodes(doorstep.SimulatorConfig(4)); sys.env.recv()",
 }
 
 
@@ -51,23 +48,17 @@ def test_ctrl_c_ends_a_wait_soon(run_python):
     """Of 60 seconds, for a policy or for room for outputs."""
     code = """
 engine.close()
-called, gate = threading.Event(), threading.Event()
-def blocks(rows):
-    called.set()
-    gate.wait(60)
-    return walk(rows)
 def press():
     time.sleep(0.05)
     pressed.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 def receive(engine):
-    with AsyncEpisodes(SimulatorConfig(2), agents=[1], request=lambda env, k: EpisodeRequest(policy=blocks)) as env:
+    with AsyncEpisodes(SimulatorConfig(2), agents=[1], request=lambda env, k: EpisodeRequest(policy=gate)) as env:
         try:
-            observations, *_, info = env.recv()
-            env.send(np.zeros((2, 1, 4), np.int32), info["env_id"])
+            env.send(np.zeros((2, 1, 4), np.int32), env.recv()[4]["env_id"])
             env.recv()
         finally:
-            gate.set()
+            gate.open.set()
 waits = dict(
     outputs=lambda engine: engine.get_outputs(), records=lambda engine: engine.get_records(),
     drain=lambda engine: engine.drain(), iteration=lambda engine: list(engine), close=lambda engine: engine.close(),
@@ -76,12 +67,11 @@ waits = dict(
     room=lambda engine: engine.submit_batch(range(100), max_steps=1, timeout=60),
 )
 for name, wait in waits.items():
-    called.clear()
-    gate.clear()
+    gate = Gate()
     engine = RolloutEngine(RolloutConfig(SimulatorConfig(1), queue_capacity=2, output_capacity=2))
     if name != "room":
-        engine.submit([EpisodeRequest(policy=blocks, max_steps=1) for _ in range(2)])
-        called.wait()  # an engine that is closed before it has called a policy waits for none
+        engine.submit([EpisodeRequest(policy=gate, max_steps=1) for _ in range(2)])
+        gate.entered.wait()  # an engine that is closed before it has called a policy waits for none
     pressed = []
     presser = threading.Thread(target=press)
     try:
@@ -92,7 +82,7 @@ for name, wait in waits.items():
         if time.monotonic() - pressed[0] > 20:
             print(name, "was not interrupted")
     presser.join()
-    gate.set()
+    gate.open.set()
     engine.close()  # also after one that was interrupted
     lost = engine._core.handle.info().submitted - len(list(engine)) - (name == "future")
     if lost or engine.outstanding:
@@ -177,20 +167,3 @@ forking.close()
 engine.close()
 """
     assert run_python(BEGIN + code) == "10 10\n"
-
-
-def test_a_child_that_ends_as_a_script_leaves_the_parents_engine(run_python):
-    code = """
-import multiprocessing
-def work(value):
-    with RolloutEngine(SimulatorConfig(2, num_threads=1)) as own:
-        own.submit(EpisodeRequest(seed=value, max_steps=5))
-        return next(iter(own)).state_hash
-engine.submit_batch(range(2000))
-with multiprocessing.get_context("fork").Pool(2) as pool:
-    hashes = pool.map(work, range(4))
-assert len(set(hashes)) == 4
-print(len(list(engine)))
-engine.close()
-"""
-    assert run_python(BEGIN + code) == "2000\n"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.pkg.rollouts.playing import assert_equal_results, in_order, is_soon, results_of, some_requests
-from tests.refuses import assert_refused
+from tests.refuses import assert_refused, raising
 
 import doorstep
 from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
@@ -102,16 +102,12 @@ def test_a_replica_that_has_failed_is_told_once_and_one_that_was_removed_never(m
         assert len(list(engine)) == 3
 
 
-def fails(number):
-    raise doorstep.OutOfMemoryError(f"no memory in {number}")
-
-
 def test_a_restart_is_logged_once(caplog):
     restarts = [0, 0]  # of an engine whose replicas have failed
     engine = SimpleNamespace(
         info=lambda: SimpleNamespace(restarts=sum(restarts), num_replicas=2),
         replica=lambda number: SimpleNamespace(restarts=restarts[number]),
-        check_replica=fails,
+        check_replica=raising(doorstep.OutOfMemoryError, "no memory"),
     )
     log = RestartLog(engine, 3)
     with caplog.at_level(logging.WARNING, "doorstep.rollouts"):
@@ -122,6 +118,6 @@ def test_a_restart_is_logged_once(caplog):
         restarts[0] = 1
         log.write()
     assert [record.getMessage() for record in caplog.records] == [
-        "replica 1 has failed: restart 2 of 3: OutOfMemoryError: no memory in 1",
-        "replica 0 has failed: restart 1 of 3: OutOfMemoryError: no memory in 0",
+        "replica 1 has failed: restart 2 of 3: OutOfMemoryError: no memory",
+        "replica 0 has failed: restart 1 of 3: OutOfMemoryError: no memory",
     ]

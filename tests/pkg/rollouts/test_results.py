@@ -102,43 +102,65 @@ def test_results_do_not_depend_on_the_engine(scheduler, expected):
         assert [result.request.tag for result in results] == list(range(60))
 
 
-def test_batches_are_as_their_requests():
-    seeds, steps = np.arange(50) * 3, 1 + np.arange(50) % 9
-    with RolloutEngine(SimulatorConfig(8)) as engine:
-        ids = engine.submit_batch(seeds, max_steps=steps, policy="idle", tag=77)
-        ordered = playing.in_order(engine, ids.tolist())
-        pairs = zip(seeds.tolist(), steps.tolist(), strict=True)
-        alone = results_of(engine, [EpisodeRequest(seed=seed, max_steps=most, policy="idle") for seed, most in pairs])
-        assert_equal_results(ordered, alone)
-        assert [result.request.seed for result in ordered] == seeds.tolist()
-        assert {result.request.tag for result in ordered} == {77}
-        assert ordered[0].request.sampling is None
-        assert len(engine.submit_batch([])) == 0
-        assert engine.submit([]) == []
-
-
 # ---- Levels
 
+CURATED = levels.curated()
+TWO = [CURATED["one door"], CURATED["slalom"]]
+ALONE = levels.Level(walls=[], rooms=[levels.Room(0, 20)], spawns=[levels.Spawn(0, 2)])
 _GENERATED = levels.GeneratedLevel(room_types=("any", "any", "any"), episode_length=(5, 30))
 
 
 def test_requests_have_levels_of_their_own():
     with RolloutEngine(SimulatorConfig(4, max_levels=1)) as engine:
-        for level in (levels.reference(), *list(levels.curated().values())[:4], _GENERATED):
+        for level in (levels.reference(), *list(CURATED.values())[:4], _GENERATED):
             requests = [EpisodeRequest(seed=seed, level=level, record="observations") for seed in range(4)]
             for result in results_of(engine, requests):
                 assert result.reason in ("time", "goal")
                 play_again(result).close()
+        with pytest.raises(doorstep.ArgumentError, match="num_agents is 1; it must be 2"):
+            engine.submit(EpisodeRequest(level=ALONE))
 
 
-def test_a_goal_ends_an_episode():
-    with RolloutEngine(SimulatorConfig(4, max_levels=1)) as engine:
-        (result,) = engine.run([EpisodeRequest(level=playing.GOAL_AT_START, policy="idle")])
-    assert (result.reason, result.length) == ("goal", 1)
+def test_requests_without_a_level_play_those_of_the_engine_by_their_seeds():
+    own = CURATED["two rooms"]
+    requests = [EpisodeRequest(seed=seed, max_steps=8) for seed in range(7)]
+    with RolloutEngine(num_worlds=4, levels=TWO) as engine:
+        results = engine.run([*requests, EpisodeRequest(level=own, max_steps=8)])
+        batch = playing.in_order(engine, engine.submit_batch([3, 4], max_steps=8).tolist())
+    for request, result in zip(requests, results, strict=False):
+        assert result.request.level is TWO[request.seed % 2]
+    assert results[-1].request.level is own
+    assert_equal_results(batch, results[3:5])
+    assert [one.request.level for one in batch] == TWO[::-1]
+    with RolloutEngine(num_worlds=4, max_levels=1) as engine:
+        given = [EpisodeRequest(seed=seed, level=TWO[seed % 2], max_steps=8) for seed in range(7)]
+        assert_equal_results(engine.run(given), results[:7])
+
+
+def test_a_config_keeps_its_other_rules():
+    config = RolloutConfig(SimulatorConfig(3, episode_length=7), devices=("cpu", "cpu"))
+    with RolloutEngine(config, levels=TWO) as engine:
+        assert engine.config == config.replace(simulator=config.simulator.replace(max_levels=1))
+    with RolloutEngine(num_worlds=3, episode_length=7) as engine:
+        assert engine.config == RolloutConfig(SimulatorConfig(3, episode_length=7))
+        assert [result.length for result in engine.run([EpisodeRequest(policy="idle")])] == [7]
+
+
+def test_wrong_levels_and_rules_are_refused():
+    for make, message in (
+        (lambda: RolloutEngine(num_worlds=2, levels="curatde"), "levels is 'curatde'"),
+        (lambda: RolloutEngine(num_worlds=2, levels=[]), "levels is"),
+        (lambda: RolloutEngine(num_worlds=2, levels=[TWO[0], ALONE]), "has 1 spawns; it must have at least 2"),
+        (lambda: RolloutEngine(num_worlds=0), "num_worlds is 0"),
+        (lambda: RolloutEngine(SimulatorConfig(2), num_worlds=3), "None where rules of the simulator are given"),
+        (lambda: RolloutEngine(), "num_worlds"),
+    ):
+        with pytest.raises((doorstep.ArgumentError, TypeError), match=message):
+            make()
 
 
 def test_rooms_that_agents_passed():
-    own = [levels.curated()[name] for name in ("one door", "everything")]
+    own = [CURATED["one door"], CURATED["everything"]]
     with RolloutEngine(SimulatorConfig(16, max_levels=1)) as engine:
         asked = {"policy": playing.acting(3, 0, 2, 0), "max_steps": 150}  # north
         requests = [EpisodeRequest(seed=seed, level=level, **asked) for seed in range(8) for level in (None, *own)]
@@ -149,7 +171,7 @@ def test_rooms_that_agents_passed():
 
 
 def test_results_and_steps_pickle_without_functions():
-    fields = {"level": levels.curated()["slalom"], "max_steps": 3, "record": ("observations", "stream"), "tag": 7}
+    fields = {"level": CURATED["slalom"], "max_steps": 3, "record": ("observations", "stream"), "tag": 7}
     own = "idle", lambda rows: walk(rows)
     for policy, kept in ((("idle", "random"), ("idle", "random")), (walk, None), (own, ("idle", None))):
         request = EpisodeRequest(policy=policy, **fields)

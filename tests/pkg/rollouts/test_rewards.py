@@ -3,9 +3,8 @@
 import functools
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import all_outputs, play_again, results_of
+from tests.pkg.rollouts.playing import play_again, results_of
 from tests.refuses import assert_refused
 
 import doorstep
@@ -22,36 +21,20 @@ REQUESTS = [
 
 
 def test_episodes_are_those_of_simulators_with_the_reward():
-    for max_levels, devices in ((0, None), (1, ("cpu", "cpu"))):
-        config = RolloutConfig(SIMULATOR.replace(max_levels=max_levels), devices=devices)
-        with RolloutEngine(config, reward=REWARD) as engine:
-            assert engine.config.reward == REWARD
+    """Whether the config or the argument has it, which counts if both have one."""
+    for max_levels, devices, of_config, given in (
+        (0, None, None, REWARD),
+        (1, ("cpu", "cpu"), Rewards(), REWARD),
+        (1, None, REWARD, None),
+        (1, None, REWARD, Rewards()),
+    ):
+        config = RolloutConfig(SIMULATOR.replace(max_levels=max_levels), devices=devices, reward=of_config)
+        with RolloutEngine(config, reward=given) as engine:
+            assert engine.config.reward == (given or of_config)
             results = results_of(engine, [one for one in REQUESTS if (one.level is not None) == max_levels])
         assert results
         for result in results:
-            play_again(result, reward=REWARD, episode_length=40).close()  # compares rewards, returns and worlds
-
-
-def test_a_reward_is_a_field_of_the_config():
-    config = RolloutConfig(SIMULATOR, reward=REWARD)
-    assert RolloutConfig.from_json(config.to_json()) == config
-    returns = []
-    for given in (config, RolloutConfig(SIMULATOR)):
-        with RolloutEngine(given) as engine:
-            returns.append([result.returns.tolist() for result in engine.run(REQUESTS)])
-    with RolloutEngine(config, reward=Rewards()) as engine:  # the argument counts
-        again = [result.returns.tolist() for result in engine.run(REQUESTS)]
-    assert returns[0] != returns[1]
-    assert again != returns[0]
-    assert again[::3] == returns[1][::3]  # the reference's levels have these
-
-
-def test_steps_are_streamed_with_the_reward():
-    with RolloutEngine(SIMULATOR, reward=Rewards(progress=0, idle=2, bonus_factor=1, max_y=0)) as engine:
-        engine.submit(EpisodeRequest(max_steps=3, record=("stream", "observations")))
-        outputs = all_outputs(engine, most=1)
-    assert [output.rewards.tolist() for output in outputs[:3]] == [[2, 2]] * 3
-    assert outputs[3].returns.tolist() == [6, 6]
+            play_again(result, reward=engine.config.reward, episode_length=40).close()  # compares rewards and worlds
 
 
 def test_an_episode_is_recorded_with_the_reward(tmp_path):
@@ -72,12 +55,3 @@ def test_anything_else_is_refused():
         assert_refused(functools.partial(make, SIMULATOR), wrong)
     says = "let requests record observations, and compute rewards of the results"
     assert_refused(functools.partial(RolloutEngine, SIMULATOR), [({"reward": lambda step: step.rewards}, says)])
-
-
-def test_trajectories_have_the_reward():
-    pytest.importorskip("torch")
-    from doorstep.rollouts import TrajectoryDataset
-
-    config = RolloutConfig(SIMULATOR, reward=Rewards(progress=0, idle=2, bonus_factor=1, max_y=0))
-    (trajectory,) = TrajectoryDataset(config, [EpisodeRequest(max_steps=5)])
-    np.testing.assert_array_equal(trajectory["rewards"], np.full((5, 2), 2))

@@ -27,12 +27,6 @@ def played(steps=12, **rules):
     return sim
 
 
-def continued(state, **fields):
-    """The result of the only request of an engine."""
-    with RolloutEngine(num_worlds=2, **fields) as engine:
-        return engine.run([EpisodeRequest(state=state, max_steps=8, record="observations")])[0]
-
-
 def assert_goes_on(result, **rules):
     """As a simulator that is restored from the state of the result's request, and makes its actions."""
     with Simulator(1, **{"num_threads": 1, **rules}) as sim:
@@ -48,14 +42,16 @@ def assert_goes_on(result, **rules):
 
 
 def test_a_continuation_is_a_restored_simulator_with_the_same_actions():
+    """Edits that no step has seen are a part of the state; its level is not that of the engine."""
     for rules, of_state, of_engine, of_restored in (
         ({}, {}, {}, {}),
         ({"num_agents": 1}, {}, {}, {}),
         ({"num_agents": 5}, {"auto_reset": False}, {}, {"auto_reset": False}),
         ({"episode_length": 40}, {}, {}, {}),
-        ({}, {"levels": [LEVEL, "reference"]}, {"max_levels": 1}, {"max_levels": 2}),
+        ({}, {"levels": [LEVEL, "reference"]}, {"levels": "curated"}, {"max_levels": 2}),
     ):
         sim = played(**rules, **of_state)
+        sim.state.body_positions[2:, 0, 1] += 2.0
         fields = {"max_steps": 20, "record": "observations", "n": 2}
         pairs = list(itertools.product(range(4), ("random", walk)))
         requests = [EpisodeRequest(state=sim.save([one]), policy=policy, seed=one, **fields) for one, policy in pairs]
@@ -63,8 +59,10 @@ def test_a_continuation_is_a_restored_simulator_with_the_same_actions():
             results = engine.run(requests)
         assert [result.request.policy for result in results] == ["random", "random", walk, walk] * 4
         for result in results:
-            assert (result.reason, result.length) == ("time", 20)
+            assert (result.reason, result.length, result.request.level) == ("time", 20, None)
             assert_goes_on(result, **rules, **of_restored)
+    with pytest.raises(doorstep.StateError, match="level of a saved state"):
+        _ = result.passed_rooms
 
 
 def test_a_continuation_lasts_as_long_as_the_rest_of_its_episode():
@@ -156,20 +154,6 @@ def test_a_state_may_be_any_bytes_and_pickles_with_results(tmp_path):
     assert (pickle.loads(pickle.dumps(result)).request.state, dataclasses.replace(request, n=2).n) == (saved, 2)
 
 
-def test_engines_with_levels_go_on_with_that_of_the_state():
-    result = continued(played(levels=[LEVEL]).save([0]), levels="curated")
-    assert result.request.level is None
-    assert_goes_on(result, max_levels=1)
-    with pytest.raises(doorstep.StateError, match="level of a saved state"):
-        _ = result.passed_rooms
-
-
-def test_edits_that_no_step_has_seen_are_a_part_of_the_state():
-    sim = played()
-    sim.state.body_positions[0, 0, 1] += 2.0
-    assert_goes_on(continued(sim.save([0])))
-
-
 def test_cancelled_expired_and_closed_continuations_have_results_and_free_their_states():
     gc.collect()
     state, config = played().save([0]), RolloutConfig(SimulatorConfig(1, num_threads=1))
@@ -193,15 +177,3 @@ def test_cancelled_expired_and_closed_continuations_have_results_and_free_their_
     del engine
     gc.collect()
     assert doorstep.live_counts()["rollout"] == 0
-
-
-def test_replicas_share_continuations_and_give_the_same_results():
-    requests = [EpisodeRequest(state=played().save([0]), max_steps=15, n=40, record="actions")]
-    config = RolloutConfig(SimulatorConfig(3, num_threads=1), devices=("cpu", "cpu"))
-    controller = doorstep.rollouts.RoundRobinController(depth=2)
-    with RolloutEngine(num_worlds=1) as one, RolloutEngine(config.replace(controller=controller)) as two:
-        expected, results = one.run(requests), two.run(requests)
-    assert {result.replica for result in results} == {0, 1}
-    for result, other in zip(results, expected, strict=True):
-        assert (result.state_hash, result.continuation) == (other.state_hash, other.continuation)
-        assert np.array_equal(result.actions, other.actions)

@@ -17,7 +17,7 @@ import torch
 from tests.pkg.training.runs import WITH_MEMORY, small
 from tests.refuses import raising
 
-from doorstep.training import Ranks, Trainer, distributed, resume, run, save_checkpoint, train
+from doorstep.training import Ranks, Trainer, distributed, resume, save_checkpoint, train
 from doorstep.training.run import CHECKPOINT
 
 KINDS = {
@@ -85,8 +85,7 @@ def failures(folder):
     """Runs that fail on one rank, or on all."""
     ranks = Ranks.join()
 
-    def poisoned_run():
-        trainer = Trainer(small(), ranks)
+    def poison(trainer):
         judge = trainer._rollout.judge
 
         def judge_badly(*arguments, **options):
@@ -94,7 +93,6 @@ def failures(folder):
             trainer._rollout.advantages[0, 0] *= float("nan") if ranks.rank == 1 else 1
 
         trainer._rollout.judge = judge_badly
-        run._update(trainer, folder / "poisoned")
 
     def fill_disk(record):
         if record.update == 3:
@@ -113,10 +111,9 @@ def failures(folder):
         "indivisible": end_on(lambda: Trainer(small("simulator.num_worlds=7"), ranks)),
         "device": end_on(lambda: Trainer(small("simulator.device=cuda:1"), ranks)),
         "callback": end_on(lambda: train(folder / "callback", config=small(), on_update=fail)),
-        "nan": end_on(poisoned_run),
+        "nan": end_on(lambda: train(folder / "poisoned", config=small(), on_begin=poison)),
         "begun": end_on(lambda: train(folder / "begun", config=small("num_updates=1"))),
         "again": end_on(lambda: train(folder / "begun", config=small("num_updates=1"))),
-        "shape": end_on(lambda: resume(folder / "begun", num_updates=2, widths=(16, 8))),
         "rules": end_on(lambda: resume(folder / "begun", num_updates=2, episode_length=30)),
         "full": end_on(lambda: train(folder / "full", config=small("checkpoint_every=2"), on_update=fill_disk)),
     }

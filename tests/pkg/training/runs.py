@@ -11,6 +11,7 @@ SMALL = (
 )
 WITHOUT_MEMORY = ("network.type=mlp",)
 WITH_MEMORY = ("network.type=lstm", "network.memory=8")
+RETRYING = ("experience.retries=0.5", "experience.staggered=false")  # a retry follows each episode with a save
 
 
 def small(*changes):

@@ -1,6 +1,7 @@
-"""Curricula: weights, what they follow from, that worlds draw by them, and that resumed runs go on with them."""
+"""What a run plays: its levels, and which episodes in them succeed; curricula, by whose weights worlds draw levels; and
+retries, episodes that begin in the middle of one that failed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -11,16 +12,19 @@ import doorstep
 pytest.importorskip("torch")
 
 import torch
-from tests.pkg.training.runs import assert_equal_tensors, equal_bits, small
+from tests.pkg.training.runs import RETRYING, assert_equal_tensors, equal_bits, small
 
 from doorstep import training
-from doorstep.levels import curated
-from doorstep.training import LearnabilityCurriculum, Trainer, UniformCurriculum, resume, train
+from doorstep.evaluation.arenas import Arena
+from doorstep.levels import GeneratedLevel, Level, Spawn, Wall, curated, save_levels
+from doorstep.training import LearnabilityCurriculum, Ranks, Trainer, resume, train
 from doorstep.training.curriculum import probabilities
-from doorstep.training.levels import LevelOutcomes, SuccessRates
+from doorstep.training.levels import LevelOutcomes, SuccessRates, TrainingLevels
+from doorstep.training.retries import KEPT, Retries
 from doorstep.training.run import CHECKPOINT
+from doorstep.training.worlds import Worlds
 
-ON_LEVELS = ("levels=curated", "curriculum.type=learnability")
+ONE_DOOR = curated()["one door"]
 
 
 def outcomes(episodes, successes):
@@ -28,61 +32,94 @@ def outcomes(episodes, successes):
     return LevelOutcomes(count, torch.tensor(successes, dtype=torch.float64), torch.zeros_like(count))
 
 
-def rates_after(*rollouts, window=50):
-    rates = SuccessRates(len(rollouts[0][0]), window)
-    for episodes, successes in rollouts:
-        rates.update(outcomes(episodes, successes))
-    return rates
+# ---- Levels
 
 
-def weights_of(config, rates):
-    count = len(rates.episodes)
-    return probabilities(config.make(count), outcomes([0] * count, [0] * count), rates)
+def test_levels_are_a_table_of_the_worlds_but_for_the_references():
+    for levels, count in (("reference", 0), ("room_types", 4), ("curated", 20)):
+        trainer = Trainer(small(f"levels={levels}"))
+        assert trainer.worlds.sim.config.max_levels == count
+        assert any(name.startswith("levels.") for name in trainer.checkpoint().tensors) == bool(count)
+    record = Trainer(small()).update()
+    assert (record.success, record.levels) == (None, {})
+
+
+def test_levels_that_cannot_be_trained_on_are_refused(tmp_path):
+    spawns = [Spawn(x=-3, y=2), Spawn(x=3, y=2)]
+    save_levels(tmp_path / "a.json", [Level(walls=[Wall(x=0, y=9, size_x=9, size_y=1)], spawns=spawns, name="open")])
+    for changes, message in (
+        (("levels=none.json",), r"levels is .none\.json.; it must be .* a file that can be read"),
+        (("levels=curated", "simulator.num_agents=3"), "has 2 spawns; it must have at least 3"),
+        ((f"levels={tmp_path}/a.json",), "level 'open' has neither a goal nor a room with a door"),
+    ):
+        refuses(message, lambda changes=changes: Trainer(small(*changes)))
+
+
+def test_success_is_the_goal_or_all_agents_beyond_the_last_door():
+    without_goal = ONE_DOOR.replace(goal=None)
+    (end,) = (room.end for room in without_goal.rooms if room.door is not None)
+    arenas = [Arena("goal", ONE_DOOR), Arena("doors", without_goal), Arena("generated", GeneratedLevel())]
+    levels = TrainingLevels(arenas, torch.device("cpu"))
+    rows = [  # level, ended, terminated, largest y of both agents
+        (0, True, True, (1.0, 1.0)),  # a success
+        (0, True, False, (99.0, 99.0)),
+        (0, False, False, (99.0, 99.0)),
+        (1, True, False, (end + 0.1, end + 0.1)),  # a success
+        (1, True, False, (end + 0.1, end - 0.1)),
+        (1, False, False, (end + 9, end + 9)),
+        (2, True, False, (40.1, 40.1)),  # a success
+        (2, True, False, (39.9, 40.1)),
+        (2, True, False, (70.0, 40.2)),  # a success
+    ]
+    given = [torch.tensor(column) for column in zip(*rows, strict=True)]
+    found = levels.outcomes(*given, torch.arange(18.0).reshape(9, 2))
+    assert found.episodes.tolist() == [2, 2, 3]
+    assert found.successes.tolist() == [1, 1, 2]
+    assert found.returns.tolist() == [0.5 + 2.5, 6.5 + 8.5, 12.5 + 14.5 + 16.5]
+    last_room = torch.tensor([2, 2, 0]), torch.tensor([[26.0, 27.0], [26.0, 26.0], [99.0, 0.0]])
+    assert levels.in_last_room(*last_room).tolist() == [True, False, True]
+
+
+def test_a_run_keeps_its_levels(tmp_path):
+    one, two = list(curated().values())[:2]
+    save_levels(tmp_path / "levels.json", [one, two])
+    train(tmp_path / "run", config=small(f"levels={tmp_path / 'levels.json'}", "num_updates=1"))
+    (tmp_path / "levels.json").unlink()
+    assert resume(tmp_path / "run", num_updates=2).config.levels == (one, two)
+    train(tmp_path / "none", config=small("num_updates=1"))
+    changed, other = "the levels have changed since it was written", "does not fit: levels"
+    for run, levels, message in (("run", [two, one], changed), ("run", one, other), ("none", "curated", other)):
+        refuses(message, resume, tmp_path / run, error=doorstep.StateError, levels=levels, num_updates=3)
 
 
 # ---- Success rates and weights
 
 
 def test_a_success_rate_is_that_of_the_episodes_so_far_of_which_old_ones_are_forgotten():
-    rates = rates_after(([4, 1, 0], [1, 1, 0]), window=1000)
-    assert rates.means.tolist() == pytest.approx([0.25, 1, 0])
-    assert rates.episodes.tolist() == pytest.approx([4, 1, 0], rel=0.01)
-    rates = rates_after(([1000], [1000]), *[([1], [0])] * 50, window=50)  # a window later
-    assert rates.means.item() == pytest.approx(0.98**50)
-    assert rates.episodes.item() == pytest.approx(50, rel=1e-6)
-    once, later = rates_after(([5, 5], [2, 3])), rates_after(([5, 5], [2, 3]), ([0, 7], [0, 7]))
-    assert later.episodes[0] == once.episodes[0]  # without episodes of a level its rate stays
-    assert later.successes[0] == once.successes[0]
-
-
-def test_weights_are_positive_and_add_up_to_one_and_are_equal_before_any_episode():
-    generator = torch.Generator().manual_seed(3)
-    for config in (UniformCurriculum(), LearnabilityCurriculum()):
-        assert weights_of(config, SuccessRates(4, 50)).tolist() == pytest.approx([0.25] * 4)
-        for _ in range(20):
-            episodes = torch.randint(0, 200, (30,), generator=generator).double()
-            rates = SuccessRates(30, 50)
-            rates.update(LevelOutcomes(episodes, (episodes * torch.rand(30, generator=generator)).round(), episodes))
-            weights = weights_of(config, rates)
-            assert weights.dtype == torch.float32
-            assert bool((weights > 0).all())
-            assert weights.double().sum().item() == pytest.approx(1, abs=1e-6)
-            assert config != UniformCurriculum() or len(set(weights.tolist())) == 1
+    rates, decay = SuccessRates(3, window=50), 1 - 1 / 50
+    assert rates.means.tolist() == [0, 0, 0]
+    expected = [[0.0, 0.0] for _ in range(3)]
+    for episodes, successes in (([4, 1, 0], [1, 1, 0]), ([0, 200, 7], [0, 150, 7]), ([1, 0, 9], [0, 0, 3])):
+        rates.update(outcomes(episodes, successes))
+        for sums, count, won in zip(expected, episodes, successes, strict=True):
+            for _ in range(count):  # those of a rollout are equally old
+                sums[:] = sums[0] * decay + 1, sums[1] * decay + won / count
+    assert torch.stack((rates.episodes, rates.successes), 1).tolist() == [pytest.approx(sums) for sums in expected]
+    assert rates.means.tolist() == pytest.approx([successes / episodes for episodes, successes in expected])
 
 
 def test_levels_that_are_neither_solved_nor_hopeless_are_likelier():
-    rates = rates_after(([80, 80, 80, 0], [80, 0, 40, 0]))
-    solved, hopeless, half, untried = weights_of(LearnabilityCurriculum(), rates)
-    assert solved == hopeless
-    assert half > untried > 2 * solved
-    assert half > 3 * solved
-    surer = weights_of(LearnabilityCurriculum(), rates_after(([1, 5, 40], [0, 0, 0]))).tolist()
-    assert surer == sorted(surer, reverse=True)  # more certainty makes a hopeless level less likely
+    """By the expectation of p (1 - p), where p is the chance of success, of which all were equally likely before."""
+    rates = SuccessRates(6, window=50)
+    rates.update(outcomes([80, 80, 80, 0, 1, 5], [80, 0, 40, 0, 0, 5]))
+    chances = torch.linspace(0, 1, 10001, dtype=torch.float64)[:, None]
+    likely = chances**rates.successes * (1 - chances) ** (rates.episodes - rates.successes)
+    expected = torch.trapezoid(likely * chances * (1 - chances), dim=0) / torch.trapezoid(likely, dim=0)
     for share in (0.1, 0.5, 1.0):
-        rates = rates_after(([10**6] * 4, [10**6, 10**6, 0, 10**6 // 2]), window=10**6)
-        weights = weights_of(LearnabilityCurriculum(uniform_share=share), rates)
-        assert bool((weights >= share / 4 - 1e-6).all())
-        assert weights[0].item() == pytest.approx(share / 4, abs=1e-4)
+        curriculum = LearnabilityCurriculum(uniform_share=share).make(6)
+        weights = probabilities(curriculum, outcomes([0] * 6, [0] * 6), rates)
+        wanted = (1 - share) * expected / expected.sum() + share / 6
+        torch.testing.assert_close(weights, wanted.float(), rtol=1e-4, atol=1e-5)
 
 
 # ---- Curricula of users
@@ -145,19 +182,14 @@ def test_a_curriculum_that_returns_no_weights_or_has_no_class_is_named():
 # ---- Worlds
 
 
-def test_worlds_draw_levels_by_the_weights():
-    """Draws of 4,000 worlds, by a chi-square test with 19 degrees of freedom at a level of 0.1%: 43.8."""
-    trainer = Trainer(small(*ON_LEVELS, "simulator.num_worlds=4000", "ppo.num_minibatches=4", "experience.num_steps=4"))
+def test_worlds_get_the_weights():
+    trainer = Trainer(small("levels=curated", "curriculum.type=learnability"))
     sampler = trainer._sampler
     sampler.rates.update(outcomes([50] * 20, [0] * 5 + [50] * 5 + [25] * 5 + [5] * 5))
     trainer.update()
     weights = trainer.worlds.sim.level_weights.to_torch()
-    assert equal_bits(weights, sampler.weights.expand(4000, -1).clone())
+    assert equal_bits(weights, sampler.weights.expand(6, -1).clone())
     assert weights[0].max() > 2 * weights[0].min()
-    trainer.worlds.sim.reset()
-    drawn = torch.bincount(trainer.worlds.sim.level_indices.to_torch()[:, 0].long(), minlength=20)
-    expected = 4000 * sampler.weights
-    assert ((drawn - expected).square() / expected).sum().item() < 43.8
 
 
 def test_episodes_count_for_the_level_that_was_played():
@@ -179,19 +211,6 @@ def test_episodes_count_for_the_level_that_was_played():
     assert record.episodes == sum(counts.values())
 
 
-# ---- Going on
-
-
-def test_numbers_of_levels_that_no_run_has_are_refused():
-    trainer = Trainer(small(*ON_LEVELS))
-    before = trainer.checkpoint()
-    for name, value in (("weights", 0), ("weights", -1), ("rates.episodes", -1)):
-        tensors = {**before.tensors, f"levels.{name}": torch.full_like(before.tensors[f"levels.{name}"], value)}
-        with pytest.raises(doorstep.StateError, match="levels have weights or rates there that are negative"):
-            trainer.restore(replace(before, tensors=tensors))
-        assert_equal_tensors(trainer.checkpoint(), before)
-
-
 def test_weights_of_levels_multiply_those_of_the_curriculum_which_may_change(tmp_path):
     trainer = Trainer(small().changed(levels=list(curated().values())[:3], level_weights=(0, 1, 3)))
     for _ in range(3):
@@ -202,3 +221,65 @@ def test_weights_of_levels_multiply_those_of_the_curriculum_which_may_change(tmp
     trainer = resume(tmp_path, num_updates=3, **{"curriculum.type": "learnability"})
     assert isinstance(trainer.config.curriculum, LearnabilityCurriculum)
     assert trainer.updates == 3
+
+
+# ---- Retries
+
+
+def play(num_steps, succeeded=False):
+    """Worlds whose agents are in the last room from the beginning: what they are before each step."""
+    config = small(*RETRYING)
+    worlds = Worlds(config.simulator, Ranks())
+    retries = Retries(config, worlds, Ranks())
+    sim, everywhere, generator = worlds.sim, torch.ones(6, dtype=torch.bool), torch.Generator()
+    seen = []
+    for _ in range(num_steps):
+        seen.append((sim.steps_remaining[:, 0, 0].copy(), retries.is_retry.clone(), sim.save([0])))
+        sim.step()
+        ended = torch.from_numpy(sim.dones[:, 0, 0].astype(bool))
+        retries.step(ended, everywhere & succeeded, everywhere, generator)
+        assert not retries.num_candidates[ended].any()  # those of an episode end with it
+    return worlds, retries, seen
+
+
+def test_a_failed_episode_is_retried_from_a_moment_of_it():
+    _, retries, seen = play(21)
+    remaining, is_retry, save = seen[20]
+    assert is_retry.all()
+    assert set(remaining.tolist()) <= {14, 11, 8}
+    assert save in [before for _, _, before in seen[:20]]
+    assert retries.num_failed.tolist() == [1] * 6
+
+
+def test_the_next_level_is_the_one_that_was_postponed():
+    worlds, _, seen = play(60)
+    natural = [save for remaining, is_retry, save in seen if not is_retry[0] and remaining[0] == 20]
+    with doorstep.Simulator.from_config(worlds.sim.config) as plain:
+        begins = [plain.save([0])]
+        for _ in range(20):
+            plain.step()
+        begins.append(plain.save([0]))
+    assert natural[:2] == begins
+
+
+def test_neither_what_succeeds_nor_a_retry_that_fails_is_retried():
+    _, retries, seen = play(60, succeeded=True)
+    assert not retries.num_failed.any()
+    assert not any(is_retry.any() for _, is_retry, _ in seen)
+    _, retries, _ = play(20 * 3 * KEPT)
+    assert (retries.num_failed > KEPT).all()
+    assert retries.failed.any(dim=2).all()
+
+
+def test_retries_are_no_natural_episodes_and_go_on_from_a_checkpoint():
+    trainer = Trainer(small(*RETRYING))
+    retries = trainer._retries
+    retries.num_failed[:] = 1
+    retries.failed[:, 0] = torch.stack([retries._save(world) for world in range(6)])
+    trainer.update()
+    trainer.update()
+    assert retries.is_retry.any()
+    assert torch.equal(trainer._rollout.natural[-1], ~retries.is_retry)
+    before, resumed = trainer.checkpoint(), Trainer(trainer.config)
+    resumed.restore(before)
+    assert_equal_tensors(resumed.checkpoint(), before)

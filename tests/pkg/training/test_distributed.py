@@ -4,7 +4,6 @@ Processes are connected by gloo over the loopback interface; what they do is in 
 """
 
 import contextlib
-import errno
 import functools
 import json
 import os
@@ -17,27 +16,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.refuses import refuses
-
-import doorstep
 
 torch = pytest.importorskip("torch")
 
 from tests.forks import server  # noqa: E402
 from tests.pkg.training import rank_scenarios  # noqa: E402
-from tests.pkg.training.runs import WITH_MEMORY, assert_equal_tensors, equal_bits, small  # noqa: E402
+from tests.pkg.training.runs import assert_equal_tensors, equal_bits, small  # noqa: E402
 
 from doorstep._run_log import CONFIG, LOG  # noqa: E402
 from doorstep._safetensors import read_arrays, split  # noqa: E402
 from doorstep.levels import curated  # noqa: E402
-from doorstep.training import Ranks, Trainer, TrainingError, load_checkpoint, read_log, train  # noqa: E402
-from doorstep.training.distributed import ConnectedRanks, described, device_of_rank, error_of  # noqa: E402
-from doorstep.training.ppo import own_sequences  # noqa: E402
+from doorstep.training import Ranks, Trainer, load_checkpoint, read_log  # noqa: E402
+from doorstep.training.distributed import ConnectedRanks  # noqa: E402
 from doorstep.training.run import CHECKPOINT, LOCK, NONFINITE_BATCH, NONFINITE_BATCH_OF_RANK  # noqa: E402
 from doorstep.training.worlds import Worlds  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
-SECONDS = 120  # that processes may take on a busy machine; they take a few
+SECONDS = 250  # that processes may take on a busy machine, less than the limit of a test; they take a few
 SCENARIO = f"import runpy; runpy.run_module({rank_scenarios.__name__!r}, run_name='__main__')"
 
 
@@ -142,6 +137,7 @@ def test_worlds_are_staggered_and_restored_by_any_number_of_ranks_as_by_one(leve
         for shard in shards:
             if saves is None:
                 shard.stagger()
+                assert len(np.unique(shard.sim.steps_remaining[:, 0, 0])) == shard.sim.num_worlds
             else:
                 shard.restore(saves)
             for _ in range(steps):
@@ -156,47 +152,7 @@ def test_worlds_are_staggered_and_restored_by_any_number_of_ranks_as_by_one(leve
         assert played(after, begun[before][1], 10)[0] == expected
 
 
-def test_saves_that_no_run_makes_are_refused():
-    worlds = Worlds(small().simulator, Ranks())
-    before, save = worlds.sim.hash(), worlds.save()
-    for saves in (save.expand(4, -1), save.expand(2, -1), save[:, :-1], torch.zeros(3, 9, dtype=torch.uint8)):
-        with pytest.raises(doorstep.StateError):
-            worlds.restore(saves)
-        assert worlds.sim.hash() == before
-
-
-def test_ranks_divide_every_minibatch_among_themselves():
-    rows, chunks = 6, 4
-    whole = torch.arange(chunks * rows).reshape(chunks, rows)
-    chosen = torch.randperm(chunks * rows, generator=torch.Generator().manual_seed(1))[:11]
-    for count in (1, 2, 3):
-        found = []
-        for rank in range(count):
-            ranks = rank_of(rank, count)
-            own = whole[:, ranks.rows(rows)].flatten()  # the numbers of this rank's sequences in the whole
-            found += own[own_sequences(chosen, rows, ranks)].tolist()
-        assert sorted(found) == sorted(chosen.tolist())
-
-
 # ---- How they end
-
-
-def test_what_one_rank_raises_is_raised_on_the_others(monkeypatch):
-    told = {}
-    failing, other = rank_of(1, 2), rank_of(0, 2)
-    monkeypatch.setattr(failing, "_largest", lambda number: number)
-    monkeypatch.setattr(failing, "_broadcast_from", told.setdefault)
-    with pytest.raises(LookupError, match="no such thing"), failing.together():
-        raise LookupError("no such thing")
-    monkeypatch.setattr(other, "_largest", lambda number: 2)
-    monkeypatch.setattr(other, "_broadcast_from", lambda rank, data: told[rank])
-    with pytest.raises(TrainingError, match="rank 1 of the run failed: LookupError: no such"), other.together():
-        pass
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "folder/file")
-    for error in (full, doorstep.StateError("damaged", hint="take another"), doorstep.OutOfMemoryError("too many")):
-        found = error_of(described(error), 3)
-        assert type(found) is type(error)
-        assert str(found) == str(error)
 
 
 @pytest.mark.slow
@@ -208,7 +164,6 @@ def test_what_fails_on_one_process_fails_on_all(tmp_path):
         "device": "ArgumentError: simulator.device is 'cuda:1'; it must be 'cpu' or 'cuda' with several processes",
         "begun": "",
         "again": "ArgumentError: .* has a run already",
-        "shape": "StateError: the checkpoint does not fit: network.encoder.3.weight",
         "rules": "StateError: episode_length is 20 in the save and 30",
         "full": "OSError: .*No space left on device: 'checkpoint'",
     }
@@ -253,36 +208,6 @@ def test_torchrun_restarts_a_run_that_lost_a_process(tmp_path):
     assert agent.returncode == 0, errors
     assert load_checkpoint(tmp_path / "run" / CHECKPOINT).update == 6
     assert [record["update"] for record in read_log(tmp_path / "run" / LOG)] == [1, 2, 3, 4, 5, 6]
-
-
-# ---- One process
-
-
-def test_one_process_joins_nobody(monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    monkeypatch.setenv("RANK", "0")
-    ranks = Ranks.join()
-    assert (ranks.rank, ranks.count, ranks.is_first) == (0, 1, True)
-    assert not torch.distributed.is_initialized()
-    numbers = torch.arange(3.0)
-    ranks.sum(numbers)
-    assert numbers.tolist() == [0, 1, 2]
-    assert ranks.gather(numbers).tolist() == [[0, 1, 2]]
-    assert (ranks.any(True), ranks.any(False), ranks.broadcast(b"x")) == (True, False, b"x")
-    with pytest.raises(KeyError), ranks.together():
-        raise KeyError
-    assert device_of_rank("cpu") == "cpu"
-    refuses(r"simulator\.device is 'cuda:0'", device_of_rank, "cuda:0")
-
-
-def test_a_run_that_begins_or_goes_on(tmp_path):
-    config = small("num_updates=2", *WITH_MEMORY)
-    assert train(tmp_path / "run", config=config, auto_resume=True).updates == 2
-    longer = config.changed("num_updates=4", "ppo.learning_rate=1e-4")
-    assert train(tmp_path / "run", config=longer, auto_resume=True).updates == 4
-    assert load_checkpoint(tmp_path / "run" / CHECKPOINT).config == longer
-    with pytest.raises(doorstep.StateError, match=r"does not fit: network\.memory"):
-        train(tmp_path / "run", config=config.changed("network.memory=16"), auto_resume=True)
 
 
 def test_without_other_processes_there_is_an_error_that_names_them(run_python):

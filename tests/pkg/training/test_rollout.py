@@ -1,4 +1,6 @@
-"""Rollouts hold what happened; advantages follow from them by their definition."""
+"""Rollouts hold what happened; advantages follow from them by their definition; records count episodes and doors."""
+
+import json
 
 import numpy as np
 import pytest
@@ -8,9 +10,12 @@ import doorstep
 
 torch = pytest.importorskip("torch")
 
+from tests.pkg.torch.references import generalized_advantages  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, small  # noqa: E402
 
-from doorstep.training import Ranks, Trainer, TrainingError, preset  # noqa: E402
+from doorstep.levels import GeneratedLevel  # noqa: E402
+from doorstep.training import Ranks, Trainer, TrainingError, preset, read_log  # noqa: E402
+from doorstep.training.logs import JsonLines, Record, summarize_episodes  # noqa: E402
 from doorstep.training.rollout import explained_variance  # noqa: E402
 from doorstep.training.worlds import Worlds  # noqa: E402
 
@@ -79,24 +84,12 @@ def test_observations_are_normalised_by_what_was_seen():
     assert seen.abs().max() < 25
 
 
-def reference_advantages(rollout, scale, next_values, ends, gamma, gae_lambda):
-    """The recursion of generalised advantage estimation, written out in double precision; ends: 0 is worth nothing."""
-    values = scale.restore(rollout.values).double()
-    advantages = torch.zeros_like(values)
-    following = torch.zeros(values.shape[1], dtype=torch.float64)
-    for step in reversed(range(len(values))):
-        error = rollout.rewards[step] + gamma * next_values[step] * ends[step] - values[step]
-        following = error + gamma * gae_lambda * following * ~rollout.ended[step]
-        advantages[step] = following
-    return advantages
-
-
 @pytest.mark.parametrize("time_limit", ["terminal", "bootstrap"])
 @pytest.mark.parametrize("network", [WITHOUT_MEMORY, WITH_MEMORY])
 def test_advantages_follow_their_definition(time_limit, network):
     trainer, rollout = rolled_out(f"experience.time_limit={time_limit}", *network)
     trainer.update()
-    config, evaluate = trainer.config, trainer._learner.evaluate
+    ppo, evaluate = trainer.config.ppo, trainer._learner.evaluate
     trainer._collect()
     scale = trainer._value_moments.scale()
     if time_limit == "bootstrap":  # one of the ends was a goal, which nothing is worth
@@ -104,22 +97,21 @@ def test_advantages_follow_their_definition(time_limit, network):
     rollout.judge(evaluate, trainer._value_moments, is_evaluated=True)
 
     assert rollout.ended.any()
+    terminations = rollout.terminations if time_limit == "bootstrap" else rollout.ended
+    truncations = rollout.ended & ~terminations
     with torch.no_grad():
         values = evaluate(rollout.observations[-1:], rollout.memory[-1], rollout.starts[-1:]).values
         next_values = scale.restore(torch.cat((rollout.values[1:], values))).double()
-        ends = ~rollout.ended
-        if time_limit == "bootstrap":
-            ends = ~rollout.terminations
-            for step, row in (rollout.ended & ends).nonzero().tolist():
-                final, remembered = rollout.final_observations[step, row], rollout.memory[step + 1, row]
-                value = evaluate(final[None, None], remembered[None], torch.zeros(1, 1, dtype=torch.bool)).values
-                next_values[step, row] = scale.restore(value).item()
-    expected = reference_advantages(rollout, scale, next_values, ends, config.ppo.gamma, config.ppo.gae_lambda)
-    torch.testing.assert_close(rollout.advantages.double(), expected, rtol=1e-4, atol=1e-5)
-
-    targets = expected + scale.restore(rollout.values)
-    now = trainer._value_moments.scale()
-    torch.testing.assert_close(now.restore(rollout.targets).double(), targets, rtol=1e-4, atol=1e-5)
+        for step, row in truncations.nonzero().tolist():
+            final, remembered = rollout.final_observations[step, row], rollout.memory[step + 1, row]
+            value = evaluate(final[None, None], remembered[None], torch.zeros(1, 1, dtype=torch.bool)).values
+            next_values[step, row] = scale.restore(value).item()
+    values = scale.restore(rollout.values).double()
+    inputs = [one.numpy() for one in (rollout.rewards.double(), values, next_values, terminations, truncations)]
+    expected = generalized_advantages(*inputs, gamma=ppo.gamma, lam=ppo.gae_lambda)
+    np.testing.assert_allclose(rollout.advantages, expected, rtol=1e-4, atol=1e-5)
+    targets = trainer._value_moments.scale().restore(rollout.targets)
+    np.testing.assert_allclose(targets, expected + values.numpy(), rtol=1e-4, atol=1e-5)
 
 
 SEPARATE = (*WITHOUT_MEMORY, "network.separate_critic=true")
@@ -173,13 +165,6 @@ def test_sequences_are_steps_of_one_agent_in_order():
         assert torch.equal(data["memory"][0, sequence], rollout.memory[chunk * length, row])
 
 
-def test_staggered_worlds_end_their_episodes_at_different_steps():
-    worlds = Worlds(small("simulator.num_worlds=20").simulator, Ranks())
-    worlds.stagger()
-    assert np.unique(worlds.sim.steps_remaining.to_numpy()[:, 0, 0]).size == 20
-    assert (worlds.sim.steps_remaining.to_numpy() > 0).all()
-
-
 def test_pixels_are_colours_and_depth():
     worlds = Worlds(preset("pixels").simulator.replace(num_worlds=2), Ranks())
     seen = torch.zeros(4, 64, 64, 4, dtype=torch.uint8)
@@ -198,7 +183,7 @@ def test_explained_variance_is_the_share_of_the_variance_of_targets():
     assert explained_variance(targets, torch.ones(2, 2), Ranks()) == 0
 
 
-# ---- What functions of rewards and critics see
+# ---- What functions of rewards see
 
 
 def test_reward_functions_see_what_agents_see_and_may_share_it():
@@ -218,11 +203,70 @@ def test_reward_functions_see_what_agents_see_and_may_share_it():
     assert all(real == shown for real, shown in seen)
 
 
-def test_what_critics_know_is_drawn_for_each_episode():
-    """Physics of levels that draw them differ between worlds, and are those of the state."""
-    level = doorstep.levels.GeneratedLevel(physics=doorstep.levels.Physics(cube_mass=(5, 50)))
-    trainer = Trainer(small("critic_observations=physics").replace(levels=(level,)))
-    seen = trainer.worlds.sim.observations.to_numpy()[:, 0, -5:]
-    drawn = trainer.worlds.sim.state.physics.to_numpy()
-    np.testing.assert_allclose(seen[:, 0] * (1 / 0.075), drawn[:, 0], rtol=1e-5)
-    assert len(set(seen[:, 0].tolist())) == len(seen)
+# ---- Records and logs
+
+
+def record_of(update):
+    return Record(update, 10 * update, 0.5 * update, 20.0, 0, None, (), (), {"entropy": 1.0})
+
+
+def test_episodes_are_counted_once_by_world():
+    trainer, rollout = rolled_out()
+    rollout.starts[1:] = False
+    assert summarize_episodes(rollout, trainer._levels, 2, Ranks()).episodes == 0
+    # world 0 ends after steps 2 and 9, world 3 after step 9; the others go on
+    for step, world, returns, largest_y in (
+        (2, 0, (1.0, 3.0), (14.0, 12.0)),
+        (9, 0, (0.0, 0.0), (27.0, 13.4)),
+        (9, 3, (5.0, 3.0), (80.0, 40.1)),
+    ):
+        rows = slice(2 * world, 2 * world + 2)
+        rollout.starts[step + 1, rows] = True
+        rollout.returns[step, rows] = torch.tensor(returns)
+        rollout.largest_y[step, rows] = torch.tensor(largest_y)
+    summary = summarize_episodes(rollout, trainer._levels, 2, Ranks())
+    assert summary.episodes == 3
+    assert summary.mean_return == pytest.approx((2 + 0 + 4) / 3)
+    assert summary.rooms_one == pytest.approx((1, 2 / 3, 1 / 3))
+    assert summary.rooms_all == pytest.approx((2 / 3, 1 / 3, 1 / 3))
+
+
+def end_all_worlds(rollout, largest_y):
+    rollout.starts[1:] = False
+    rollout.starts[5] = True
+    rollout.largest_y[4] = largest_y
+
+
+def test_retries_are_not_counted_and_doors_in_levels_with_the_references_rooms():
+    trainer, rollout = rolled_out()
+    end_all_worlds(rollout, 14.0)
+    rollout.natural[4, 2:] = False
+    rollout.largest_y[4, 4:] = 80.0
+    summary = summarize_episodes(rollout, trainer._levels, 2, Ranks())
+    assert (summary.episodes, summary.rooms_all) == (2, (1.0, 0.0, 0.0))
+    mixed = ["room_types", "reference"]
+    for levels, rooms in (("room_types", ()), (GeneratedLevel(first_room=2), ()), (mixed, (1.0, 0.5, 0.0))):
+        trainer = Trainer(small().changed(levels=levels))
+        trainer.update()
+        end_all_worlds(trainer._rollout, 14.0)
+        if levels is mixed:
+            trainer._rollout.levels[4] = torch.tensor([0, 1, 2, 3, 4, 4])
+            trainer._rollout.largest_y[4, 10:] = 30.0
+        summary = summarize_episodes(trainer._rollout, trainer._levels, 2, Ranks())
+        assert (summary.episodes, summary.rooms_all) == (6, rooms)
+
+
+def test_a_log_has_a_line_of_json_for_each_record_and_a_resumed_one_drops_later_and_broken_lines(tmp_path):
+    path = tmp_path / "log.jsonl"
+    log = JsonLines(path)
+    for update in (1, 2, 3):
+        log.write(record_of(update))
+        lines = [json.loads(line) for line in path.read_text().splitlines()]  # before it is closed
+        assert lines == [json.loads(json.dumps(record_of(one).to_dict())) for one in range(1, update + 1)]
+    log.close()
+    with open(path, "ab") as file:
+        file.write(b'[1]\n"x"\n{"update": "1"}\n' + b"[" * 100_000 + b'\n{"update": 4, "wor')
+    JsonLines(path, resumed_at=2).close()
+    assert read_log(path) == lines[:2]
+    JsonLines(path).close()
+    assert path.read_bytes() == b""

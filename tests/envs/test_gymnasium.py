@@ -1,17 +1,87 @@
-"""doorstep/EscapeRoom-v0: names in gymnasium."""
+"""EscapeRoomEnv, beside what all environments do (test_contract.py): gymnasium's checker, a page; its name there."""
 
+import copy
 import re
+import sys
+import urllib.error
+import urllib.request
 
+import numpy as np
 import pytest
-from tests.envs.histories import EXAMPLES, assert_example_learns
+from tests.envs.histories import EXAMPLES, actions_of, assert_example_learns
+from tests.refuses import refuses
 
 import doorstep
 
 gymnasium = pytest.importorskip("gymnasium")
 
-from doorstep.envs import ENVIRONMENT_ID, EscapeRoomVectorEnv  # noqa: E402
+from gymnasium.utils.env_checker import check_env  # noqa: E402
 
+from doorstep.envs import ENVIRONMENT_ID, EscapeRoomEnv, EscapeRoomVectorEnv  # noqa: E402
+
+LENGTH = 5
 RULES = {"episode_length": 3, "num_threads": 1}
+
+
+def make(**arguments):
+    return EscapeRoomEnv(**{"episode_length": LENGTH, "num_threads": 1, **arguments})
+
+
+@pytest.mark.filterwarnings("ignore:.*A Box observation space (minimum|maximum) value is .*infinity")  # of cameras
+def test_gymnasiums_checker_accepts_it():
+    """Its warnings are errors, except that it regrets cameras' values without bounds."""
+    cameras = doorstep.Cameras(width=16, height=8, segmentation=True, normals=True)
+    for arguments in ({}, {"observations": "by_name", "num_agents": 1}, {"observations": "pixels", "cameras": cameras}):
+        check_env(gymnasium.make(ENVIRONMENT_ID, render_mode="rgb_array", **arguments).unwrapped)
+
+
+def test_people_see_each_step_in_a_page_that_closes_with_the_environment(capsys):
+    pytest.importorskip("viser")
+    actions = actions_of(1, 2 * LENGTH, 1, 2).reshape(2 * LENGTH, -1)
+
+    def played(env):
+        """The observations after each step, over two episodes."""
+        seen = [env.reset(seed=3)[0]]
+        for action in actions:
+            observation, _, terminated, truncated, _ = env.step(action)
+            seen.append(env.reset()[0] if terminated or truncated else observation)
+        return seen
+
+    env, plain = make(render_mode="human"), make()
+    env.metadata = {**env.metadata, "render_fps": 1000.0}
+    np.testing.assert_array_equal(played(env), played(plain))
+    assert env.render() is None
+    url = capsys.readouterr().out.strip()
+    with urllib.request.urlopen(url, timeout=20) as page:
+        assert b"<title>" in page.read()
+    twin = copy.deepcopy(env)
+    twin.step(actions[0])
+    assert capsys.readouterr().out.strip() not in ("", url)
+    for one in (twin, env, env, plain):
+        one.close()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url, timeout=20)
+
+
+def test_without_viser_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    env = make(render_mode="human")
+    refuses(re.escape('pip install "doorstep[view]"'), env.reset, error=doorstep.LibraryError)
+
+
+def test_what_it_cannot_take_is_named():
+    env = make()
+    env.reset(seed=1, options={})
+    before = env.simulator.hash()
+    for options in ({"reset_mask": np.ones(1, bool)}, {"level": 3}, [1]):
+        refuses("option", env.reset, options=options)
+    for action in (np.zeros(4, int), np.zeros((1, 8), int), 0, None, [[0], [0, 0]], np.zeros(8), "forward"):
+        refuses(r"^action", env.step, action)
+    assert env.simulator.hash() == before
+    refuses("render_mode is 'ansi'; it must be one of 'human', 'rgb_array'", make, render_mode="ansi")
+
+
+# ---- Names in gymnasium
 
 
 def test_importing_the_environments_registers_the_name_and_imports_no_framework(run_new_python):
@@ -73,15 +143,8 @@ try:
     doorstep.envs.EscapeRoomEnv
 except RuntimeError as error:
     print(error)
-sys.modules["gymnasium"] = None
-try:
-    doorstep.envs.EscapeRoomVectorEnv
-except doorstep.LibraryError as error:
-    print(error)
 """
-    lines = run_new_python(code).splitlines()
-    assert lines[:2] == ["[True, True, False]", "half an installation"]
-    assert 'pip install "doorstep[gymnasium]"' in lines[2]
+    assert run_new_python(code) == "[True, True, False]\nhalf an installation\n"
 
 
 def test_an_older_gymnasium_is_refused_by_name(run_python):
@@ -90,17 +153,14 @@ import gymnasium, gymnasium.vector
 gymnasium.__version__ = "0.29.1"
 del gymnasium.vector.AutoresetMode
 import doorstep, doorstep.envs
-for make in (lambda: doorstep.envs.EscapeRoomEnv, lambda: gymnasium.make("doorstep/EscapeRoom-v0")):
-    try:
-        make()
-    except doorstep.LibraryError as error:
-        print(error)
+try:
+    gymnasium.make("doorstep/EscapeRoom-v0")
+except doorstep.LibraryError as error:
+    print(error)
 """
-    messages = run_python(code).splitlines()
-    assert len(messages) == 2
-    for message in messages:
-        assert "needs gymnasium 1.1 or newer; 0.29.1 is installed" in message
-        assert "gymnasium>=1.1" in message
+    message = run_python(code)
+    assert "needs gymnasium 1.1 or newer; 0.29.1 is installed" in message
+    assert "gymnasium>=1.1" in message
 
 
 @pytest.mark.nightly
