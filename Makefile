@@ -251,7 +251,7 @@ soak-rollouts: wheel ## Play a day's requests in 20 minutes, with faults: nothin
 fuzz: wheel test-environment ## Give every parser changed inputs: each is accepted or refused, nothing else
 	@PYTHONPATH=.:native $(call bin,test)/python -m tests.fuzz $(FUZZ_ARGUMENTS)
 
-fuzz-native: ## Give saves, levels, policies and calls of the C API inputs that coverage guides (uses the system's clang)
+fuzz-native: ## Give saves, levels and policies inputs that coverage guides (uses the system's clang)
 	@$(call environment,build,build repair)
 	@$(call bin,build)/python wheel_build/native_fuzzing.py $(FUZZ_ARGUMENTS)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from build_steps import BuildError
 from sanitizer_tests import OPTIONS, PROJECT, build, find_clang
 
-TARGETS = ("saves", "levels", "policies", "calls")
+TARGETS = ("saves", "levels", "policies")
 SANITIZERS = "fuzzer-no-link,address,undefined"
 BUILD_FOLDER = PROJECT / "build" / "sanitizer-fuzzer"
 INPUT_FOLDER = PROJECT / "build" / "fuzz-native"

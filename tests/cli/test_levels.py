@@ -50,9 +50,9 @@ def test_maps_are_reprs_and_levels_are_drawn_into_one_file_or_one_each_into_a_fo
 def test_a_check_tells_what_can_be_solved(run):
     assert run("levels", "one door", "--check", "--episodes", "2").startswith("one door  solved in 2 of 2 episodes, ")
     hopeless = curated()["one door"].replace(name="too short", episode_length=3)
-    save_levels("mine.json", [curated()["one door"], hopeless])
+    save_levels("mine.json", [hopeless, curated()["one door"]])
     said = run("levels", "mine.json", "--check", "--episodes", "1", code=3)
-    assert said.splitlines()[1] == "too short  not solved in 0 of 1 episode"
+    assert said.splitlines()[0] == "too short  not solved in 0 of 1 episode"
 
 
 def test_commands_play_levels_of_a_name_or_a_file(run, refused):

@@ -16,11 +16,11 @@ from doorstep.recording import Recording
 
 def test_what_is_recorded_is_what_was_asked_for_and_replays(run, tmp_path):
     options = ("--worlds", "6", "--agents", "3", "--seed", "4", "--steps", "70", "--episode-length", "30")
-    said = run("record", *options, "--hash-interval", "20", "--threads", "2")
+    said = run("record", *options, "--levels", "room_types", "--hash-interval", "20", "--threads", "2")
     size = (tmp_path / "doorstep.rec").stat().st_size
     assert said == f"doorstep.rec: 70 steps of 6 worlds, {size:,} bytes\n"
     with Recording("doorstep.rec") as recording:
-        assert recording.config == doorstep.SimulatorConfig(6, num_agents=3, seed=4, episode_length=30)
+        assert recording.config == doorstep.SimulatorConfig(6, num_agents=3, seed=4, episode_length=30, max_levels=4)
         assert recording.hashed_steps == (0, 20, 40, 60, 70)
         random = load_policy("random", sampling=SamplingParams(seed=4))
         for step in range(70):
@@ -65,7 +65,9 @@ def test_an_interrupted_recording_has_all_its_steps(tmp_path):
         while not part.exists() or part.stat().st_size < 5000:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, b"Traceback" in errors) == (130, False)
+    assert errors.endswith(b"doorstep record: interrupted\n")
     with Recording(path) as recording:
         assert recording.num_steps > 64
         recording.replay()

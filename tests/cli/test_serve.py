@@ -89,3 +89,5 @@ def test_a_bad_token_is_refused_and_not_told(refused, tmp_path_factory):
     line = refused("serve", "--token-file", str(token), "--worlds", "1")
     assert "token" in line
     assert "short" not in line  # a token is no text for logs
+    token.write_bytes(b"\xff\xfe")
+    assert "no text" in refused("serve", "--token-file", str(token), "--worlds", "1")

@@ -35,13 +35,9 @@ def test_on_a_terminal_the_bar_is_redrawn_in_one_line_and_goes_away_at_the_end_o
         progress.update(5, "")
         raise KeyboardInterrupt
     assert terminal.getvalue().endswith("\r\x1b[K")
-
-
-@pytest.mark.usefixtures("now")
-def test_on_a_terminal_details_are_redrawn_below_the_bar_and_stay(monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     terminal = Terminal()
-    with Progress(4, terminal) as progress:
+    with Progress(4, terminal) as progress:  # details are redrawn below the bar, cut to the width, and stay
         progress.update(2, "remark", ["one", "two"])
         progress.update(4, "remark", ["a line that is too long"])
     assert terminal.getvalue() == (

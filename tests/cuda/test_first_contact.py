@@ -142,14 +142,3 @@ def test_what_was_left_out_is_done_by_the_next_call(tmp_path):
     assert "facts: passed" not in rest.stdout
     assert "racecheck:step: " in rest.stdout
     assert results_in(tmp_path / "out")["facts"] == "passed"
-
-
-def test_without_a_gpu_or_with_an_unknown_part_it_says_so(tmp_path):
-    for arguments, said in (
-        (("--output", str(tmp_path / "out")), "^doorstep: no GPU: "),
-        (("--parts", "speed,sped"), "--parts: sped must be one of doctor, smoke, speed:worlds, "),
-    ):
-        done = output_of([*COMMAND, *arguments])
-        assert done.returncode == 2
-        assert re.search(said, done.stdout + done.stderr)
-    assert not (tmp_path / "out").exists()

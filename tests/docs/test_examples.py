@@ -1,5 +1,5 @@
 """Every code block of README.md and the documentation runs, page by page, in a folder and a process of its own; and so
-does the notebook of the tutorial."""
+do the notebook of the tutorial and its ten programs."""
 
 import ast
 import importlib.util
@@ -15,11 +15,10 @@ from tests.system_packages import vulkan_environment
 
 import doorstep
 
-RUN = [name for name in NAMES if any(block.language not in ("", "text") for block in blocks_of(ROOT / name))]
+RUN = [name for name in NAMES if any(block.language != "text" for block in blocks_of(ROOT / name))]
 ON_GPU = [name for name in RUN if any(block.needs_gpu for block in blocks_of(ROOT / name))]
 # Pages whose blocks take long; tests/render, tests/cli and tests/pkg/training do all that they do, and README.md most.
 LONG = ("explanation/results", "how_to/pictures", "how_to/train", "reference/command_line")
-LANGUAGES = {"c", "console", "diff", "hlsl", "python", "text", "yaml"}
 
 
 def run_page(name, folder, *options):
@@ -54,15 +53,46 @@ def test_blocks_that_need_a_gpu_run(tmp_path):
         run_page(name, tmp_path / str(number), "--gpu")
 
 
-def test_blocks_say_their_language_and_why_they_do_not_run():
-    for name in NAMES:
-        for block in blocks_of(ROOT / name):
-            where = f"{name}, line {block.line}"
-            assert block.language in LANGUAGES, where
-            if block.comment.startswith("not run"):
-                assert len(block.reason_not_to_run) > 10, where
-            if block.language == "hlsl":
-                assert block.file, f"{where}: it is used as a file, or not at all"
+# ---- The ten programs
+
+PROGRAMS = [block.code for block in blocks_of(DOCS / "tutorial" / "ten_programs.md")]
+SMALLER = {
+    r"minutes=10": "minutes=0.01, num_worlds=8, num_minibatches=1", r"\b1024\b": "16", r"num_envs=64": "num_envs=4",
+    r"num_worlds=256": "num_worlds=8", r"range\(1000\)": "range(16)", r"episodes=256": "episodes=2",
+    r'(evaluate\(.*)levels="curated"': r"\1levels=[level]", r'levels="curated"\)$': 'levels="curated", port=0)',
+}  # fmt: skip
+# What the page says that its names are.
+BEFORE = """
+import gymnasium
+import stable_baselines3
+import torch
+
+import doorstep
+import doorstep.envs
+from doorstep.envs.stable_baselines3 import EscapeRoomVecEnv
+from tests.docs.run_page import run_until_served
+
+level = doorstep.levels.curated()["one door"]
+net = torch.nn.Sequential(torch.nn.Linear(94, 32), torch.nn.Tanh(), torch.nn.Linear(32, sum(doorstep.ACTIONS)))
+model = stable_baselines3.PPO("MlpPolicy", EscapeRoomVecEnv(2), device="cpu")
+"""
+
+
+@pytest.mark.slow
+def test_the_ten_programs_run_one_after_another_with_smaller_numbers(tmp_path):
+    for module in ("av", "gymnasium", "stable_baselines3", "torch", "viser"):
+        pytest.importorskip(module)
+    code = BEFORE
+    for number, program in enumerate(PROGRAMS, 1):
+        for pattern, smaller in SMALLER.items():
+            program = re.sub(pattern, smaller, program, flags=re.MULTILINE)
+        if "doorstep.view(" in program:  # which runs until Ctrl-C
+            program = f"run_until_served({program!r}, globals())\n"
+        code += program + f"print('ran {number}')\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = server("torch").run(code, folder=tmp_path, environment=environment, timeout=280)
+    ran = re.findall(r"^ran (\d+)$", done.stdout, re.MULTILINE)
+    assert (done.returncode, [int(number) for number in ran]) == (0, list(range(1, 11))), done.stdout + done.stderr
 
 
 # ---- The notebook
@@ -82,10 +112,7 @@ def test_its_form_is_that_of_notebooks_without_outputs_and_only_its_first_code_c
     assert (NOTEBOOK["nbformat"], NOTEBOOK["nbformat_minor"]) == (4, 5)
     cells = NOTEBOOK["cells"]
     assert len({cell["id"] for cell in cells}) == len(cells)
-    for cell in cells:
-        code = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
-        assert set(cell) == {"cell_type", "id", "metadata", "source"} | code
-        assert not cell.get("outputs")
+    assert not any(cell.get("outputs") for cell in cells)
     extra = re.fullmatch(r'%pip install --quiet "doorstep\[(\w+)\]"', "".join(INSTALLS["source"]))
     assert f"\n{extra[1]} = [" in (ROOT / "pyproject.toml").read_text("utf-8")
 

@@ -149,20 +149,3 @@ def test_embedded_replays_and_their_pictures_exist_are_small_and_have_the_presen
     for text in (replay.read_text("utf-8") for replay in shown):
         assert len(text) < 300_000
         assert [name for name in parts if parts[name] not in text] == [], "they have changed: make docs-images"
-
-
-# ---- The walk of a request, as the developers' page draws it
-
-WALK = TEXTS[DOCS / "developers" / "policies_and_rollouts.md"].partition("### The walk of a request")[2]
-FOLDERS = ("pkg/doorstep/rollouts", "pkg/doorstep", "native/src/rollouts", "native/src/exec/cpu", "native/src")
-
-
-def test_the_walk_of_a_request_is_that_of_the_code_and_as_long_as_the_page_says():
-    lines = re.findall(r"([\w/]+\.(?:py|cpp)) +(\w+(?:, \w+)*)", WALK.split("```")[1])
-    steps = [(file, function) for file, functions in lines for function in functions.split(", ")]
-    for file, function in steps:
-        path = next(ROOT / folder / file for folder in FOLDERS if (ROOT / folder / file).exists())
-        defined = rf"\bdef {function}\(" if path.suffix == ".py" else rf"\b(\w+::)?{function}\("
-        assert re.search(defined, path.read_text("utf-8")), f"{file} has no {function}"
-    files, functions = map(int, re.findall(r"(\d+) files and (\d+) functions", WALK)[0])
-    assert (files, functions) == (len({file for file, _ in steps}), len(steps))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.refuses import refuses
 
-pytest.importorskip("gymnasium")
+import doorstep.envs
 
-from doorstep.envs import EscapeRoomVectorEnv
+pytest.importorskip("gymnasium")
 
 
 def rewards_of(env, steps=12):
@@ -15,8 +15,8 @@ def rewards_of(env, steps=12):
     return np.array([env.step(generator.integers(0, 2, env.action_space.shape))[1] for _ in range(steps)])
 
 
-def environment(**options):
-    return EscapeRoomVectorEnv(4, seed=3, episode_length=5, **options)
+def environment(kind="EscapeRoomVectorEnv", **options):
+    return getattr(doorstep.envs, kind)(4, seed=3, episode_length=5, **options)
 
 
 def double(step):
@@ -48,14 +48,17 @@ WRONG = [
 ]
 
 
-def test_a_function_returns_numbers_in_any_form_and_nothing_else():
+@pytest.mark.parametrize("kind", ["EscapeRoomVectorEnv", "TorchEscapeRoomVectorEnv"])
+def test_a_function_returns_numbers_in_any_form_and_nothing_else(kind):
+    """What has a gradient, as of a network, is not recorded by PyTorch."""
+    pytest.importorskip("torch" if kind.startswith("Torch") else "numpy")
     expected = rewards_of(environment(reward=double))
     assert expected.any()
     for form, convert in FORMS.items():
-        found = rewards_of(environment(reward=lambda step, convert=convert: convert(double(step))))
+        found = rewards_of(environment(kind, reward=lambda step, convert=convert: convert(double(step))))
         np.testing.assert_array_equal(found, expected, form)
     for wrong, told in WRONG:
-        refuses(told, rewards_of, environment(reward=wrong), argument="reward")
+        refuses(told, rewards_of, environment(kind, reward=wrong), argument="reward")
 
 
 def test_an_unknown_tensor_is_named():

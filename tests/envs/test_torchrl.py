@@ -1,6 +1,4 @@
-"""EscapeRoomTorchRLEnv, beside what all environments do (test_contract.py): TorchRL's checks, rollouts, collectors."""
-
-import warnings
+"""EscapeRoomTorchRLEnv, beside what all environments do (test_contract.py): TorchRL's checks and rollouts."""
 
 import numpy as np
 import pytest
@@ -16,11 +14,6 @@ from tests.envs.torch_checks import NoWaits  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 
 from doorstep.envs import EscapeRoomParallelEnv, EscapeRoomTorchRLEnv  # noqa: E402
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # of one of its modules, for another
-    from torchrl.collectors import Collector
-
 
 WORLDS, LENGTH = 4, 6
 NAMES = {doorstep.OBSERVATIONS: {"observation": "observations"}, "by_name": {name: name for name in PARTS}}
@@ -71,16 +64,6 @@ def test_worlds_whose_episode_has_ended_may_be_left_out():
     tensordict = env.reset(tensordict.set("_reset", first.clone()))
     assert (tensordict["done"] == ~first).all()
     refused(env, doorstep.StateError, "the episode of world 1 has ended", lambda: env.step(env.rand_action(tensordict)))
-
-
-def test_collectors_count_what_they_step():
-    env = make()
-    collector = Collector(env, env.rand_action, frames_per_batch=WORLDS * 10, total_frames=WORLDS * 30)
-    batches = [batch.clone() for batch in collector]
-    assert [batch.batch_size for batch in batches] == [(WORLDS, 10)] * 3
-    steps = torch.cat([batch["next", "done"][..., 0] for batch in batches], 1)
-    assert steps.nonzero()[:, 1].unique().tolist() == list(range(LENGTH - 1, 30, LENGTH))
-    collector.shutdown()
 
 
 def test_flags_of_agents_are_not_those_of_worlds():

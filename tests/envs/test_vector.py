@@ -15,8 +15,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 from doorstep.envs import EscapeRoomEnv, EscapeRoomVectorEnv  # noqa: E402
 from doorstep.envs._arrays import host_arrays  # noqa: E402
 
-wrappers = gymnasium.wrappers.vector
-
 MODES = ("next_step", "same_step", "disabled")
 WORLDS, LENGTH = 4, 5
 RULES = {"num_agents": 2, "episode_length": LENGTH, "num_threads": 1}
@@ -51,25 +49,6 @@ def test_it_is_gymnasiums_vector_of_single_environments(mode):
             equal(env.reset(options={"reset_mask": ended})[0], singles.reset(options={"reset_mask": ended})[0])
     env.close()
     assert env.closed
-
-
-# gymnasium compares float32 bounds with the largest float64
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
-def test_gymnasiums_wrappers_accept_the_modes_that_they_say():
-    of_modes = (
-        (wrappers.NormalizeReward, MODES),
-        (wrappers.NormalizeObservation, ("next_step",)),
-        (lambda env: wrappers.DtypeObservation(env, np.float64), ("next_step", "disabled")),
-    )
-    for wrap, accepted in of_modes:
-        for mode in MODES:
-            env = EscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
-            if mode not in accepted:
-                refuses("autoreset_mode", wrap, env, error=ValueError)
-                continue
-            wrapped = wrap(env)
-            assert wrapped.reset(seed=1)[0].shape == env.reset(seed=1)[0].shape
-            assert wrapped.step(wrapped.action_space.sample())[0] in wrapped.observation_space
 
 
 @pytest.mark.parametrize("view", ["joint", "rows"])

@@ -1,26 +1,32 @@
-"""Native code of others uses the C API through doorstep.capi(); tests/docs compile some with doorstep.get_include()."""
-
-import ctypes
+"""Handles of the C API carry their kind. Programs that use it are those of the documentation (tests/docs)."""
 
 import pytest
-from tests.cuda.stand_in_driver import FOLDER
 
 import doorstep
-from doorstep.errors import Status
+from doorstep._native.calls import check
+from doorstep._native.library import load
+from doorstep._native.render import load_render
 
-CLIENT = FOLDER.parents[1] / "native" / "libcapi_client.so"  # capi_client.cpp, as test-native builds it
+# What ends an object, and what its handle refers to: each kind has a table of its own, which all functions look into.
+ENDS = {
+    "simulator_close": "a simulator", "memory_release": "a memory", "event_close": "an event",
+    "resource_release": "a CUDA resource", "layer_release": "a layer", "policy_release": "a policy",
+    "metrics_release": "a metrics store", "series_release": "a series", "config_release": "a configuration",
+    "shared_level_release": "a level", "saved_state_release": "a saved state", "engine_release": "an engine",
+    "cameras_close": "cameras",
+}  # fmt: skip
 
 
-def test_an_extension_steps_a_simulator_of_python_and_reads_its_tensors():
-    if not CLIENT.exists():
-        pytest.skip(f"{CLIENT} is missing: make test-native")
-    client, total = ctypes.PyDLL(str(CLIENT)), ctypes.c_int64()
-    client.client_run.argtypes = (ctypes.py_object, ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p)
-    assert doorstep.capi() is doorstep.capi()
-    with doorstep.Simulator(3, episode_length=50) as sim:
-        assert client.client_run(doorstep.capi(), sim.handle, 7, ctypes.byref(total)) == Status.OK
-        assert (sim.step_count, total.value) == (7, 3 * 2 * (50 - 7))
-        with pytest.raises(ValueError, match="PyCapsule_GetPointer"):  # a capsule of another name
-            client.client_run(sim.rewards.__dlpack__(), sim.handle, 1, ctypes.byref(total))
-        handle = sim.handle
-    assert client.client_run(doorstep.capi(), handle, 1, ctypes.byref(total)) == Status.CLOSED
+def test_a_handle_of_another_kind_is_refused_and_both_kinds_are_named():
+    policy, config = doorstep.load_policy("general"), doorstep.SimulatorConfig(1)
+    with doorstep.Simulator(1) as sim:
+        handles = {
+            "a simulator": sim.handle, "a policy": policy.native_handle, "a configuration": config.native_handle,
+            "a layer": policy.layers[0].native_handle,
+        }  # fmt: skip
+        for name, expected in ENDS.items():
+            end = getattr(load_render() if name == "cameras_close" else load(), f"ds_{name}")
+            for kind in handles.keys() - {expected}:
+                with pytest.raises(doorstep.ArgumentError, match=f"handle of {kind}; it must be that of {expected}"):
+                    check(end(handles[kind]))
+        sim.step()

@@ -1,10 +1,5 @@
 """Builtins that the library makes of Python's own functions: they do what ctypes does, without its cost."""
 
-import subprocess
-import sys
-
-import pytest
-from tests.cuda.stand_in_driver import PROJECT
 from tests.interop.modes import environment
 from tests.refuses import refuses
 
@@ -90,17 +85,3 @@ def test_what_is_no_handle_or_a_wrong_number_of_arguments_is_refused():
     refuses(r"step_method\(\) takes 2 arguments, not 1", calls["step_method"], doorstep.Simulator, error=TypeError)
     for arguments in ((), (0,), (0, 1, 2, 3)):
         refuses(rf"act\(\) takes 5 arguments, not {len(arguments)}", calls["act"], *arguments, error=TypeError)
-
-
-SUITES = (
-    *("tests/pkg/test_simulator.py", "tests/pkg/test_tensor.py", "tests/pkg/test_threads.py"),
-    *("tests/interop/test_bind.py", "tests/interop/test_c_api.py", "tests/interop/test_exchange.py"),
-    "tests/interop/test_set.py",
-)
-
-
-@pytest.mark.nightly
-def test_suites_hold_with_ctypes_alone():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SUITES]
-    done = subprocess.run(command, cwd=PROJECT, env=environment("0"), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

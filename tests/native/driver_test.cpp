@@ -5,9 +5,6 @@
 
 #include "installed_driver.h"
 #include "functions.h"
-#include "processes.h"
-#include "runtime/cuda/context.h"
-#include "runtime/cuda/stream.h"
 
 namespace {
 
@@ -118,39 +115,6 @@ LAW(a_bad_handle_is_blamed_on_the_argument_if_there_is_one) {
     CHECK_EQUAL(fail_driver(CUDA_ERROR_INVALID_HANDLE, "cuStreamQuery", "stream"), DS_STATUS_INVALID_ARGUMENT);
     CHECK(strcmp(latest_error().argument, "stream") == 0);
     CHECK_EQUAL(fail_driver(CUDA_ERROR_INVALID_HANDLE, "cuStreamQuery"), DS_STATUS_DEVICE);
-}
-
-// ---- Forks ----
-
-int64_t owners_released = 0;
-
-LAW(a_forked_child_calls_the_driver_never_and_is_told_why) {
-    stand_in::install();
-    const int code = run_in_child([] {
-        // If the driver was not loaded before the fork, the child can load it.
-        stand_in::replace_driver({});
-        CHECK(find_driver());
-        return 0;
-    });
-    CHECK_EQUAL(code, 0);
-    Ref<Context> context = Context::of_device(0);
-    Ref<Stream> stream = Stream::create(context);
-    Ref<Stream> foreign = Stream::borrow(context, 2, {&owners_released, [](void*) { ++owners_released; }});
-    CHECK(foreign);
-    const int64_t calls = stand_in::calls();
-    const int in_child = run_in_child([&] {
-        CHECK(!find_driver());
-        CHECK_EQUAL(last_status(), DS_STATUS_DEVICE);
-        CHECK(strstr(latest_error().hint, "spawn") && !Context::of_device(0) && !Stream::create(context));
-        CHECK_EQUAL(stream->synchronize(), DS_STATUS_DEVICE);
-        CHECK(!find_resource<Stream>(0, stream->raw()));
-        drop(stream, foreign, context);
-        CHECK_EQUAL(owners_released, 0);
-        CHECK_EQUAL(stand_in::calls(), calls);
-        return 0;
-    });
-    CHECK_EQUAL(in_child, 0);
-    CHECK_EQUAL(stream->synchronize(), DS_STATUS_OK);
 }
 
 }  // namespace

@@ -164,21 +164,14 @@ struct levels {
     }
 };
 
-// ---- What an input of calls consists of
+// ---- What an input of layers and calls consists of
 
 class Reader {
 public:
     Reader(const uint8_t* data, size_t size) : next_(data), end_(data + size) {}
 
-    bool is_over() const { return next_ == end_; }
     uint8_t byte() { return next_ < end_ ? *next_++ : 0; }
     int below(int count) { return byte() % count; }
-    // Small, or at the edge of a type.
-    int64_t number() {
-        constexpr int64_t kEdges[] = {-1, 255, 256, 65535, 65536, INT32_MAX, int64_t{1} << 32, INT64_MAX, INT64_MIN};
-        const int drawn = byte();
-        return drawn < 240 ? drawn / 8 : kEdges[drawn % 9];
-    }
     float real() {
         constexpr float kReals[] = {0.f, 1.f, 0.5f, -1.f, 1e-5f, 3e38f, __builtin_inff(), -__builtin_inff()};
         const int drawn = byte();
@@ -272,122 +265,6 @@ struct policies {
         call.logits = logits.data();
         CHECK_EQUAL(ds_policy_act(frozen, &call), DS_STATUS_OK);
         CHECK_EQUAL(ds_policy_release(frozen), DS_STATUS_OK);
-    }
-    static size_t change(uint8_t* data, size_t size, size_t most, unsigned int) {
-        return LLVMFuzzerMutate(data, size, most);
-    }
-};
-
-// ---- Calls of simulators, with handles that may be released, or of another kind
-
-struct calls {
-    static calls get() { return {}; }
-
-    static constexpr int kMostCalls = 48;
-    std::vector<uint64_t> simulators{make_small(2, 1)}, memories, events, states;
-
-    uint64_t handle(Reader& reader, const std::vector<uint64_t>& of) {
-        const int drawn = reader.byte();
-        if (drawn > 250) return drawn == 255 ? 0 : simulators[0];
-        return of.empty() ? 0 : of[static_cast<size_t>(drawn) % of.size()];
-    }
-    static void keep(ds_status status, std::vector<uint64_t>& of, uint64_t made) {
-        if (succeeded(status)) of.push_back(made);
-    }
-    void create(Reader& reader) {
-        ds_simulator_config config = default_config(1 + reader.below(4));
-        config.num_threads = 1;
-        config.num_agents = reader.number();
-        config.episode_length = reader.number();
-        config.max_levels = reader.below(3) - 1;
-        config.auto_reset = reader.below(3);
-        config.action_check = reader.below(4);
-        config.strict = reader.below(2);
-        uint64_t made = 0;
-        keep(ds_simulator_create(&config, &made), simulators, made);
-    }
-    void restore(Reader& reader, uint64_t simulator) {
-        uint64_t size;
-        const int64_t worlds[] = {reader.number(), reader.number()};
-        const auto count = static_cast<uint64_t>(reader.below(3));
-        if (!succeeded(ds_simulator_save_size(simulator, count, &size))) return;
-        if (size > 1 << 20) return;
-        Bytes save(size);
-        if (!succeeded(ds_simulator_save(simulator, worlds, count, save.data(), size))) return;
-        const int64_t others[] = {reader.number(), reader.number()};
-        succeeded(ds_simulator_restore(handle(reader, simulators), save.data(), size, reader.below(2) ? others : nullptr,
-                                       static_cast<uint64_t>(reader.below(3))));
-        uint64_t state = 0;
-        keep(ds_saved_state_create(save.data(), size, &state), states, state);
-    }
-    void use_memory(Reader& reader, uint64_t simulator) {
-        ds_tensor_info info;
-        info.struct_size = sizeof info;
-        const auto number = static_cast<int32_t>(reader.number());
-        const bool is_state = reader.below(2);
-        if (!succeeded(is_state ? ds_simulator_get_state(simulator, number, &info)
-                                : ds_simulator_get_tensor(simulator, number, &info))) {
-            return;
-        }
-        uint64_t memory = 0;
-        keep(ds_simulator_get_memory(simulator, &memory), memories, memory);
-        memory = handle(reader, memories);
-        Bytes host(size_t{64} << reader.below(9), reader.byte());
-        succeeded(ds_memory_read(memory, &info, host.data(), host.size()));
-        if (reader.below(2)) succeeded(ds_memory_write(memory, &info, host.data(), host.size()));
-        if (!is_state) succeeded(ds_simulator_set_tensor(simulator, number, host.data(), host.size(), DS_DEVICE_CPU));
-        void* managed;
-        const int32_t versioned = reader.below(3);
-        if (succeeded(ds_dlpack_export(memory, &info, versioned, &managed)))
-            CHECK_EQUAL(ds_dlpack_delete(managed, versioned), DS_STATUS_OK);
-    }
-    void begin(Reader& reader, uint64_t simulator) {
-        ds_episode_start starts[2]{};
-        const ds_level level = levels::right(reader.byte());
-        for (ds_episode_start& start : starts) {
-            start.world = reader.number();
-            start.seed = reader.number();
-            start.max_steps = reader.number();
-            start.level = reader.below(2) ? &level : nullptr;
-            start.state = reader.below(2) ? handle(reader, states) : 0;
-        }
-        succeeded(ds_simulator_begin(simulator, starts, static_cast<uint64_t>(reader.below(3))));
-    }
-    void run_one(Reader& reader) {
-        const uint64_t simulator = handle(reader, simulators);
-        const int64_t worlds[] = {reader.number(), reader.number()};
-        const auto count = static_cast<uint64_t>(reader.below(3));
-        uint64_t made = 0;
-        switch (reader.below(16)) {
-            case 0: return create(reader);
-            case 1: return static_cast<void>(succeeded(ds_simulator_close(simulator)));
-            case 2: return static_cast<void>(succeeded(ds_simulator_step(simulator)));
-            case 3: return keep(ds_simulator_step_async(simulator, &made), events, made);
-            case 4: return keep(ds_simulator_get_end(simulator, &made), events, made);
-            case 5: return static_cast<void>(succeeded(ds_event_wait(handle(reader, events), reader.below(1000))));
-            case 6: return static_cast<void>(succeeded(ds_event_close(handle(reader, events))));
-            case 7: return static_cast<void>(succeeded(ds_simulator_reset(simulator, worlds, count)));
-            case 8: {
-                const uint8_t mask[4] = {reader.byte(), reader.byte(), 0, 1};
-                return static_cast<void>(succeeded(ds_simulator_reset_mask(simulator, mask, 1 + count)));
-            }
-            case 9: return restore(reader, simulator);
-            case 10: return use_memory(reader, simulator);
-            case 11: return static_cast<void>(succeeded(ds_memory_release(handle(reader, memories))));
-            case 12: return begin(reader, simulator);
-            case 13: return static_cast<void>(succeeded(ds_saved_state_release(handle(reader, states))));
-            case 14: return static_cast<void>(succeeded(ds_simulator_refresh(simulator)));
-            default: return static_cast<void>(succeeded(ds_simulator_hash(simulator, worlds, count, &made)));
-        }
-    }
-    void run(const uint8_t* data, size_t size) {
-        Reader reader(data, size);
-        for (int i = 0; i < kMostCalls && !reader.is_over(); ++i) run_one(reader);
-        for (const uint64_t each : events) succeeded(ds_event_close(each));
-        for (const uint64_t each : states) succeeded(ds_saved_state_release(each));
-        for (const uint64_t each : memories) succeeded(ds_memory_release(each));
-        for (const uint64_t each : simulators) succeeded(ds_simulator_close(each));
-        check_nothing_lives();
     }
     static size_t change(uint8_t* data, size_t size, size_t most, unsigned int) {
         return LLVMFuzzerMutate(data, size, most);

@@ -1,10 +1,6 @@
 #include "exec/cuda/images.h"
 
-#include <string.h>
-
 #include "check.h"
-#include "doorstep.h"
-#include "runtime/status.h"
 
 namespace {
 
@@ -30,21 +26,6 @@ LAW(a_device_gets_the_image_made_for_it) {
                            {2, 89, 89}, {1, 70, -1}, {1, 90, -1}, {1, 103, 100}, {1, 121, 120}, {1, 110, -1},
                            {2, 75, -1}, {3, 80, -1}};
     for (const auto& [agents, capability, image] : rows) CHECK_EQUAL(found(agents, capability), image);
-}
-
-// These tests are built without images, which the library supports.
-LAW(a_library_without_kernels_says_so) {
-    int count = -1;
-    kernel_images(&count);
-    CHECK_EQUAL(count, 0);
-    CHECK(!find_cubin(1, 90) && !find_ptx(1) && !compiler_knows(90));
-    CHECK_EQUAL(strcmp(ds_cuda_architectures(), ""), 0);
-
-    auto info = sized<ds_cuda_compile_info>();
-    CHECK_EQUAL(ds_cuda_compile("sm_103", 1, &info), DS_STATUS_INVALID_ARGUMENT);
-    auto error = sized<ds_error>();
-    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
-    CHECK(strstr(error.message, "built without a compiler"));
 }
 
 }  // namespace

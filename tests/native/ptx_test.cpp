@@ -90,4 +90,22 @@ LAW(the_ptx_draws_views_of_any_number_of_agents_and_objects_as_the_cpu) {
     check_views(8, 1, 24, 26, 3, true, kMostSlots);
 }
 
+// Other damage than a missing end gives an error or other bytes, and no access beyond the stream, which a sanitizer
+// detects.
+LAW(kernels_that_are_damaged_are_an_error) {
+    const KernelImage whole = *find_ptx(2);
+    for (size_t left = 0; left < 1000; left += 9) {
+        const std::vector<unsigned char> cut(whole.stream, whole.stream + left);
+        CHECK(!unpack_image({2, 0, cut.data(), left, whole.offset, whole.bytes}).data);
+        auto error = sized<ds_error>();
+        CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+        CHECK_EQUAL(error.status, DS_STATUS_INTERNAL);
+    }
+    for (size_t bit = 0; bit < 8 * 1000; bit += 37) {
+        std::vector<unsigned char> changed(whole.stream, whole.stream + 1000);
+        changed[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
+        unpack_image({2, 0, changed.data(), changed.size(), 0, 100'000});
+    }
+}
+
 }  // namespace

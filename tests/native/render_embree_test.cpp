@@ -58,67 +58,6 @@ LAW(embree_starts_no_threads_and_reads_no_files) {
     rmdir(folder);
 }
 
-// A triangle in the plane z = 2 with corners (0, 0), (4, 0), (0, 4): every field of a hit is known.
-LAW(structs_are_laid_out_as_embrees) {
-    const EmbreeDevice* shared;
-    CHECK_EQUAL(get_embree_device(&shared), DS_STATUS_OK);
-    alignas(16) const float vertices[12] = {0, 0, 2, 4, 0, 2, 0, 4, 2, 0, 0, 0};
-    const uint32_t indices[6] = {0, 0, 0, 0, 1, 2};
-    const RTCGeometry geometry = rtcNewGeometry(shared->device, RTC_GEOMETRY_TYPE_TRIANGLE);
-    rtcSetSharedGeometryBuffer(geometry, RTC_BUFFER_TYPE_VERTEX, 0, RTC_FORMAT_FLOAT3, vertices, 0, 12, 3);
-    rtcSetSharedGeometryBuffer(geometry, RTC_BUFFER_TYPE_INDEX, 0, RTC_FORMAT_UINT3, indices, 0, 12, 2);
-    rtcSetGeometryMask(geometry, 4);
-    rtcCommitGeometry(geometry);
-    const RTCScene scene = rtcNewScene(shared->device);
-    CHECK_EQUAL(rtcAttachGeometry(scene, geometry), 0);
-    rtcReleaseGeometry(geometry);
-    rtcCommitScene(scene);
-    CHECK_EQUAL(rtcGetDeviceError(shared->device), RTC_ERROR_NONE);
-
-    RTCRayHit8 packet;
-    for (int i = 0; i < 8; ++i) {
-        packet.ray.org_x[i] = 1;
-        packet.ray.org_y[i] = i == 5 ? 9 : 2;  // lane 5 misses
-        packet.ray.org_z[i] = -1;
-        packet.ray.tnear[i] = i == 4 ? 1.6f : 0;  // lane 4 starts behind it
-        packet.ray.dir_x[i] = packet.ray.dir_y[i] = packet.ray.time[i] = 0;
-        packet.ray.dir_z[i] = 2;
-        packet.ray.tfar[i] = i == 3 ? 1.4f : 100;  // lane 3 ends before it
-        packet.ray.mask[i] = i == 2 ? 3 : 4;       // lane 2 is masked
-        packet.ray.id[i] = packet.ray.flags[i] = 0;
-        packet.hit.primID[i] = packet.hit.geomID[i] = packet.hit.instID[0][i] = packet.hit.instPrimID[0][i] =
-            RTC_INVALID_GEOMETRY_ID;
-    }
-    const RTCRayHit8 before = packet;
-    alignas(32) int valid[8] = {-1, -1, -1, -1, -1, -1, 0, -1};  // lane 6 is inactive
-    rtcIntersect8(valid, scene, &packet, nullptr);
-    for (int i = 0; i < 8; ++i) {
-        const bool hit = i < 2 || i == 7;
-        CHECK_EQUAL(packet.hit.geomID[i], hit ? 0u : RTC_INVALID_GEOMETRY_ID);
-        CHECK_EQUAL(packet.hit.primID[i], hit ? 1u : RTC_INVALID_GEOMETRY_ID);
-        CHECK_EQUAL(packet.hit.instID[0][i], RTC_INVALID_GEOMETRY_ID);
-        CHECK_EQUAL(packet.hit.instPrimID[0][i], RTC_INVALID_GEOMETRY_ID);
-        CHECK_NEAR(packet.ray.tfar[i], hit ? 1.5f : before.ray.tfar[i], 1e-6);
-        if (!hit) continue;
-        CHECK_NEAR(packet.hit.u[i], 0.25, 1e-6);
-        CHECK_NEAR(packet.hit.v[i], 0.5, 1e-6);
-        CHECK(packet.hit.Ng_x[i] == 0 && packet.hit.Ng_y[i] == 0 && packet.hit.Ng_z[i] == 16);
-    }
-    CHECK(memcmp(&packet.ray.mask, &before.ray.mask, 3 * 32) == 0);
-
-    RTCRayHit single{};
-    single.ray = {1, 2, -1, 0, 0, 0, 2, 0, 100, 4, 0, 0};
-    single.hit.geomID = single.hit.instID[0] = single.hit.instPrimID[0] = RTC_INVALID_GEOMETRY_ID;
-    rtcIntersect1(scene, &single, nullptr);
-    CHECK_NEAR(single.ray.tfar, 1.5, 1e-6);
-    CHECK(single.hit.v == packet.hit.v[0] && single.hit.Ng_z == packet.hit.Ng_z[0] && single.hit.primID == 1);
-
-    RTCRay8 rays = before.ray;
-    rtcOccluded8(valid, scene, &rays, nullptr);
-    for (int i = 0; i < 8; ++i) CHECK((rays.tfar[i] < 0) == (i < 2 || i == 7));
-    rtcReleaseScene(scene);
-}
-
 // ---- Pictures
 
 ds_picture_config picture_config(int width, int height) {

@@ -50,25 +50,6 @@ LAW(a_fork_waits_for_the_tables_of_the_first_simulators) {
     for (int i = 0; i < 3; ++i) CHECK_EQUAL(run_in_child(fork_beside_first_simulators), 0);
 }
 
-LAW(a_closed_simulator_is_refused_everywhere) {
-    const OpenSimulator simulator(10, 1);
-    close_simulator(simulator);
-    ds_event event;
-    uint64_t number;
-    ds_memory memory;
-    auto info = sized<ds_simulator_info>();
-    for (const ds_simulator stale : {ds_simulator{simulator}, ds_simulator{0}, ~ds_simulator{0}}) {
-        const ds_status refused[] = {
-            ds_simulator_step(stale),                ds_simulator_step_async(stale, &event),
-            ds_simulator_get_end(stale, &event),     ds_simulator_reset(stale, nullptr, 0),
-            ds_simulator_refresh(stale),             ds_simulator_hash(stale, nullptr, 0, &number),
-            ds_simulator_get_memory(stale, &memory), ds_simulator_save_size(stale, 1, &number),
-            ds_simulator_get_info(stale, &info),     ds_simulator_close(stale)};
-        for (const ds_status status : refused) CHECK_EQUAL(status, DS_STATUS_CLOSED);
-        CHECK(last_error_names("simulator"));
-    }
-}
-
 // A step of another thread that does not end before the test allows it.
 struct HeldStep {
     const OpenSimulator simulator{20, 1};

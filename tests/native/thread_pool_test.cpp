@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "processes.h"
-#include "runtime/futex.h"
 #include "runtime/reference.h"
 #include "sim/world_model.h"
 
@@ -80,40 +79,6 @@ LAW(a_pool_that_is_refused_more_threads_works_with_those_it_has) {
         _exit(0);  // a leak check at the end would need a thread
     });
     CHECK_EQUAL(status, 0);
-}
-
-LAW(the_background_thread_runs_jobs_in_order) {
-    std::atomic<uint32_t> runs{0};
-    const BackgroundThread::Job job = [](void* context) {
-        std::atomic<uint32_t>& count = *static_cast<std::atomic<uint32_t>*>(context);
-        count.fetch_add(1);
-        futex_wake(count, 1);
-    };
-    {
-        BackgroundThread thread;
-        for (uint32_t i = 0; i < 1000; ++i) {
-            CHECK(thread.start());
-            thread.post(job, &runs);
-            wait_for_change(runs, i);
-        }
-    }
-    CHECK_EQUAL(runs.load(), 1000);
-}
-
-LAW(turns_are_taken_by_one_thread_at_a_time) {
-    TurnLock lock;
-    int held = 0;
-    int64_t total = 0;
-    run_in_threads(3, [&] {
-        for (int i = 0; i < 2000; ++i) {
-            lock.lock();
-            CHECK_EQUAL(held++, 0);
-            ++total;
-            --held;
-            lock.unlock();
-        }
-    });
-    CHECK_EQUAL(total, 6000);
 }
 
 LAW(the_default_number_of_threads_is_at_most_the_affinity_s) {

@@ -4,6 +4,9 @@ for it. What is refused is in tests/interop/test_set.py."""
 import sys
 from types import ModuleType, SimpleNamespace
 
+from tests.refuses import raising
+
+import doorstep
 from doorstep import _streams
 from doorstep._native import STREAM_OWN
 from doorstep._streams import CurrentStream, check_stream, current_device_index
@@ -63,6 +66,16 @@ def test_torch_that_is_not_there_or_has_not_begun_to_use_cuda_is_left_alone(monk
         assert current() == STREAM_OWN
         torch.initialized = True
         assert (current(), current_device_index()) == (2007, 3)
+
+
+def test_a_simulator_on_the_cpu_never_asks_torch(monkeypatch):
+    torch = ModuleType("torch")
+    torch.__getattr__ = raising(AssertionError, "it was asked")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with doorstep.Simulator(2, num_threads=1) as sim:
+        sim.step()
+        sim.reset()
+        assert (sim.stream, sim.lidar.copy_to_host().shape, len(sim.save()) > 0) == (None, sim.lidar.shape, True)
 
 
 def test_streams_of_other_libraries_tell_their_handle_and_device():

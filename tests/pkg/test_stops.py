@@ -212,6 +212,7 @@ AT_EXIT = {
     "live tensors": "sim = doorstep.Simulator(64); rewards = sim.rewards; sim.close()",
     "live arrays": "import numpy; array = numpy.asarray(doorstep.Simulator(64).rewards)",
     "an unconsumed capsule": "capsule = doorstep.Simulator(64).rewards.__dlpack__(max_version=(1, 0))",
+    "a legacy capsule": "import sys; sys.s = doorstep.Simulator(64); sys.c = sys.s.rewards.__dlpack__()",
     "a running step": "sim = doorstep.Simulator(4096); event = sim.step_async()",
     "a running step that is seen":
         "sim = doorstep.Simulator(64, cameras=doorstep.Cameras(width=8, height=8)); event = sim.step_async()",

@@ -215,7 +215,7 @@ def test_copies_of_many_rows_with_gaps_are_those_of_each_row():
     """They are made in parts."""
     with doorstep.Simulator(5_000) as sim:
         positions, before = sim.state.body_positions, sim.state.body_rotations.copy_to_host()
-        moved = np.random.default_rng(1).random(positions.shape, np.float32)
+        moved = np.random.default_rng(1).random(positions.shape, np.float32)[..., ::-1]  # not contiguous
         positions.copy_from_host(moved)
         assert (positions.to_numpy() == moved).all()
         assert (positions.copy_to_host() == moved).all()

@@ -57,6 +57,14 @@ def test_iterations_are_equal_whatever_is_requested_ahead_and_whoever_plays(engi
         assert engine.outstanding == 0
 
 
+def test_trajectories_have_what_requests_record_of_acting(engine):
+    requests = [doorstep.EpisodeRequest(seed=seed, max_steps=3 + seed, record="log_probs") for seed in range(3)]
+    batch = pad_trajectories(list(TrajectoryDataset(engine, requests)))
+    assert ("values" in batch, batch["versions"].dtype) == (False, torch.int32)
+    expected = torch.where(batch["mask"], -np.log(320), 0.0)[..., None].expand(5, 3, 2)
+    torch.testing.assert_close(batch["log_probs"].double(), expected.double(), rtol=0, atol=1e-6)
+
+
 def test_a_loader_makes_padded_batches(engine):
     dataset = TrajectoryDataset(engine, REQUESTS)
     batches = list(DataLoader(dataset, batch_size=5, collate_fn=pad_trajectories))

@@ -147,6 +147,12 @@ def test_more_samples_come_nearer_to_the_smooth_picture(sim):
     assert errors[2] / 0.6 < errors[1] < 0.6 * errors[0]
 
 
+def test_shadows_make_some_of_the_floor_darker_and_nothing_brighter(sim):
+    shaded, plain = (sim.render(WORLD, width=300, height=400, shadows=shadows).astype(int) for shadows in (True, False))
+    assert (plain >= shaded - 1).all()
+    assert 0.02 < (plain > 1.2 * shaded).all(axis=-1).mean() < 0.5
+
+
 # ---- Poses
 
 

@@ -185,11 +185,3 @@ def test_impossible_objects_are_named_by_their_number_unless_they_have_no_shape_
         refuses(r"objects\[1\]", draw, CUBE, {**CUBE, **changed}, argument="objects")
         assert (draw(CUBE, {**CUBE, **changed, "shape": PictureShape.NONE}) == alone).all()
     assert (draw({**CUBE, "shape": PictureShape.NONE}) == draw()).all()
-
-
-def test_rows_are_those_of_the_whole_picture_and_no_others_are_written():
-    whole, middle = draw(CUBE, samples=2), draw(CUBE, samples=2, first_row=1, num_rows=1)
-    assert (middle[1] == whole[1]).all()
-    assert not middle[[0, 2]].any()
-    assert (draw(CUBE, samples=2, first_row=1)[1:] == whole[1:]).all()
-    assert (draw(CUBE, samples=2, num_threads=3) == whole).all()

@@ -1,8 +1,10 @@
 """What holds of every renderer: it shows what double precision says and what the others show, of the present worlds."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
-from tests.render.agreement import FLOOR, OUTPUTS, boxes_of, cast, check_agreement, rays_of, views_of
+from tests.render.agreement import FLOOR, OUTPUTS, boxes_of, cast, check_agreement, rays_of, silhouettes, views_of
 from tests.render.level_worlds import full_level, mixed_levels, playing
 from tests.render.on_vulkan import each_renderer
 from tests.scenes import random_actions
@@ -54,6 +56,22 @@ SCENES = {
     "edited": {"edit": oddly, "steps": 0},
     "levels of two": played(2, None), "levels of three": played(3, 5), "levels of eight": played(8, 4),
 }  # fmt: skip
+
+
+def test_agreement_notices_one_pixel_of_any_output():
+    good = views("raycast", num_worlds=2, steps=5)
+    view, row, column = np.argwhere((good["segmentation"][..., 0] == FLOOR) & ~silhouettes(good))[500]
+    far = 2e-3 * float(good["depth"][view, row, column, 0] + 1)
+    for name, too_little, enough in (("rgb", 1, 2), ("depth", 5e-4, far), ("normals", 5e-4, 2e-3)):
+        for by in (too_little, enough):
+            bad = {**good, name: good[name].copy()}
+            bad[name][view, row, column, 0] += np.asarray(by).astype(bad[name].dtype)
+            with pytest.raises(AssertionError, match=f"1 pixels of {name}") if by == enough else nullcontext():
+                check_agreement(good, bad, 0.4)
+    bad = {**good, "segmentation": good["segmentation"].copy()}
+    bad["segmentation"][view] = (EntityKind.DOOR, 1)
+    with pytest.raises(AssertionError):
+        check_agreement(good, bad, 0.4)
 
 
 @each_renderer

@@ -1,4 +1,4 @@
-"""Buttons, menus and fields in a browser do what their labels say."""
+"""Buttons, menus, fields and keys in a browser do what their labels say; and keys in a `Keyboard`."""
 
 import threading
 
@@ -12,8 +12,8 @@ from viser._messages import GuiUpdateMessage
 
 import doorstep
 from doorstep.recording import Recording, RecordingWriter, Replay
-
-pytestmark = pytest.mark.slow
+from doorstep.viewer.keyboard import Keyboard
+from doorstep.viewer.viewer import Viewer
 
 
 def number_field(watched, label):
@@ -27,29 +27,6 @@ def set_number(watched, label, value):
     number_field(watched, label).press("Enter")
 
 
-def test_pause_single_step_reset_and_speed(watch):
-    def episodes():
-        return watched.ask(lambda viewer: viewer._sim.state.episode_index.copy_to_host().tolist())
-
-    with watch(worlds=2, policy="random") as watched:
-        until(lambda: watched.position() > 3)
-        watched.click("pause")
-        watched.page.get_by_role("button", name="resume").wait_for()
-        stopped = watched.position()
-        watched.click("single step")
-        until(lambda: watched.position() == stopped + 1)
-        first, second = episodes()
-        watched.click("reset world")
-        until(lambda: (episodes(), watched.position()) == ([first + 1, second], stopped + 1))
-        watched.click("resume")
-        until(lambda: watched.position() > stopped + 3)
-        set_number(watched, "steps per second", 0)
-        until(lambda: watched.ask(lambda viewer: viewer._pace.rate) == 0)
-        stopped = watched.position()
-        watched.click("single step")
-        until(lambda: watched.position() == stopped + 1)
-
-
 @pytest.fixture
 def recording(tmp_path):
     actions = np.random.default_rng(3).integers(0, doorstep.ACTIONS, (230, 2, 2, 4))
@@ -61,6 +38,7 @@ def recording(tmp_path):
         yield opened
 
 
+@pytest.mark.slow
 def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recording):
     with watch(recording=recording, rate=0) as watched:
         for goal in (205, 40, 230, 0):
@@ -71,8 +49,6 @@ def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recor
                 for _ in range(goal):
                     replay.step()
                 assert watched.ask(lambda viewer: viewer._sim.hash()) == sim.hash()
-            blue = watched.ask(lambda viewer: viewer._sim.state.body_positions.copy_to_host()[0, 0])
-            watched.until_seen((blue + np.array([0, 0, 1.9]), "blue"))
         assert watched.page.get_by_role("button", name="reset world").count() == 0
         slider = watched.ask(lambda viewer: viewer._page.controls.position)
         asked = threading.Event()
@@ -87,24 +63,7 @@ def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recor
         assert watched.position() == 41
 
 
-def test_presets_and_following_move_the_camera(watch):
-    with watch(worlds=1, policy="idle", rate=0) as watched:
-        camera = watched.running.client().camera
-        watched.click("top")
-        until(lambda: camera.position[:2] == pytest.approx((0, 19.5), abs=0.6))
-        assert camera.position[2] > 25
-        watched.click("left")
-        until(lambda: camera.position[0] < -15)
-        watched.choose("camera", "follow")
-        where = watched.agent()
-        until(lambda: np.linalg.norm(camera.position[:2] - where) < 8)
-        watched.stand(0, 20)
-        until(lambda: camera.position == pytest.approx((0, 14, 11), abs=0.1))
-        watched.click("right")
-        until(lambda: camera.position[0] > 15)
-        assert watched.ask(lambda viewer: viewer._following) is False
-
-
+@pytest.mark.slow
 def test_an_error_is_shown_the_viewer_continues_and_nothing_is_stepped_when_the_browser_has_gone(watch):
     with watch(worlds=1, policy="idle", rate=200) as watched:
 
@@ -125,3 +84,104 @@ def test_an_error_is_shown_the_viewer_continues_and_nothing_is_stepped_when_the_
         stopped = watched.position()
         assert watched.ask(lambda viewer: viewer.tick(1e9)) is None
         assert watched.position() == stopped
+
+
+# ---- Keys
+
+# Keys that are held, and the action of the reference that they mean.
+ACTIONS = {
+    **dict.fromkeys(("", "WS", "WASD", "F", "QE"), (0, 0, 2, 0)),
+    **{keys: (1, angle, 2, 0) for angle, keys in enumerate(("W", "WD", "D", "SD", "S", "SA", "A", "WA"))},
+    **{keys: (0, 0, turn, 0) for turn, keys in {0: "FE", 1: "E", 3: "Q", 4: "FQ"}.items()},
+    "FW": (3, 0, 2, 0), "G": (0, 0, 2, 1), "WQG": (1, 0, 3, 1),
+}  # fmt: skip
+
+
+def test_keys_mean_the_actions_of_the_reference():
+    for keys, action in ACTIONS.items():
+        keyboard = Keyboard()
+        for key in keys:
+            keyboard.press(0, key)
+        assert keyboard.act() == action, keys
+
+
+def test_a_key_counts_while_it_is_held_and_at_least_once_and_g_once_for_each_press():
+    keyboard = Keyboard()
+    keyboard.press(0, "W")
+    assert [keyboard.act()[0] for _ in range(3)] == [1, 1, 1]
+    keyboard.release(0, "W")
+    assert keyboard.act()[0] == 0
+    keyboard.press(0, "W")
+    keyboard.release(0, "W")  # between two steps
+    assert [keyboard.act()[0] for _ in range(2)] == [1, 0]
+    for _ in range(2):
+        keyboard.press(0, "G")
+    assert [keyboard.act()[3] for _ in range(3)] == [1, 1, 0]
+
+
+def test_keys_of_a_browser_that_disconnects_are_released():
+    keyboard = Keyboard()
+    keyboard.press(1, "W")
+    keyboard.press(2, "D")
+    keyboard.act()
+    keyboard.forget(1)
+    assert keyboard.act() == (1, 2, 2, 0)
+    keyboard.press(1, "D")
+    keyboard.release(1, "D")
+    assert [keyboard.act() for _ in range(2)] == [(1, 2, 2, 0)] * 2  # the other browser still holds it
+    for key in "QG":
+        keyboard.press(2, key)
+    keyboard.clear()
+    assert keyboard.act() == (0, 0, 2, 0)
+
+
+def play(watched, who):
+    watched.choose("who acts", who)
+    watched.page.wait_for_function(f"window.doorstepKeys.isPlaying() === {str(who != 'policy').lower()}")
+
+
+@pytest.mark.slow
+def test_shift_is_faster_q_and_e_turn_g_grabs_and_r_resets(watch):
+    def state(name):
+        return watched.ask(lambda viewer: getattr(viewer._sim.state, name).copy_to_host()[0])
+
+    with watch(worlds=1, policy="idle", rate=0) as watched:
+        keyboard = watched.page.keyboard
+        play(watched, "agent 0")
+        for keys, action in {
+            ("w",): (1, 0, 2, 0), ("Shift", "w"): (3, 0, 2, 0), ("q",): (0, 0, 3, 0), ("Shift", "q"): (0, 0, 4, 0),
+            ("e",): (0, 0, 1, 0), ("w", "s"): (0, 0, 2, 0),
+        }.items():  # fmt: skip
+            for key in keys:
+                keyboard.down(key)
+            names = {{"Shift": "F"}.get(key, key.upper()) for key in keys}
+            until(lambda names=names: watched.ask(lambda viewer: names <= viewer._keyboard._tapped))
+            assert watched.ask(lambda viewer: viewer._keyboard.act()) == action
+            for key in keys:
+                keyboard.up(key)
+            until(lambda: not watched.ask(lambda viewer: any(viewer._keyboard._held.values())))
+        cube = state("body_positions")[2]
+        watched.stand(cube[0], cube[1] - 3)
+        for held in (2, -1):
+            keyboard.press("g")
+            until(lambda: watched.ask(lambda viewer: viewer._keyboard._grabs) == 1)
+            for _ in range(3):
+                watched.ask(Viewer.step_once)
+            assert state("agent_grabs")[0] == held
+        episode = int(state("episode_index"))
+        keyboard.press("r")
+        until(lambda: state("episode_index") == episode + 1)
+
+
+@pytest.mark.slow
+def test_keys_do_not_play_where_numbers_are_typed_nor_when_the_policy_acts(watch):
+    with watch(worlds=3, policy="idle", rate=0) as watched:
+        play(watched, "agent 0")
+        watched.page.get_by_role("textbox", name="world").press("w")
+        play(watched, "policy")
+        watched.page.evaluate("document.activeElement.blur()")  # off the menu, which would search for what is typed
+        watched.page.keyboard.press("r")
+        play(watched, "agent 1")
+        watched.page.keyboard.press("q")
+        until(lambda: watched.ask(lambda viewer: viewer._keyboard._tapped) == {"Q"})  # and nothing before it
+        assert watched.ask(lambda viewer: viewer._sim.state.episode_index.to_numpy()[0]) == 1

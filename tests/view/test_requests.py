@@ -66,13 +66,15 @@ def test_an_invalid_choice_is_an_error_in_the_page_and_the_viewer_continues(open
 
 
 def test_each_control_does_what_it_is_for_and_numbers_out_of_range_become_the_nearest_ones(open_viewer):
-    with open_viewer(worlds=3, policy="idle") as running, Visitor(running) as visitor:
+    with open_viewer(worlds=3, policy="idle", rate=0) as running, Visitor(running) as visitor:
 
         def check(name, value, attribute, expected):
             visitor.set(running.control(name), value)
             until(lambda: running.ask(operator.attrgetter(attribute)) == expected)
 
         for row in (
+            ("pause", True, "paused", True), ("step", True, "_play.position", 1),
+            ("reset", True, "_history.last", None), ("pause", True, "paused", False),
             ("rate", 1e300, "_pace.rate", 1000), ("rate", -5, "_pace.rate", 0), ("speed", 2.0, "_pace.rate", 100),
             ("world", 99, "world", 2), ("world", -1, "world", 0), ("world", 1e300, "world", 2),
             ("agent", "agent 1", "agent", 1), ("camera", "follow", "_following", True),

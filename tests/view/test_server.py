@@ -52,10 +52,7 @@ MISTAKES = {
     **{f"--host {host}": f"The page cannot be served on port 8080 of '{host}': "
        for host in ("203.0.113.7", "no.such.host.invalid")},
     "--port 65536": "argument --port: 65536 is not allowed; give 0 to 65535",
-    "--port http": "argument --port: 'http' is not a number",
     **{f"--rate {rate}": f"argument --rate: {rate} is not allowed; give 0 to 1000" for rate in (1001, "nan")},
-    "--worlds 0": "argument --worlds: 0 is not allowed; give at least 1",
-    "--agents 9": "num_agents is 9", "--device gpu": "device is 'gpu'",
     "--policy wise": "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'trained', 'general', ",
     "--policy missing.py:act": "policy is 'missing.py:act'; there is no file 'missing.",
     "--actions missing.bin": "missing.bin: No such file",

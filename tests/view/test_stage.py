@@ -7,7 +7,6 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 
 from tests.render.level_worlds import full_level, mixed_levels, playing
 
-import doorstep
 from doorstep import Cameras, levels
 from doorstep.policy import load_policy
 from doorstep.policy.playing import Player
@@ -105,6 +104,9 @@ def test_rays_are_sent_only_while_they_are_drawn(sim):
     points = shown.array("/lidar", "points")
     start = sim.state.body_positions.to_numpy()[1, 1] + shown.layout.offsets[1] + np.array([0, 0, 0.5])
     assert points[30:, 0] == pytest.approx(np.tile(start, (30, 1)))
+    assert _agent_eyes().vertices.mean(axis=0) == pytest.approx((0, 0.37, 0.69), abs=0.01)  # ahead, of one 1 m high
+    assert shown.array("/eyes", "batched_wxyzs")[3] == pytest.approx((np.cos(0.35), 0, 0, np.sin(0.35)))
+    assert shown.array("/eyes", "batched_positions")[3] == pytest.approx(start - np.array([0, 0, 0.5]))
     angles = 0.7 + np.pi / 2 + 2 * np.pi * np.arange(30) / 30  # the first is ahead, the next ones to the left
     along = 40 * sim.lidar.to_numpy()[1, 1, :, :1] * np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
     assert points[30:, 1] - points[30:, 0] == pytest.approx(along, abs=1e-4)
@@ -133,24 +135,6 @@ def linear(colour):
     """A colour of the look as the scene has it."""
     part = np.array(look.rgb(colour))
     return 255 * np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
-
-
-def test_everything_has_the_colours_of_pictures():
-    with doorstep.Simulator(2, num_agents=8) as sim:
-        for field, opened in ((sim.state.button_pressed, (1, 2)), (sim.state.door_open, (0, 0))):
-            field.to_numpy()[:] = 0
-            field.to_numpy()[opened] = 1
-        shown = Shown(sim)
-        shown.show()
-        button_doors = sim.state.button_doors.copy_to_host()
-
-    buttons = [look.OPEN if one == (1, 2) else look.DOORS[door] for one, door in np.ndenumerate(button_doors)]
-    for name, expected in {
-        "/agents": [*look.AGENTS] * 2, "/walls": [look.WALL], "/cubes": [look.CUBE], "/floors": [look.FLOOR],
-        "/doors": [look.OPEN, *look.DOORS[1:3], *look.DOORS[:3]], "/buttons": buttons,
-    }.items():  # fmt: skip
-        light = np.reshape(shown.array(name, "batched_colors"), (-1, 3)).tolist()
-        assert light == [pytest.approx(linear(colour), abs=1) for colour in expected], name
 
 
 def test_an_agent_that_leaves_the_cell_of_its_world_shrinks_and_is_gone_before_the_next_world(sim):
@@ -190,19 +174,6 @@ def test_worlds_are_placed_in_a_square_apart_and_the_first_keeps_its_coordinates
         assert (np.diff(layout.offsets[:columns, 0]) > 0).all()  # the first row from left to right
         apart = np.abs(layout.offsets[:, None, :2] - layout.offsets[None, :, :2])
         assert ((apart >= layout.high - layout.low).any(axis=-1) | np.eye(cells, dtype=bool)).all()
-
-
-def test_eyes_are_where_an_agent_looks(sim):
-    state = sim.state
-    state.body_positions.to_numpy()[2, 1] = (3.0, 6.0, 0.0)
-    state.body_rotations.to_numpy()[2, 1] = (np.cos(np.pi / 4), 0, 0, np.sin(np.pi / 4))  # to the left
-    shown = Shown(sim)
-    shown.show()
-    offset = shown.layout.offsets[2]
-    eyes, turned = _agent_eyes().vertices, shown.array("/eyes", "batched_wxyzs")[2 * 2 + 1]
-    assert eyes.mean(axis=0) == pytest.approx((0, 0.37, 0.69), abs=0.01)  # ahead, of an agent 1 m high
-    assert turned == pytest.approx((np.sqrt(0.5), 0, 0, np.sqrt(0.5)))
-    assert shown.array("/eyes", "batched_positions")[2 * 2 + 1] == pytest.approx(offset + np.array((3.0, 6.0, 0.0)))
 
 
 # ---- Worlds with levels
@@ -252,16 +223,19 @@ def test_the_agents_picture_is_what_its_camera_sees_of_its_world_now():
 def test_everything_is_seen_where_the_state_has_it(watch):
     with watch(worlds=1, policy="idle", seed=5) as still:
         still.ask(Viewer.toggle_pause)
+        state = still.ask(lambda viewer: viewer._sim.state)
+        state.door_open.to_numpy()[0, 1] = state.button_pressed.to_numpy()[0, 0] = 1
         still.ask(lambda viewer: viewer.show_trails(False))  # they have the colours of agents
         names = [*(f"{kind}_positions" for kind in ("body", "static", "button")), "static_sizes", "door_static"]
         fields = still.ask(lambda viewer: [getattr(viewer._sim.state, name) for name in (*names, "button_doors")])
         positions, statics, buttons, sizes, door_slots, button_doors = (field.copy_to_host()[0] for field in fields)
         door_colours = ("pink", "yellow", "blue")  # purple, yellow, teal
-        colours = dict(zip(door_slots.tolist(), door_colours, strict=True))
+        colours = {**dict(zip(door_slots.tolist(), door_colours, strict=True)), int(door_slots[1]): "green"}  # open
+        seen = ["green", *(door_colours[door] for door in button_doors[1:])]  # the first one is pressed
         still.until_seen(
             *zip(positions[:2] + np.array([0, 0, 1.9]), ("blue", "orange"), strict=True),
             *((cube, "orange") for cube in positions[2:] + np.array([0, 0, 1.5])),
-            *((button, door_colours[door]) for button, door in zip(buttons, button_doors, strict=True)),
+            *zip(buttons, seen, strict=True),
             *((top, colours.get(slot, "white")) for slot, top in enumerate(statics + sizes * (0, 0, 1))),
             ((0.0, 5.0, 0.0), "white"),  # the floor
             ((15.0, 20.0, 0.0), "black"),  # nothing

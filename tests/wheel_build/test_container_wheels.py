@@ -1,8 +1,5 @@
-"""An image is built once; cibuildwheel uses its interpreters and this machine's package index; its wheel is the local
-one."""
+"""cibuildwheel uses the image's interpreters and this machine's package index; its wheel is the local one."""
 
-import os
-import shlex
 from pathlib import Path
 
 import pytest
@@ -10,9 +7,8 @@ from tests.wheel_build.conftest import PROJECT
 
 import container_wheels
 import repair_wheel
-import stand_in_image
 from build_steps import BuildError
-from container_engine import Podman, configure, containers_settings
+from container_engine import configure, containers_settings
 from kernel_image_file import unpack
 from package_index import index_variables, pip_variables
 from wheel_file import LIBRARY, Wheel
@@ -26,37 +22,6 @@ def test_containers_get_variables_that_are_not_written_down_and_read_only_folder
     assert "password" not in settings
     assert podman.output("images") == "https://user:password@a/\n"
     assert 'volumes = ["/a:/a:ro", "/b/c:/b/c:ro"]' in containers_settings([], [Path("/a"), Path("/b/c")])
-
-
-# ---- The image
-
-TARGETS = """\
-Someone\tmain\tbookworm\thttps://someone/
-Debian\tmain\tbookworm-updates\thttps://updates/debian/
-Debian\tcontrib\tbookworm\thttps://contrib/debian/
-Debian\tmain\tbookworm-security\thttps://security/debian/
-Debian\tmain\tbookworm\thttps://mirror/debian/
-"""
-
-
-def test_the_image_is_built_once_for_each_recipe_from_the_archive_of_this_machine(add_program, tmp_path, monkeypatch):
-    add_program("apt-get", f"printf {shlex.quote(TARGETS)}")
-    add_program("apt-config", """echo 'Acquire::http::Proxy "http://proxy/";'; echo 'APT::Color "yes";'""")
-    add_program("mmdebstrap", f'printf "%s\\n" "$@" >> {tmp_path}/arguments')
-    # podman import --quiet FILE IMAGE
-    add_program("podman", f'cd {tmp_path}; case "$1" in images) cat images;; import) echo "$4" >> images;; esac')
-    (tmp_path / "images").touch()
-    podman = Podman(os.environ)
-    image = stand_in_image.make(podman)
-    arguments = (tmp_path / "arguments").read_text(encoding="utf-8")
-    assert (image.partition(":")[0], stand_in_image.make(podman)) == (stand_in_image.REPOSITORY, image)
-    assert (tmp_path / "arguments").read_text(encoding="utf-8") == arguments
-    sources = [argument for argument in arguments.splitlines() if argument.startswith("deb ")]
-    assert sources == [f"deb https://mirror/debian/ {suite} main" for suite in stand_in_image.SUITES]
-    assert '--aptopt=Acquire::http::Proxy "http://proxy/";' in arguments.splitlines()
-    assert "Color" not in arguments
-    monkeypatch.setattr(stand_in_image, "PYTHONS", ("3.13",))
-    assert stand_in_image.make(podman) != image
 
 
 # ---- cibuildwheel

@@ -83,6 +83,19 @@ def test_a_composite_is_made_of_its_parts():
         assert told == list(map(native_device, config.devices or ()))
 
 
+def test_parts_and_the_config_of_an_engine_live_as_long_as_they_are_used():
+    before, config = live_configs(), RolloutConfig(SimulatorConfig(7), queue_capacity=77)
+    part = ConfigHandle.create(config.kind, config.native_fields()).part(native.ConfigKind.SIMULATOR)
+    del config
+    assert (live_configs(), part.struct().num_worlds) == (before + 1, 7)
+    with doorstep.RolloutEngine(RolloutConfig(SimulatorConfig(3), queue_capacity=77)) as engine:
+        of_engine = engine._parts.handle.config()
+    del engine
+    assert (live_configs() > before + 1, of_engine.struct().queue_capacity) == (True, 77)
+    del part, of_engine
+    assert live_configs() == before
+
+
 def test_a_config_has_one_twin_and_a_copy_its_own():
     before, config = live_configs(), SimulatorConfig(3)
     barrier = threading.Barrier(8)

@@ -1,6 +1,5 @@
 """Levels as dictionaries, JSON, files and structs of the C API, and rewards as text of an option."""
 
-import ctypes
 import json
 import math
 import random
@@ -14,7 +13,6 @@ from doorstep import levels
 from doorstep._native import _generated as native
 from doorstep.evaluation.config import EvaluationConfig
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
-from doorstep.levels.native import to_native
 from doorstep.levels.reward_terms import RewardTerms
 
 LEVEL = Level(
@@ -121,8 +119,7 @@ def test_only_levels_are_saved(tmp_path):
 
 def test_rewards_are_read_from_an_option_and_come_back():
     rule = RewardTerms()
-    for text in ("goal=2,cube_approach=0.25", " goal=2, cube_approach=0.25", '{"goal": 2, "cube_approach": 0.25}'):
-        assert rule.from_plain("reward", rule.from_text(text)) == Rewards(goal=2, cube_approach=0.25)
+    assert rule.from_plain("reward", rule.from_text(" goal=2, exit=0.25")) == Rewards(goal=2, exit=0.25)
     rewards = Rewards(progress=1 / 3, idle=-1e-7, exit=5)
     assert rule.from_plain("reward", rule.from_text(rule.to_text(rule.to_plain(rewards)))) == rewards
     for reward in (rewards, None):
@@ -132,47 +129,6 @@ def test_rewards_are_read_from_an_option_and_come_back():
 
 
 # ---- Structs
-
-
-def plain(value):
-    """A struct as tuples."""
-    if isinstance(value, ctypes.Structure):
-        return tuple(plain(getattr(value, name)) for name, *_ in value._fields_)
-    return [plain(element) for element in value] if isinstance(value, ctypes.Array) else value
-
-
-def test_every_part_of_a_level_arrives():
-    struct = to_native(LEVEL)
-    assert struct.struct_size == ctypes.sizeof(native.Level)
-    assert struct.source == native.LevelSource.FIXED
-    counts = (struct.num_walls, struct.num_doors, struct.num_buttons, struct.num_cubes)
-    assert (*counts, struct.num_agents, struct.num_rooms) == (2, 2, 2, 1, 2, 2)
-    assert plain(struct.walls)[:3] == [(1, 20, 6, 3, 4, 5), (1.5, 30.25, 0, 3, 4, 4.375), (0,) * 6]
-    width = ctypes.c_float(16 / 3).value
-    assert plain(struct.doors)[:2] == [((10, 20, 0, 3, 2, 1), 0), ((-10, 20, 0, width, 1, 4.375), 1)]
-    assert plain(struct.buttons)[:3] == [(0, 5, 1), (1, 6, 0), (0, 0, 0)]
-    assert plain(struct.cubes)[:2] == [(7, 7, 0.25), (0, 0, 0)]
-    assert plain(struct.agents)[:2] == [((-3, -1), (2, 3), (-0.5, 0.5)), ((1.5, 1.5), (3, 3), (0, 0))]
-    assert plain(struct.rooms)[:2] == [(0, 5, 1), (5, 9, -1)]
-    assert plain(struct.goal) == (native.GoalAgents.ANY, 0, 1, 2, 3)
-    assert plain(struct.rewards) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
-    assert plain(struct.physics) == ((2, 2), (0, 1), (3, 3), (4, 4), (5, 6))
-    assert (struct.min_episode_length, struct.max_episode_length) == (7, 8)
-
-
-def test_a_generated_level_arrives():
-    level = GeneratedLevel(room_types=("any", "single_button", "cube_buttons"), goal=Goal(0, 1, 2, 3), episode_length=9)
-    level = level.replace(first_room=2, cubes_near_buttons=0.75)
-    struct = to_native(level)
-    assert struct.source == native.LevelSource.GENERATED
-    assert list(struct.room_types) == [-1, 0, 3]
-    assert (struct.first_room, struct.cubes_near_buttons) == (2, 0.75)
-    assert plain(struct.goal) == (native.GoalAgents.ALL, 0, 1, 2, 3)
-    assert (struct.min_episode_length, struct.max_episode_length) == (9, 9)
-    assert (struct.num_walls, struct.num_agents, struct.num_rooms) == (0, 0, 0)
-    struct = to_native(levels.reference())
-    assert struct.goal.agents == native.GoalAgents.NONE
-    assert (struct.min_episode_length, struct.max_episode_length) == (0, 0)
 
 
 FAR = 1000.0

@@ -148,6 +148,11 @@ def test_sequences_become_tuples_and_levels_do_not_change():
     assert (generated.room_types, generated.goal, generated.episode_length) == (("any",) * 3, goal, (50, 60))
 
 
+def test_sparse_rewards_are_of_the_goal_alone():
+    of_agents = Rewards(progress=0, idle=0, bonus_factor=1, cube_approach=0, room=0, exit=0, goal=3)
+    assert Rewards.sparse(3) == of_agents
+
+
 # ---- What overlaps is refused, and nothing else: compared with poses and points that are tried one by one
 
 CLEAR = 0.12  # metres: poses and points are tried so far apart that overlaps of less may not be found

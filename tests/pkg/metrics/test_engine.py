@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tests.pkg.metrics.test_series import parsed
 from tests.pkg.rollouts.playing import Gate, assert_equal_results, divides, is_soon, results_of, some_requests, walk
+from tests.refuses import raising, refuses
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
@@ -109,9 +110,11 @@ def named(name):
 
 def test_policies_are_told_by_their_names(tmp_path):
     odd = named("\0" + "ü" * 100 + "\ud800")
+    nameless = type("Nameless", (Named,), {"name": property(raising(ValueError, "no name"))})
     path = tmp_path / "stored.safetensors"
     shutil.copy(Path(doorstep.policy.__file__).with_name("trained.safetensors"), path)
     with RolloutEngine(SIMULATOR) as engine:
+        refuses("no name", engine.submit, EpisodeRequest(policy=nameless()), error=ValueError)  # others play
         for policy in ("random", "trained", str(path), walk, Named(), functools.partial(walk), odd):
             assert len(results_of(engine, some_requests(3, policy=policy))) == 3
         names = {one.labels["policy"]: one.labels["kind"] for one in engine.metrics if "policy" in one.labels}
@@ -231,6 +234,7 @@ def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path):
         assert is_soon(lambda: len({one["tid"] for one in trace_of(engine, tmp_path) if one["name"] == "wait"}) == 2)
         events = trace_of(engine, tmp_path)
         steps = count(engine, "steps")
+        assert all(result.actions is result.observations is None for result in engine)  # it records nothing else
     assert_well_formed(events)
     spans = [event for event in events if event["ph"] == "X"]
     worlds = [event["args"]["worlds"] for event in spans if event["name"] == "step"]
@@ -259,17 +263,10 @@ def test_a_full_trace_keeps_the_latest_events(tmp_path):
             assert_well_formed(events)
             assert 50 <= sum(event["ph"] != "M" for event in events) <= 100
             gate.open.set()
+            timed = [event["ts"] for event in trace_of(engine, tmp_path) if event["ph"] != "M"]  # while it plays
+            assert timed == sorted(timed)
             engine.drain()
     assert "step" in {event["name"] for event in events}
-
-
-def test_traces_can_be_written_while_the_engine_plays(tmp_path):
-    config = RolloutConfig(SimulatorConfig(4, num_threads=1), metrics=MetricsConfig(trace=200))
-    with RolloutEngine(config) as engine:
-        engine.submit(some_requests(1000, record=("trace",), policy="idle"))
-        for _ in range(10):
-            timed = [event["ts"] for event in trace_of(engine, tmp_path) if event["ph"] != "M"]
-            assert timed == sorted(timed)
 
 
 def test_a_trace_that_was_not_asked_for_is_refused_and_an_empty_one_written(tmp_path):

@@ -272,6 +272,14 @@ def test_arranged_networks_are_those_of_pytorch_in_every_batch_and_survive_files
         assert np.isnan(policy.forward(values)).any(axis=1).tolist() == [row == 7 for row in range(130)], name
 
 
+def test_engines_play_arranged_networks():
+    policy = doorstep.load_policy(randomised(arranged()["branch"]))
+    how = {"policy": policy, "sampling": GREEDY, "max_steps": 9, "record": "observations"}
+    with doorstep.RolloutEngine(num_worlds=3, num_threads=1) as engine:
+        for result in engine.run([doorstep.EpisodeRequest(seed=seed, **how) for seed in range(5)]):
+            assert (result.actions == policy.act(result.observations, sampling=GREEDY)).all()
+
+
 # ---- Bits ----
 
 

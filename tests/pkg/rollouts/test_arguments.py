@@ -11,24 +11,20 @@ from tests.refuses import assert_refused
 import doorstep
 from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels, rollouts
 from doorstep.planner import ScriptedPolicy
-from doorstep.rollouts.config import SchedulerConfig
 
 SIMULATOR = SimulatorConfig(2)
 
 REQUESTS = [
     ({"seed": -1}, "seed is -1; it must be an integer, 0 to 4294967295"),
     ({"seed": 2**32}, "seed is 4294967296"),
-    ({"seed": 1.5}, "seed is 1.5"),
     ({"max_steps": 0}, "max_steps is 0; it must be an integer, 1 to"),
     ({"priority": 2**62 + 1}, "priority is 4611686018427387905"),
     ({"tag": 2**64}, "tag is 18446744073709551616"),
     ({"n": 0}, "n is 0"),
     ({"deadline": 0}, "deadline is 0; it must be None or a number of seconds, more than 0"),
     ({"deadline": math.nan}, "deadline is nan"),
-    ({"deadline": 10**400}, "deadline is 1000"),
     ({"deadline": 1e300}, "deadline is 1e+300; it must be None or a number of seconds, more than 0 and at most"),
     ({"record": "rewards"}, "record is 'rewards'; it must be some of 'actions', 'observations', 'log_probs'"),
-    ({"record": ("actions", 3)}, "record is"),
     ({"level": "one door"}, "level is 'one door'; it must be a doorstep.Level, a GeneratedLevel or None"),
     ({"state": "x"}, "state is 'x'"),
     ({"level": levels.reference(), "state": b""}, "level is"),
@@ -41,11 +37,8 @@ CONFIGS = [
     ({"simulator": 3}, "simulator is 3; it must be a doorstep.SimulatorConfig"),
     ({"simulator": SimulatorConfig(2, cameras=Cameras(width=32, height=32))}, "without cameras"),
     ({"devices": "cpu"}, "devices is 'cpu'; it must be a sequence of one or more devices or None"),
-    ({"devices": ()}, "devices is ()"),
     ({"devices": ("gpu",)}, "device is 'gpu'"),
     ({"scheduler": "priority"}, "it must be a scheduler of doorstep.rollouts: FixedChunkScheduler, "),
-    ({"scheduler": SchedulerConfig()}, "scheduler"),
-    ({"controller": None}, "controller is None"),
     ({"queue_capacity": 0}, "queue_capacity is 0; it must be an integer, 1 to 16777216"),
     ({"output_capacity": 2**60}, "output_capacity is"),
     ({"output_bytes": 0}, "output_bytes is 0"),
@@ -89,7 +82,6 @@ def test_what_is_submitted_is_checked_and_changes_nothing():
     ]
     batches = [
         ({"seeds": 3}, "seeds is 3; it must be a sequence of integers, 0 to 4294967295"),
-        ({"seeds": [[1]]}, "seeds is [[1]]"),
         ({"seeds": [0.5]}, "seeds is [0.5]"),
         ({"seeds": [1, -2]}, "seeds[1] is -2; it must be an integer, 0 to 4294967295"),
         ({"seeds": [1, 2], "max_steps": [1, 0]}, "max_steps[1] is 0; it must be an integer, 1 to"),

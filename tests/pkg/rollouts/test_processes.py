@@ -15,11 +15,6 @@ AT_EXIT = {
 engine.submit_batch(range(10_000), policy=walk); time.sleep(0.05)
 futures = [engine.future(EpisodeRequest()) for _ in range(100)]
 """,
-    "records in a module": """
-engine.submit_batch(range(100), record='observations', max_steps=3)
-sys.results = list(engine)
-engine.submit_batch(range(100), record='observations', max_steps=3); engine.drain()
-""",
     "a thread that takes": """
 def take():
     try:
@@ -132,38 +127,3 @@ engine.close()
 print(sum(1 for _ in engine), len(list(full)))
 """
     assert run_python(BEGIN + code) == "4000 50\n"
-
-
-def test_a_fork_within_the_first_submission_disturbs_neither_side(run_python):
-    code = """
-from dataclasses import dataclass
-from typing import ClassVar
-from doorstep.rollouts import RolloutConfig, SchedulerConfig, register_scheduler
-@dataclass(frozen=True)
-class Config(SchedulerConfig):
-    type: ClassVar[str] = "forks"
-children = []
-@register_scheduler(Config)
-class Scheduler:
-    def __init__(self, config):
-        pass
-    def __call__(self, request):
-        if not children and (child := os.fork()):
-            children.append(child)
-        return request.seed
-parent = os.getpid()
-forking = RolloutEngine(RolloutConfig(SimulatorConfig(2), scheduler=Config()))
-try:
-    forking.submit([EpisodeRequest(seed=seed, policy=walk, max_steps=5) for seed in range(10)])
-except doorstep.ClosedError:
-    assert os.getpid() != parent
-if os.getpid() != parent:
-    signal.alarm(30)
-    with RolloutEngine(SimulatorConfig(4)) as own:
-        own.submit_batch(range(10), max_steps=5, policy=walk)
-        os._exit(len(list(own)))
-print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]), len(list(forking)))
-forking.close()
-engine.close()
-"""
-    assert run_python(BEGIN + code) == "10 10\n"

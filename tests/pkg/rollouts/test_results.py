@@ -125,7 +125,9 @@ def test_requests_without_a_level_play_those_of_the_engine_by_their_seeds():
     own = CURATED["two rooms"]
     requests = [EpisodeRequest(seed=seed, max_steps=8) for seed in range(7)]
     with RolloutEngine(num_worlds=4, levels=TWO) as engine:
+        others = engine.submit([EpisodeRequest(max_steps=1)] * 9)
         results = engine.run([*requests, EpisodeRequest(level=own, max_steps=8)])
+        assert sorted(result.id for result in engine) == others  # which a run leaves
         batch = playing.in_order(engine, engine.submit_batch([3, 4], max_steps=8).tolist())
     for request, result in zip(requests, results, strict=False):
         assert result.request.level is TWO[request.seed % 2]

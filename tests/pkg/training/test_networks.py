@@ -145,6 +145,11 @@ def test_only_the_critic_sees_the_last_numbers_and_its_policy_knows_what_agents_
         policy = load_policy(tmp_path / f"{name}.safetensors")
         assert (policy.num_inputs, policy.observations) == (72, shown)
         assert policy.freeze().observations == policy.seeded(1).observations == shown
+    policies = {"idle": "idle", "mine": tmp_path / "x.safetensors", "random": "random"}  # each is given its own
+    how = {"episodes": 3, "worlds": 2, "episode_length": 10, "num_threads": 1}
+    together = doorstep.evaluate(policies, **how)
+    for name, one in policies.items():
+        assert doorstep.evaluate({name: one}, **how).score(name) == together.score(name)
 
 
 def test_a_policy_of_pixels_is_refused(tmp_path):

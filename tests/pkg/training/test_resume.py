@@ -22,7 +22,7 @@ from tests.pkg.training.runs import RETRYING, WITH_MEMORY, assert_equal_tensors,
 from doorstep._run_log import CONFIG, LOG
 from doorstep.errors import StateError
 from doorstep.levels import curated, reference, save_levels
-from doorstep.training import Trainer, load_checkpoint, read_log, resume, save_checkpoint, train
+from doorstep.training import NonFiniteLossError, Trainer, load_checkpoint, read_log, resume, save_checkpoint, train
 from doorstep.training.checkpoint import METADATA_KEY
 from doorstep.training.logs import JsonLines
 from doorstep.training.run import CHECKPOINT, TENSORBOARD
@@ -130,6 +130,28 @@ def test_a_run_that_died_before_its_first_checkpoint_begins_anew_when_asked(tmp_
         "door_3/all": {update: record.rooms_all[2] for update, record in ended.items()},
     }.items():
         assert {point.step: point.value for point in curves.Scalars(curve)} == pytest.approx(expected), curve
+
+
+def test_a_call_that_begins_a_run_goes_on_with_it_by_its_config(tmp_path):
+    folder = tmp_path / os.fsdecode(b"\xff")  # which is not UTF-8
+    train(folder, config=small(), auto_resume=True)
+    longer = small("num_updates=6", "ppo.learning_rate=1e-4")
+    assert train(folder, config=longer, auto_resume=True).updates == 6
+    assert load_checkpoint(folder / CHECKPOINT).config == longer
+    refuses("does not fit: network", train, folder, error=StateError, config=small(*WITH_MEMORY), auto_resume=True)
+    assert doorstep.load_policy(folder).num_inputs == 94
+
+
+def test_an_update_that_is_not_finite_leaves_the_older_checkpoint(tmp_path):
+    def poison(record):
+        if record.update == 3:
+            torch.nn.init.constant_(runs[0].network.critic.weight, torch.nan)
+
+    runs, how = [], {"config": small("num_updates=9", "checkpoint_every=2"), "on_update": poison}
+    says = r"its data is in .*nonfinite_batch.safetensors"
+    refuses(says, train, tmp_path, error=NonFiniteLossError, on_begin=runs.append, **how)
+    assert (updates_of(tmp_path), load_checkpoint(tmp_path / CHECKPOINT).update) == ([1, 2, 3], 2)
+    assert resume(tmp_path, num_updates=4).updates == 4
 
 
 def test_a_folder_is_of_one_run_at_a_time_and_must_have_one_to_resume(tmp_path):

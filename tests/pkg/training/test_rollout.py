@@ -188,19 +188,21 @@ def test_explained_variance_is_the_share_of_the_variance_of_targets():
 
 def test_reward_functions_see_what_agents_see_and_may_share_it():
     """PyTorch gives a tensor that it shares other memory."""
-    widths, seen = [], []
+    widths, seen, given = [], [], []
 
     def reward(step):
         widths.append((step.observations.shape[-1], step.final_observations.shape[-1]))
         seen.append([trainer.worlds.sim.steps_remaining.to_numpy().tolist(), step.steps_remaining.tolist()])
         step.steps_remaining.share_memory_()
-        return step.rewards
+        given.append(2 * step.rewards + 1)
+        return given[-1].clone()
 
     trainer = Trainer(small("simulator.observations=lidar:2", "critic_observations=physics"), reward_function=reward)
     trainer.update()
     assert set(widths) == {(60, 60)}
     assert seen[0] != seen[-1]
     assert all(real == shown for real, shown in seen)
+    assert torch.equal(trainer._rollout.rewards, torch.stack(given).flatten(1))  # agents learn from what it returns
 
 
 # ---- Records and logs
