@@ -36,8 +36,6 @@ MEASURED_MEMORY = (
     "tests/interop/test_bridge.py::test_references_and_memory_are_as_before",
     "tests/pkg/rollouts/test_soak.py",
 )
-# The address sanitizer's allocator stays locked in the child if another thread was inside it at the fork.
-FORKS = ("tests/pkg/rollouts/test_processes.py::test_a_fork_within_the_first_submission_disturbs_neither_side",)
 # Assertions hold for the numbers of levels that were checked; this one steps with any words in their place.
 ANY_WORDS = ("tests/pkg/torch/test_batch.py::test_no_words_crash_a_step",)
 THREADS_OF_A_FORK = "tests/pkg/test_cameras.py::test_a_forked_child_sees_on"
@@ -47,7 +45,7 @@ FAST_TESTS = ("-m", "not slow and not nightly", "--numprocesses", "2")
 PYTHON_TESTS = {
     "address,undefined": [
         *("tests/pkg", "tests/interop", "tests/render", "tests/sim", "tests/cuda"),
-        *(f"--deselect={test}" for test in (*LIMITED_MEMORY, *MEASURED_MEMORY, *FORKS, *ANY_WORDS)),
+        *(f"--deselect={test}" for test in (*LIMITED_MEMORY, *MEASURED_MEMORY, *ANY_WORDS)),
     ],
     "thread": [
         *("tests/pkg/test_cameras.py", "tests/pkg/test_event.py", "tests/pkg/test_threads.py"),

@@ -204,33 +204,6 @@ void a_damaged_world_is_refused_or_stepped() {
     CHECK(refused > 50 && stepped > 50);
 }
 
-// Nobody can check a table that a program computes, as those of doorstep.jax may: levels of any words are played
-// without memory errors, which a sanitizer detects.
-void levels_of_any_words_are_stepped() {
-    constexpr int64_t kWorlds = 8;
-    Draws draws{3};
-    for (int trial = 0; trial < 200; ++trial) {
-        HostBatch batch(kWorlds, 1 + trial % 3, 30, 0xA5, 3);
-        std::vector<ds_level> levels = some_levels();
-        batch.batch.levels = levels.data();
-        std::fill_n(batch.tensor<float>(DS_TENSOR_level_weights), 3 * kWorlds, 1.f);
-        CHECK_EQUAL(ds_batch_create(&batch.batch, trial, 0), DS_STATUS_OK);
-        char* table = reinterpret_cast<char*>(levels.data());
-        for (size_t at = 0; at < levels.size() * sizeof(ds_level); at += 4) {
-            const uint32_t word = draws.below(UINT32_MAX);
-            if (trial % 2 || draws.below(20) == 0) memcpy(table + at, &word, 4);
-        }
-        for (int step = 0; step < 6; ++step) {
-            std::fill_n(batch.tensor<int32_t>(DS_TENSOR_resets), kWorlds, 1);
-            CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
-            for (int64_t world = 0; world < kWorlds; ++world) {
-                const int32_t level = batch.tensor<int32_t>(DS_TENSOR_level_indices)[world];
-                CHECK(level >= 0 && level < 3);
-            }
-        }
-    }
-}
-
 void trouble_is_told() {
     HostBatch batch(2);
     CHECK_EQUAL(ds_batch_create(&batch.batch, 0, 0), DS_STATUS_OK);
@@ -323,7 +296,6 @@ int main() {
     RUN(inputs_of_their_own_stay_as_they_are);
     RUN(memory_that_holds_no_worlds_is_refused);
     RUN(a_damaged_world_is_refused_or_stepped);
-    RUN(levels_of_any_words_are_stepped);
     RUN(trouble_is_told);
     RUN(bad_arguments_are_named_and_change_nothing);
     RUN(batches_of_several_threads_take_turns);
