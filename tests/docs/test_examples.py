@@ -79,7 +79,8 @@ model = stable_baselines3.PPO("MlpPolicy", EscapeRoomVecEnv(2), device="cpu")
 
 
 def test_the_ten_programs_are_as_short_as_their_page_says():
-    said = re.search(r"more than (\d+) lines, .* they use (\d+) names", (DOCS / "tutorial" / "ten_programs.md").read_text())
+    page = (DOCS / "tutorial" / "ten_programs.md").read_text("utf-8")
+    said = re.search(r"more than (\d+) lines, .* they use (\d+) names", page)
     nodes = [node for program in PROGRAMS for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Attribute)]
     names = {node.attr for node in nodes if getattr(node.value, "id", None) == "doorstep"}
     assert [int(number) for number in said.groups()] == [max(map(str.count, PROGRAMS, "\n" * 10)), len(names)]
