@@ -175,7 +175,7 @@ def random_state(scene, seed):
     tilt = generator.normal(size=(count, bodies - agents, 4))
     scene.body_rotations[:, agents:] = tilt / np.linalg.norm(tilt, axis=-1, keepdims=True)
     scene.static_positions[..., :2] = generator.uniform((-15.0, -5.0), (15.0, 50.0), (count, statics, 2))
-    scene.static_positions[..., 2] = generator.choice([0.0, -1.2, -3.6, -4.8], (count, statics))
+    scene.static_positions[..., 2] = generator.choice([1.2, 0.0, -1.2, -3.6, -4.8], (count, statics))
     scene.static_sizes[:] = generator.uniform(0.5, 12.0, (count, statics, 3))
     scene.button_positions[..., :2] = generator.uniform((-9.0, 0.0), (9.0, 40.0), (*scene.button_pressed.shape, 2))
     scene.door_open[:] = generator.integers(0, 2, scene.door_open.shape)
