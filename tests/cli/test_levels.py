@@ -46,7 +46,6 @@ def test_maps_are_reprs_and_levels_are_drawn_into_one_file_or_one_each_into_a_fo
     assert np.array_equal(read_png(Path("top.png").read_bytes())[-40:, :60], top)
 
 
-@pytest.mark.slow
 def test_a_check_tells_what_can_be_solved(run):
     assert run("levels", "one door", "--check", "--episodes", "2").startswith("one door  solved in 2 of 2 episodes, ")
     hopeless = curated()["one door"].replace(name="too short", episode_length=3)

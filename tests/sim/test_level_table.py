@@ -128,7 +128,8 @@ def test_cubes_are_moved_on_the_way_to_their_buttons(share):
 
 def test_levels_are_drawn_by_their_weights():
     sim = doorstep.Simulator(3000, max_levels=4)
-    sim.set_levels([hall()] * 4, weights=(1, 0, 2, 3))
+    sim.set_levels([hall()] * 4)
+    sim.level_weights[:] = (1, -2, 2, 3)  # negative ones count as 0
     sim.reset()
     drawn = np.bincount(sim.level_indices[:, 0], minlength=4)
     assert drawn[1] == 0
@@ -285,7 +286,7 @@ def test_full_capacity_is_stepped():
 
 
 def test_episode_lengths_are_drawn_between_their_ends():
-    sim = playing(hall(episode_length=(10, 13)), hall(episode_length=7), hall(), num_worlds=300, episode_length=50)
+    sim = playing(hall(episode_length=(10, 13)), hall(episode_length=(7, 7)), hall(), num_worlds=300, episode_length=50)
     lengths = sim.steps_remaining[:, 0, 0]
     assert set(lengths[::3].tolist()) == {10, 11, 12, 13}
     assert set(lengths[1::3].tolist()) == {7}

@@ -56,6 +56,17 @@ def test_impossible_indices_are_clamped_and_counted():
             scene.sim.save()
 
 
+def test_the_latest_error_names_its_world_and_step():
+    scene, steps = Scene(70), []
+    for number, world in enumerate((5, 60, 2), 1):
+        scene.agent_grabs[world, 1] = 99
+        scene.step()
+        health = scene.sim.health
+        assert (health.repaired_indices, health.culprit_world) == (number, world)
+        steps.append(health.culprit_step)
+    assert np.diff(steps).tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("field", ["body_positions", "body_rotations", "body_linear_velocities", "static_positions"])
 def test_absurd_values_do_not_spread_to_other_worlds(field):
     absurd = {3: np.nan, 17: np.inf, 38: -np.inf, 39: 1e38}

@@ -145,6 +145,7 @@ def test_interrupted_episodes_are_as_others(name):
                 outputs += engine.get_outputs(most=1)
         outputs += all_outputs(engine)
         assert engine.metrics.total("episodes_begun").count > 24  # some went on
+        assert engine.metrics.total("queue_wait_seconds").count == 24
     for one, same in zip(ids, expected, strict=True):
         *steps, result = [output for output in outputs if output.id == one]
         assert [step.step for step in steps] == list(range(1, result.length + 1))
