@@ -51,8 +51,9 @@ def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recor
                 assert watched.ask(lambda viewer: viewer._sim.hash()) == sim.hash()
         assert watched.page.get_by_role("button", name="reset world").count() == 0
         slider = watched.ask(lambda viewer: viewer._page.controls.position)
-        asked = threading.Event()
-        watched.running.viewer.requests.post(lambda: asked.wait(PATIENCE))
+        held, asked = threading.Event(), threading.Event()
+        watched.running.viewer.requests.post(lambda: (held.set(), asked.wait(PATIENCE)))
+        assert held.wait(PATIENCE)  # until then the viewer may show its position, 0, in the place of what is typed
         set_number(watched, "step", 41)
         until(lambda: slider.value == 41)
         old = GuiUpdateMessage(slider._impl.uuid, {"value": 99})
