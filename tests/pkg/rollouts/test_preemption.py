@@ -8,6 +8,7 @@ from tests.pkg.rollouts.playing import Gate, all_outputs, assert_equal_results, 
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
+from doorstep.levels import Level, Spawn
 from doorstep.policy import SamplingParams
 from doorstep.rollouts import EarliestDeadlineScheduler, PriorityScheduler, RoundRobinController
 
@@ -59,14 +60,15 @@ def test_requests_are_played_in_the_order_of_the_scheduler(scheduler, num_replic
 
 
 def test_policies_get_equal_shares_of_steps():
-    """Of those that are played, however many have been submitted, and however late a policy comes."""
-    gate = Gate()
-    with RolloutEngine(config_of(rollouts.FairShareScheduler(), 1)) as engine:
+    """Of those that are played, however many are submitted or asked for, and however late a policy comes."""
+    gate, short = Gate(), Level(spawns=[Spawn(0, 3), Spawn(2, 3)], episode_length=30)
+    config = config_of(rollouts.FairShareScheduler(), 1).replace(simulator=SimulatorConfig(1, max_levels=1))
+    with RolloutEngine(config) as engine:
         engine.run([EpisodeRequest(policy="random", max_steps=10)] * 50)
         engine.submit(EpisodeRequest(policy=gate, max_steps=1))
         assert gate.entered.wait(30)
         engine.submit([EpisodeRequest(policy="random", max_steps=10)] * 40)
-        dropped = engine.submit([EpisodeRequest(policy="idle", max_steps=30)] * 20)[10:]  # which comes now
+        dropped = engine.submit([EpisodeRequest(policy="idle", level=short)] * 20)[10:]  # which comes now
         assert all(map(engine.cancel, dropped))  # these count nothing
         gate.open.set()
         steps = {"random": 0, "idle": 0}
