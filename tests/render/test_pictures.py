@@ -185,6 +185,8 @@ def test_a_pose_is_what_it_was_made_of():
     pose = CameraPose([1, 2, 3], np.array([0, 0, 0, 1.0]), 45)
     assert (pose, hash(pose)) == (same, hash(same))
     assert pose != CameraPose((1.0, 2.0, 3.0), (0.0, 0.0, 0.0, 1.0), 46.0)
+    ahead = CameraPose.look_at((1, 2, 3), (1, 9, 3), fov=45, view_height=5)
+    assert (ahead.position, ahead.fov, ahead.view_height) == ((1.0, 2.0, 3.0), 45.0, 5.0)
 
 
 # ---- Cameras with a name
