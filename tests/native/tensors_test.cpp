@@ -76,6 +76,16 @@ LAW(releasing_an_owner_may_call_the_simulator) {
     CHECK_EQUAL(info_of(simulator).step_count, 2);
 }
 
+LAW(the_owner_of_memory_for_a_tensor_without_elements_is_let_go_at_once) {
+    ds_simulator_config config = default_config(5);
+    config.num_agents = 1;
+    const OpenSimulator simulator(config);
+    char place[4];
+    int released = 0;
+    CHECK_EQUAL(bind(simulator, {DS_TENSOR_partner_observations, place, 0, &released, Memory::count_release}), DS_STATUS_OK);
+    CHECK_EQUAL(released, 1);
+}
+
 LAW(bindings_that_python_cannot_ask_for_are_refused_too) {
     const OpenSimulator simulator(default_config(5));
     const ds_tensor_info actions = tensor_of(simulator, DS_TENSOR_actions);
