@@ -32,7 +32,7 @@ VIOLATIONS = {
     "ends outside its 1000 bytes": lambda program: program.fill(program.stream, SIZE + 1),
     "was freed": lambda program: (program.free(program.stream), program.fill(program.stream)),
     "frees memory that filling": lambda program: (program.fill(program.stream), program.free(program.other)),
-    "is none of the streams": lambda program: program.fill(driver.call_for_value("cuEventCreate", 0)),
+    "is not one of the streams": lambda program: program.fill(driver.call_for_value("cuEventCreate", 0)),
 }
 
 

@@ -257,7 +257,7 @@ int refuse(int code, const std::string& message);
 template <class T>
 std::shared_ptr<T> find(const Objects<T>& objects, uint64_t handle) {
     std::shared_ptr<T> object = objects.find(handle);
-    if (!object) refuse(0, text("%#lx is none of the %s", handle, objects.kind));
+    if (!object) refuse(0, text("%#lx is not one of the %s", handle, objects.kind));
     return object;
 }
 

@@ -284,7 +284,7 @@ def test_what_cannot_start_leaves_nothing(monkeypatch):
 # ---- Replicas that end
 @CONTROLLERS
 def test_other_replicas_play_on_and_the_engine_ends_with_the_last(controller):
-    """Each step is streamed once and in order, whoever plays it."""
+    """The engine streams each step of a request once and in order, also if another replica plays the request anew."""
     config = RolloutConfig(SimulatorConfig(4), devices=("cpu",) * 3, controller=controller, output_capacity=100)
     with RolloutEngine(config) as engine:
         ids, steps, ended = engine.submit(some_requests(100, record="stream")), collections.Counter(), []
