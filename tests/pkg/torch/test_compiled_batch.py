@@ -105,6 +105,19 @@ def test_rollouts_are_the_same_with_other_backends_agents_and_shapes(num_agents,
 # ---- Other programs
 
 
+def test_what_was_computed_before_a_step_stays_as_it_was():
+    """Also where the step reads it too."""
+
+    def run(rooms, state, actions):
+        left = state.steps_remaining + 1
+        for step_actions in actions:
+            rooms.step(state, step_actions + left.clamp(0, 1))
+            left = left + state.steps_remaining
+        return left
+
+    assert_compiled_is_plain(run, rooms_of(), inputs()[0].clamp(max=0))
+
+
 def test_a_program_may_make_its_worlds_and_put_them_back():
     rooms, (actions, resets) = rooms_of(), inputs()
     saved, ended = rooms.init(5).worlds, torch.rand(rooms.init(5).final_lidar.shape)
