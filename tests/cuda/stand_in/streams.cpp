@@ -1,5 +1,6 @@
 // Streams, events, captures and graphs.
 #include <algorithm>
+#include <utility>
 
 #include "functions.h"
 
@@ -30,7 +31,8 @@ OperationRef make_operation(const Task& task, std::vector<OperationRef> after) {
     const auto operation = std::make_shared<Operation>(Operation{task, std::move(after)});
     count_begun_operation();
     note_accesses(operation);
-    if (task.begun) task.begun(operation);
+    // Not kept: it holds an event or memory that holds the operation
+    if (const auto begun = std::exchange(operation->begun, nullptr)) begun(operation);
     return operation;
 }
 
