@@ -156,7 +156,7 @@ test-asserts: ## Build the native code again, with assertions, and test it by it
 
 test-asan: wheel ## Test for memory errors and undefined behaviour (uses the system's compiler)
 	@$(call environment,build,build repair)
-	@$(call environment,sanitizer,test test-torch test-gymnasium)
+	@$(call environment,sanitizer,test test-torch test-gymnasium test-pictures)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py address,undefined $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 
