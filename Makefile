@@ -162,7 +162,7 @@ test-asan: wheel ## Test for memory errors and undefined behaviour (uses the sys
 
 test-tsan: wheel ## Test for data races (uses the system's compiler)
 	@$(call environment,build,build repair)
-	@$(call environment,sanitizer,test test-torch test-gymnasium)
+	@$(call environment,sanitizer,test test-torch test-gymnasium test-pictures)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py thread $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 

@@ -140,45 +140,43 @@ def define(
     LIBRARY.define(operator.schema(), tags=tags)  # type: ignore[no-untyped-call,unused-ignore]
     for device in ("CPU", "CUDA"):
         LIBRARY.impl(operator.name, kernel, device)  # type: ignore[no-untyped-call,unused-ignore]
-    torch.library.register_fake(name, _lowered(operator, fake), lib=LIBRARY)
+    torch.library.register_fake(name, _with_lowering(operator, fake), lib=LIBRARY)
     if backward is not None:
         torch.library.register_autograd(name, backward, setup_context=keep, lib=LIBRARY)
 
 
-def _lowered(operator: OperatorSpec, fake: Callable[..., Any]) -> Callable[..., Any]:
+def _with_lowering(operator: OperatorSpec, fake: Callable[..., Any]) -> Callable[..., Any]:
     """The fake kernel, which also registers how inductor lowers the operator, before inductor first does so."""
-    written = [index for index, spec in enumerate(operator.operands) if spec.access is not OperandAccess.READ]
-    if not written:
-        return fake
 
     def run(*arguments: Any) -> Any:
         if "torch._inductor.lowering" in sys.modules:  # slow to import, and needed by no other backend
-            _lower_behind_readers(operator.name, *written)
+            _lower_after_readers(operator)
         return fake(*arguments)
 
     return run
 
 
 @functools.cache
-def _lower_behind_readers(name: str, *written: int) -> None:
-    """Has inductor compute what reads the written tensors before the operator runs.
+def _lower_after_readers(operator: OperatorSpec) -> None:
+    """Has inductor compute what reads the tensors that the operator writes before the operator runs.
 
     By itself, inductor (of PyTorch 2.13) puts the operator into its program first. A value that was computed from these
-    tensors, and that is used both before and behind the operator, would then be computed again from what was written.
+    tensors, and that is used both before and after the operator, would then be computed again from what was written.
     """
     from torch._inductor import lowering
     from torch._inductor.virtualized import V
 
-    operation = getattr(torch.ops.doorstep, name).default
+    written = [index for index, spec in enumerate(operator.operands) if spec.access is not OperandAccess.READ]
+    operation = getattr(torch.ops.doorstep, operator.name).default
     lower = lowering.fallback_handler(operation, add_to_fallback_set=False)
 
-    def lower_behind(*arguments: Any) -> Any:
+    def lower_after(*arguments: Any) -> Any:
         for index in written:
             if arguments[index] is not None:
                 V.graph.mark_buffer_mutated(arguments[index].get_name())
         return lower(*arguments)
 
-    lowering.register_lowering(operation, type_promotion_kind=None)(lower_behind)
+    lowering.register_lowering(operation, type_promotion_kind=None)(lower_after)
 
 
 @functools.cache

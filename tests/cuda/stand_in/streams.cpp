@@ -1,6 +1,5 @@
 // Streams, events, captures and graphs.
 #include <algorithm>
-#include <utility>
 
 #include "functions.h"
 
@@ -31,8 +30,8 @@ OperationRef make_operation(const Task& task, std::vector<OperationRef> after) {
     const auto operation = std::make_shared<Operation>(Operation{task, std::move(after)});
     count_begun_operation();
     note_accesses(operation);
-    // Not kept: it holds an event or memory that holds the operation
-    if (const auto begun = std::exchange(operation->begun, nullptr)) begun(operation);
+    operation->begun = nullptr;  // it holds an event or memory that holds the operation
+    if (task.begun) task.begun(operation);
     return operation;
 }
 

@@ -71,8 +71,7 @@ def memory(draw, width):
 
 def image(draw, width):
     channels, height, length = (draw(st.integers(2, 5)) for _ in range(3))
-    # No stride above the kernel's size: PyTorch 2.13 then reads uninitialised memory on CPUs (oneDNN, bfloat16)
-    window = {"stride": (1, draw(st.integers(1, 2))), "padding": (draw(st.integers(0, 1)), 1)}
+    window = {"stride": (draw(st.integers(1, 2)), draw(st.integers(1, 3))), "padding": (draw(st.integers(0, 1)), 1)}
     convolution = nn.Conv2d(channels, draw(st.integers(1, 9)), (draw(st.integers(1, 2)), 2), **window)
     pool = draw(st.sampled_from((nn.MaxPool2d, nn.AvgPool2d)))((1, 2), (1, draw(st.integers(1, 2))), (0, 1))
     parts = [nn.Unflatten(-1, (channels, height, length)), convolution, pool, nn.Flatten()]
@@ -110,7 +109,10 @@ def networks(draw):
     value = draw(st.sampled_from((None, nn.Linear(width, 1))))
     heads = [NUM_LOGITS] if draw(BOOLEANS) else doorstep.ACTIONS
     modules = randomised([*modules, Heads([nn.Linear(width, size) for size in heads], value)])
-    return num_agents, [module.bfloat16() for module in modules] if draw(BOOLEANS) else modules
+    # With this stride above the kernel's size, PyTorch 2.13 reads uninitialised memory (oneDNN on CPUs, bfloat16)
+    can_be_narrow = not any(isinstance(one, nn.Conv2d) and one.stride[1] > one.kernel_size[1] for one in modules)
+    is_narrow = draw(BOOLEANS) and can_be_narrow
+    return num_agents, [module.bfloat16() for module in modules] if is_narrow else modules
 
 
 TEMPERATURES, TOP_P, SEEDS = (st.sampled_from(one) for one in ((0.0, 0.5, 1.0, 2.0), (0.4, 0.9, 1.0), (None, 7)))
