@@ -68,7 +68,7 @@ static ds_engine engine_with(ds_policy policy) {
     check(ds_engine_create(config, NULL, 0, &engine));
     check(ds_config_release(rollout.simulator));
     check(ds_config_release(config));
-    check(ds_engine_set_policy(engine, 0, DS_POLICY_NATIVE, policy, 0));
+    check(ds_engine_set_policy(engine, 0, DS_POLICY_NATIVE, policy, 0, 0, 0));
     return engine;
 }
 
@@ -85,13 +85,18 @@ int main(void) {
     for (int i = 0; i < EPISODES; ++i) {
         requests[i] = (ds_episode_request){.seed = i, .sampling_seed = i, .level = level, .sampling = {1, 1}};
     }
+    ds_outputs queue;
+    ds_delivery delivery = {0};
     uint64_t accepted, taken, goals = 0;
-    check(ds_engine_submit(engine, requests, EPISODES, -1, ids, &accepted));
-    for (uint64_t ended = 0; ended < accepted; ended += taken) {
-        check(ds_engine_take(engine, 0, EPISODES, -1, outputs, &taken));
+    check(ds_engine_open_outputs(engine, 0, &queue));
+    check(ds_engine_submit(engine, queue, requests, EPISODES, -1, ids, &accepted));
+    do { /* until none is to come */
+        check(ds_outputs_take(queue, EPISODES, -1, &delivery, outputs, &taken));
         for (uint64_t i = 0; i < taken; ++i) goals += outputs[i].reason == DS_EPISODE_GOAL;
-    }
+        delivery.received = taken;
+    } while (taken > 0);
     printf("%d times an agent reached the goal in %d episodes\n", (int)goals, EPISODES);
+    check(ds_outputs_release(queue));
     check(ds_engine_release(engine));
     check(ds_shared_level_release(level));
     check(ds_policy_release(policy));

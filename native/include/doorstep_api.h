@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 12, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 13, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -67,6 +67,9 @@
     X(ds_status, simulator_bind, (ds_simulator simulator, const ds_binding* bindings, uint64_t count, ds_memory* \
       memories)) \
     X(ds_status, simulator_redirect, (ds_simulator simulator, const ds_binding* binding)) \
+    X(ds_status, simulator_watch, (ds_simulator simulator, int32_t tensor, const uint64_t* first, const uint64_t* \
+      second)) \
+    X(ds_status, memory_check, (ds_memory memory)) \
     X(ds_status, simulator_set_tensor, (ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes, \
       int32_t device_kind)) \
     X(ds_status, simulator_attach, (ds_simulator simulator, const ds_attachment* attachment)) \
@@ -117,21 +120,10 @@
     X(ds_status, metrics_config_create, (const ds_metrics_config* fields, ds_config* config)) \
     X(ds_status, metrics_config_get, (ds_config config, ds_metrics_config* fields)) \
     X(ds_status, metrics_create, (int64_t trace_capacity, ds_metrics* metrics)) \
-    X(ds_status, metrics_label, (ds_metrics metrics, const char* labels, ds_metrics* part)) \
     X(ds_status, metrics_release, (ds_metrics metrics)) \
-    X(ds_status, metrics_open_series, (ds_metrics metrics, int32_t kind, const char* name, const char* labels, const \
-      char* description, ds_series* series)) \
     X(ds_status, metrics_num_series, (ds_metrics metrics, uint64_t* count)) \
-    X(ds_status, metrics_get_series, (ds_metrics metrics, uint64_t index, ds_series* series)) \
-    X(ds_status, metrics_merge, (ds_metrics metrics, ds_metrics source, const char* without)) \
-    X(ds_status, series_release, (ds_series series)) \
-    X(ds_status, series_get_info, (ds_series series, ds_series_info* info)) \
-    X(ds_status, series_get_totals, (ds_series series, ds_series_totals* totals)) \
-    X(ds_status, series_record, (ds_series series, double value, int64_t time_ns)) \
-    X(ds_status, series_get_quantiles, (ds_series series, int64_t window_ns, const double* fractions, uint64_t count, \
-      double* values)) \
-    X(ds_status, series_get_points, (ds_series series, uint64_t most, ds_series_point* points, uint64_t* count)) \
-    X(ds_status, metrics_get_trace, (ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count)) \
+    X(ds_status, metrics_get_series, (ds_metrics metrics, uint64_t index, ds_series_info* info)) \
+    X(ds_status, metrics_get_rows, (ds_metrics metrics, uint64_t index, uint64_t most, void* rows, uint64_t* count)) \
     X(ds_status, scheduler_config_default, (ds_scheduler_config* fields)) \
     X(ds_status, scheduler_config_create, (const ds_scheduler_config* fields, ds_config* config)) \
     X(ds_status, scheduler_config_get, (ds_config config, ds_scheduler_config* fields)) \
@@ -151,15 +143,18 @@
     X(ds_status, engine_get_metrics, (ds_engine engine, ds_metrics* metrics)) \
     X(ds_status, engine_get_info, (ds_engine engine, ds_engine_info* info)) \
     X(ds_status, engine_get_replica, (ds_engine engine, int64_t number, ds_replica_info* info)) \
-    X(ds_status, engine_set_policy, (ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version)) \
+    X(ds_status, engine_set_policy, (ds_engine engine, int64_t index, int32_t kind, ds_policy policy, int64_t cause, \
+      int32_t version, int32_t series)) \
     X(ds_status, engine_replace_policy, (ds_engine engine, int64_t index, int64_t by)) \
-    X(ds_status, engine_label_policy, (ds_engine engine, int64_t index, const char* labels)) \
-    X(ds_status, engine_submit, (ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t \
-      timeout_ns, uint64_t* ids, uint64_t* accepted)) \
+    X(ds_status, engine_open_outputs, (ds_engine engine, int32_t limited, ds_outputs* outputs)) \
+    X(ds_status, engine_submit, (ds_engine engine, ds_outputs outputs, const ds_episode_request* requests, uint64_t \
+      count, int64_t timeout_ns, uint64_t* ids, uint64_t* accepted)) \
     X(ds_status, engine_cancel, (ds_engine engine, uint64_t request_id, int32_t* found)) \
-    X(ds_status, engine_take, (ds_engine engine, int32_t reader, uint64_t most, int64_t timeout_ns, ds_episode_output* \
-      outputs, uint64_t* taken)) \
-    X(ds_status, engine_drain, (ds_engine engine, int64_t timeout_ns)) \
+    X(ds_status, engine_get_tags, (ds_engine engine, uint64_t most, uint64_t* tags, uint64_t* count)) \
+    X(ds_status, outputs_take, (ds_outputs outputs, uint64_t most, int64_t timeout_ns, ds_delivery* delivery, \
+      ds_episode_output* taken_outputs, uint64_t* taken)) \
+    X(ds_status, outputs_settle, (ds_outputs outputs, ds_delivery* delivery, uint64_t* outstanding)) \
+    X(ds_status, outputs_release, (ds_outputs outputs)) \
     X(ds_status, engine_take_rows, (ds_engine engine, int64_t timeout_ns, ds_rows* rows)) \
     X(ds_status, engine_return_rows, (ds_engine engine, uint64_t id, const int32_t* actions, int64_t cause)) \
     X(ds_status, engine_add_replica, (ds_engine engine, ds_config simulator, int64_t* number)) \
@@ -228,10 +223,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, simulator_watch, (ds_simulator simulator, int32_t tensor, const uint64_t* first, const uint64_t* \
-      second)) \
-    X(ds_status, memory_check, (ds_memory memory))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

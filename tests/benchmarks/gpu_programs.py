@@ -32,6 +32,7 @@ import doorstep
 from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig, cuda
 from doorstep.levels.files import AnyLevel
 from doorstep.policy import SamplingParams
+from doorstep.rollouts import EpisodeColumns
 
 WORLDS = sized((65536, 8192, 262144), (5,))
 STEPS = sized(200, 4)  # of an episode, and of a round
@@ -76,7 +77,7 @@ def play(engine: RolloutEngine, policy: Any, worlds: int, table: Sequence[AnyLev
     share = 2 * worlds // len(table) + 1
     for number, level in enumerate(table):
         seeds = range(number * share, (number + 1) * share)
-        engine.submit_batch(seeds, policy=policy, level=level, max_steps=STEPS)
+        engine.submit(EpisodeColumns(seeds, policy=policy, level=level, max_steps=STEPS))
     return sum(result.length for result in engine)
 
 

@@ -10,6 +10,7 @@ medians over the rounds. The last line has the figures alone.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import statistics
 import sys
 import time
@@ -20,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep._native import rollouts as native
+from doorstep._native import _generated as native
+from doorstep._native.calls import check, read_struct, read_value
+from doorstep._native.library import load
 from doorstep.metrics import MetricsConfig
-from doorstep.rollouts import RolloutConfig
-from doorstep.rollouts.readers import CALLS
+from doorstep.rollouts import EpisodeColumns
 
 MOST_STEPS = 200  # of a request; at least 1
 METRICS = {"off": MetricsConfig(enabled=False), "on": MetricsConfig(), "trace": MetricsConfig(trace=1 << 16)}
@@ -53,7 +55,7 @@ class Played(NamedTuple):
 
 def played_by(engine: doorstep.RolloutEngine) -> Played:
     """So far; also of engines that measure nothing."""
-    info = engine._core.handle.replica(0)
+    info = read_struct(load().ds_engine_get_replica, native.ReplicaInfo, engine.native_handle, 0)
     return Played(info.steps, info.world_steps, info.steps * info.num_worlds)
 
 
@@ -62,18 +64,10 @@ def play(
 ) -> tuple[float, Played]:
     """Episode steps per CPU-second, and what was played."""
     with engine_of(worlds, metrics) as engine:
-        engine.submit_batch(range(worlds), max_steps=1, policy=policy)  # warm
-        while engine.outstanding:
-            engine.get_records()
+        engine.run(EpisodeColumns(range(worlds), max_steps=1, policy=policy))  # warm
         before = played_by(engine)
-
-        def play_all() -> None:
-            engine.submit_batch(np.arange(len(lengths)), max_steps=lengths, policy=policy)
-            engine.drain()  # it is measured by itself what taking costs
-            while engine.outstanding:
-                engine.get_records()
-
-        taken = seconds(play_all, time.process_time)
+        requests = EpisodeColumns(np.arange(len(lengths)), max_steps=lengths, policy=policy)
+        taken = seconds(lambda: engine.run(requests), time.process_time)
         after = played_by(engine)
     played = Played(*(b - a for a, b in zip(before, after, strict=True)))
     return int(lengths.sum()) / taken, played
@@ -141,32 +135,37 @@ def make_policy() -> Any:
 
 def native_requests_per_second(count: int) -> float:
     """Submission, answers without play, and taking them: requests per second of all that, in native code."""
-    config = RolloutConfig(doorstep.SimulatorConfig(1), queue_capacity=1 << 21)
-    array = np.zeros(count, native.REQUEST_DTYPE)
-    array["seed"] = np.arange(count)
+    config, library = doorstep.RolloutConfig(doorstep.SimulatorConfig(1), queue_capacity=1 << 21), load()
+    requests, ids = (native.EpisodeRequest * count)(), np.empty(count, np.uint64)
+    outputs, taken, delivery = (native.EpisodeOutput * 4096)(), ctypes.c_uint64(), native.Delivery()
 
     def pass_through() -> None:
-        engine = native.EngineHandle(config.native_handle, None, 0)
-        native.SubmitCall(engine).run(lambda start, stop: array[start:stop], len(array), None, lambda: None)
+        engine = doorstep.RolloutEngine(config)
+        handle = engine.native_handle
+        queue = read_value(library.ds_engine_open_outputs, ctypes.c_uint64, handle, 0)
+        check(library.ds_engine_submit(handle, queue, requests, count, -1, ids.ctypes.data, ctypes.byref(taken)))
         engine.close()
-        engine.join(None)
-        while engine.info().outputs[CALLS]:
-            native.TakeCall(engine, CALLS, 4096).run(0.0)
+        to_call = queue, len(outputs), 0, ctypes.byref(delivery), outputs, ctypes.byref(taken)
+        while not library.ds_outputs_take(*to_call) and taken.value:
+            delivery.received = taken.value
+        check(library.ds_outputs_release(queue))
 
     pass_through()
     return count / seconds(pass_through, time.process_time)
 
 
-def batch_requests_per_second(count: int) -> tuple[float, float]:
+def batch_requests_per_second(count: int, worlds: int) -> tuple[float, float]:
     """Submitted and taken from Python."""
     seeds = np.arange(count)
-    with engine_of(1) as engine:
-        submitted = seconds(lambda: engine.submit_batch(seeds, max_steps=1), time.thread_time)
-        engine.close()  # answers all at once
+    with engine_of(worlds) as engine:
+        requests = EpisodeColumns(seeds, max_steps=1, policy="idle")
+        submitted = seconds(lambda: engine.submit(requests), time.thread_time)
+        while read_struct(load().ds_engine_get_info, native.EngineInfo, engine.native_handle).unanswered:
+            time.sleep(0.01)
 
         def take_all() -> None:
             while engine.outstanding:
-                engine.get_records()
+                engine.get_outputs()
 
         taken = seconds(take_all, time.thread_time)
     return count / submitted, count / taken
@@ -182,7 +181,7 @@ def latency_microseconds(worlds: int, count: int) -> tuple[float, float]:
         for seed in range(count):
             time.sleep(0.002)
             engine.submit(doorstep.EpisodeRequest(seed=seed, max_steps=1, policy="idle"))
-            (record,) = engine.get_records()
+            (record,) = engine.get_outputs().records
             latencies.append((record["ended_ns"] - record["submitted_ns"]) / 1e3)
     with doorstep.Simulator(worlds, num_threads=1, auto_reset=False) as sim:
         steps = []
@@ -222,9 +221,10 @@ def main() -> int:
     print(f"a step without metrics takes {off:.1f} us; {on:.2f} us more with them, {trace:.2f} us more with a trace")
 
     through = statistics.median(native_requests_per_second(1_000_000) for _ in range(options.rounds))
-    submitted, taken = np.median([batch_requests_per_second(1_000_000) for _ in range(options.rounds)], axis=0)
+    from_python = [batch_requests_per_second(1_000_000, options.worlds) for _ in range(options.rounds)]
+    submitted, taken = np.median(from_python, axis=0)
     print(f"native queues: {through / 1e6:.2f} M requests/s from submission to the taken answer")
-    print(f"Python: submit_batch {submitted / 1e6:.2f} M/s, get_records {taken / 1e6:.2f} M/s")
+    print(f"Python: submit {submitted / 1e6:.2f} M/s, get_outputs {taken / 1e6:.2f} M/s")
     latency, one_step = np.median([latency_microseconds(options.worlds, 50) for _ in range(options.rounds)], axis=0)
     alone, alone_step = np.median([latency_microseconds(1, 50) for _ in range(options.rounds)], axis=0)
     print(f"latency: {latency:.0f} us with a step of {one_step:.0f} us; one world: {alone:.0f} and {alone_step:.0f} us")
@@ -233,8 +233,8 @@ def main() -> int:
         **{f"metrics_{name}_us": round(cost, 2) for name, cost in costs.items()},
         "occupancy": round(occupancy, 4),
         "native_queue_per_s": round(through),
-        "submit_batch_per_s": round(submitted),
-        "get_records_per_s": round(taken),
+        "submit_per_s": round(submitted),
+        "get_outputs_per_s": round(taken),
         "latency_beyond_step_us": round(latency - one_step, 1),
     }
     print(" ".join(f"{name}={value}" for name, value in figures.items()))

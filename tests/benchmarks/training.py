@@ -27,6 +27,7 @@ import numpy as np
 import torch
 
 import doorstep
+from doorstep.rollouts import EpisodeColumns
 from doorstep.training import Trainer, TrainingConfig, acting, ppo, preset
 from doorstep.training.logs import Record
 
@@ -153,11 +154,11 @@ def collections(worlds: int) -> dict[str, Callable[[], int]]:
 
         def collect() -> int:
             chosen = list(itertools.islice(seeds, worlds))
-            playing.submit_batch(chosen, policy=policy, record=("observations", "log_probs", "values"))
-            results = list(playing)
+            record = ("observations", "log_probs", "values")
+            results = playing.run(EpisodeColumns(chosen, policy=policy, record=record))
             for name in names:
                 torch.from_numpy(np.stack([getattr(result, name) for result in results], 1))
-            return sum(result.length for result in results)
+            return int(results.length.sum())
 
         return collect
 

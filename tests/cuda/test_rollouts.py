@@ -14,7 +14,7 @@ import pytest
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_gpu
 from tests.cuda.twins import Twins
-from tests.pkg.rollouts.playing import SHUFFLED, assert_equal_results, results_of, steps_of, walk
+from tests.pkg.rollouts.playing import SHUFFLED, assert_equal_results, info_of, results_of, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
@@ -22,7 +22,7 @@ from doorstep._native import _generated as native
 from doorstep._native import check, load
 from doorstep.levels.native import to_native
 from doorstep.policy import SamplingParams
-from doorstep.rollouts import PriorityScheduler
+from doorstep.rollouts import EpisodeColumns
 
 pytest.importorskip("torch")
 
@@ -186,14 +186,6 @@ def networks_with_values():
     return [network(), network(nn.GRU(20, 20)), network(nn.LSTM(20, 33), nn.Linear(33, 20))]
 
 
-def play_urgent(config, requests):
-    """Each request is the most urgent one when it comes."""
-    with RolloutEngine(config) as engine:
-        ids = [one for request in requests for one in engine.submit([request])]
-        results = {result.id: result for result in engine}
-    return [results[one] for one in ids]
-
-
 @on_gpu()
 def test_what_acting_records_is_the_same_on_both_devices(stream, arrays):
     modules, rules = networks_with_values(), {"num_threads": 1, "observations": SHUFFLED}
@@ -203,17 +195,16 @@ def test_what_acting_records_is_the_same_on_both_devices(stream, arrays):
         players = (plain, gru, (lstm, gru), ("random", lstm), (plain, "idle"), (walk, gru))
         for one in requests_for(players, 30, 8, records=records):
             sampling = SamplingParams(temperature=0.5 + one.seed % 3, top_p=0.9, greedy=one.seed % 7 == 0)
-            yield replace(one, sampling=sampling, priority=one.seed)
+            yield replace(one, sampling=sampling)
 
     on_host = [doorstep.load_policy(one).freeze() for one in modules]  # of version 0, as those on the device
     policies = on_device(modules, stream, arrays)
-    expected = play_urgent(RolloutConfig(SimulatorConfig(5, **rules)), requests_of(*on_host))
+    expected = play(SimulatorConfig(5, **rules), requests_of(*on_host))
     assert any(result.states is not None and result.states.any() for result in expected)
-    plain = on_cuda(5, **rules)
-    preempts = plain.replace(devices=("cuda", "cuda"), scheduler=PriorityScheduler(preempts=True))
     mixed = [policies[0], on_host[1], policies[2]]
-    for config, those in ((plain, policies), (preempts, on_host), (preempts, mixed)):
-        assert_same_records(play_urgent(config, requests_of(*those)), expected)
+    two = on_cuda(5, devices=("cuda", "cuda"), **rules)
+    for config, those in ((on_cuda(5, **rules), policies), (two, on_host), (two, mixed)):
+        assert_same_records(play(config, requests_of(*those)), expected)
 
 
 @on_gpu()
@@ -247,7 +238,7 @@ def test_what_steps_of_engines_cost(stream, arrays):
     policies, requests = on_device([*networks(), linear()], stream, arrays), []
     with RolloutEngine(on_cuda(16)) as engine:
         driver.clear()
-        engine.submit_batch(range(16), policy=policies[0], max_steps=150)
+        engine.submit(EpisodeColumns(range(16), policy=policies[0], max_steps=150))
         assert len(list(engine)) == 16
         times = Counter(driver.report().calls)
         assert (times["cuGraphLaunch"], times["cuStreamBeginCapture"]) == (150, 1)
@@ -265,7 +256,7 @@ def test_what_steps_of_engines_cost(stream, arrays):
     with doorstep.Simulator(1) as sim, RolloutEngine(on_cuda(400)) as engine:
         for _ in range(2):
             driver.clear()
-            engine.submit_batch([1], policy="random", max_steps=3)
+            engine.submit(EpisodeColumns([1], policy="random", max_steps=3))
             assert len(list(engine)) == 1
         assert 0 < driver.report().bus_bytes < 400 * len(sim.save()) / 2
 
@@ -278,7 +269,7 @@ def test_engines_and_captures_of_other_code_leave_each_other_alone(stream, array
         def play_all():
             for policy in policies:
                 engine.policies["now"] = policy
-                engine.submit_batch(range(4), policy="now", max_steps=5)
+                engine.submit(EpisodeColumns(range(4), policy="now", max_steps=5))
                 assert len(list(engine)) == 4
 
         play_all()
@@ -291,7 +282,7 @@ def test_engines_and_captures_of_other_code_leave_each_other_alone(stream, array
     with RolloutEngine(on_cuda(4)) as engine:
         driver.clear()
         driver.fail("cuLaunchKernel", 2, CAPTURE_UNSUPPORTED)  # other code ends a capture; the first begins episodes
-        ids = engine.submit_batch(range(4), policy="random", max_steps=5).tolist()
+        ids = engine.submit(EpisodeColumns(range(4), policy="random", max_steps=5)).tolist()
         assert sorted(result.id for result in engine) == sorted(ids)
         assert driver.report().calls.count("cuStreamBeginCapture") == 2
 
@@ -299,7 +290,7 @@ def test_engines_and_captures_of_other_code_leave_each_other_alone(stream, array
 def test_engines_on_gpus_close_at_any_moment():
     for steps in range(5):
         with RolloutEngine(on_cuda(4, devices=("cuda", "cuda"))) as engine:
-            ids = engine.submit_batch(range(100), policy=walk).tolist()
+            ids = engine.submit(EpisodeColumns(range(100), policy=walk)).tolist()
             while steps_of(engine) < 2 * steps:
                 pass
         assert sorted(result.id for result in engine) == sorted(ids)
@@ -322,7 +313,7 @@ def test_a_replica_on_the_gpu_that_fails_is_restarted():
             for restarts in (1, 2):
                 driver.fail(function, 5, driver.OUT_OF_MEMORY)
                 assert_equal_results(results_of(engine, requests), expected)
-                assert engine._core.handle.info().restarts == restarts
+                assert info_of(engine).restarts == restarts
             while not told.empty():
                 assert "OutOfMemoryError" in told.get().getMessage()
             assert engine.replicas == (0,)
@@ -337,7 +328,7 @@ def test_a_replica_on_the_gpu_that_fails_is_restarted():
         driver.clear()
 
 
-def test_continuations_and_interruptions_are_the_same_on_both_devices():
+def test_continuations_are_the_same_on_both_devices():
     for max_levels in (0, 1):
         rules = {"num_threads": 1, "max_levels": max_levels}
         with doorstep.Simulator(3, seed=5, device="cuda", **rules) as sim:
@@ -346,8 +337,7 @@ def test_continuations_and_interruptions_are_the_same_on_both_devices():
                 sim.step()
             states = [sim.save([world]) for world in range(3)]
         requests = requests_for(("random", walk), 12, 12, least=10, records=[(), *[("observations", "stream")] * 3])
-        requests = [replace(one, state=states[one.seed % 3], priority=one.seed, n=2) for one in requests]
+        requests = [replace(one, state=states[one.seed % 3], n=2) for one in requests]
         with RolloutEngine(SimulatorConfig(7, **rules)) as engine:
             expected = engine.run([replace(request, record=()) for request in requests])
-        config = on_cuda(2, devices=("cuda", "cpu"), **rules).replace(scheduler=PriorityScheduler(preempts=True))
-        assert_equal_results(play_urgent(config, requests), expected)
+        assert_equal_results(play(on_cuda(2, devices=("cuda", "cpu"), **rules), requests), expected)

@@ -11,7 +11,7 @@ from doorstep._native.render import load_render
 ENDS = {
     "simulator_close": "a simulator", "memory_release": "a memory", "event_close": "an event",
     "resource_release": "a CUDA resource", "layer_release": "a layer", "policy_release": "a policy",
-    "metrics_release": "a metrics store", "series_release": "a series", "config_release": "a configuration",
+    "metrics_release": "a metrics store", "config_release": "a configuration",
     "shared_level_release": "a level", "saved_state_release": "a saved state", "engine_release": "an engine",
     "cameras_close": "cameras",
 }  # fmt: skip

@@ -1,10 +1,11 @@
-// What Python cannot observe of engines that play requests: the C API's arguments, replicas that fail, threads.
+// What Python cannot observe of engines that play requests: arguments of the C API, deliveries, failures, threads.
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 #include <vector>
@@ -21,36 +22,6 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-// ---- Begin
-
-void beginnings_are_checked() {
-    const ds_simulator simulator = make_simulator(default_config(4));
-    ds_level level;
-    level.struct_size = sizeof level;
-    CHECK_EQUAL(ds_level_default(&level), DS_STATUS_OK);
-    ds_episode_start start = {};
-    const auto is_refused = [&](const char* argument) {
-        CHECK_EQUAL(ds_simulator_begin(simulator, &start, 1), DS_STATUS_INVALID_ARGUMENT);
-        start = {};
-        return last_error_names(argument);
-    };
-    start.level = &level;
-    CHECK(is_refused("level"));
-    start.world = 4;
-    CHECK(is_refused("worlds"));
-    start.seed = DS_MAX_SEED + 1;
-    CHECK(is_refused("seed"));
-    start.max_steps = -1;
-    CHECK(is_refused("max_steps"));
-    const ds_episode_start twice[2] = {};
-    CHECK_EQUAL(ds_simulator_begin(simulator, twice, 2), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_simulator_begin(simulator, nullptr, 1), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_simulator_begin(simulator, twice, 0), DS_STATUS_INVALID_ARGUMENT);
-    close_simulator(simulator);
-}
-
-// ---- Engines
-
 std::vector<ds_episode_request> some_requests(int count) {
     std::vector<ds_episode_request> asked(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
@@ -61,39 +32,111 @@ std::vector<ds_episode_request> some_requests(int count) {
     return asked;
 }
 
-// ---- Saved states
+// Requests of one step for a policy.
+std::vector<ds_episode_request> short_requests(size_t count, int32_t policy = 0) {
+    std::vector<ds_episode_request> asked(count);
+    for (ds_episode_request& one : asked) one.max_steps = 1, one.policies[0] = one.policies[1] = policy;
+    return asked;
+}
 
-void states_are_checked() {
-    const ds_simulator simulator = make_simulator(2, 1);
-    std::vector<char> saved = save_of(simulator, {0});
-    ds_saved_state state, made;
-    const auto create = [&](size_t bytes) { return ds_saved_state_create(saved.data(), bytes, &made); };
-    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), &state), DS_STATUS_OK);
-    CHECK_EQUAL(ds_saved_state_create(nullptr, 1, &made), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), nullptr), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(create(saved.size() - 1), DS_STATUS_INVALID_STATE);
-    ++saved.back();
-    CHECK_EQUAL(create(saved.size()), DS_STATUS_INVALID_STATE);
-    SaveHeader header;
-    memcpy(&header, saved.data(), sizeof header);
-    header.padding = 1;
-    header.checksum = save_checksum(header, saved.data() + sizeof header);
-    memcpy(saved.data(), &header, sizeof header);
-    CHECK_EQUAL(create(saved.size()), DS_STATUS_INVALID_STATE);
-    CHECK(last_message_has("padding is 1"));
+// ---- Outputs
+
+// What a caller did not receive is taken again, before all others, and no other caller gets it meanwhile.
+void what_was_not_received_is_taken_again() {
+    const PlayingEngine engine({.num_worlds = 2});
+    const Outputs results(engine.handle);
+    ds_episode_request asked = {};
+    asked.max_steps = 4, asked.record = DS_RECORD_STREAM, asked.n = 3, asked.tag = 7;
+    const uint64_t id = engine.submit({asked}, results.handle)[0];
+    std::vector<ds_episode_output> received;
+    for (uint64_t count = 0; received.size() < 15; ++count) {
+        const auto some = results.take(4);
+        CHECK(!some.empty());
+        const uint64_t few = std::min(count % 5, some.size());
+        received.insert(received.end(), some.begin(), some.begin() + static_cast<long>(few));
+        for (uint64_t i = 0; i < some.size(); ++i) CHECK_EQUAL(ds_memory_release(some[i].data), DS_STATUS_OK);
+        results.settle(few);
+    }
+    int32_t steps[3] = {};
+    for (const ds_episode_output& told : received) {
+        CHECK(told.id == id && told.tag == 7);
+        CHECK_EQUAL(told.length, told.kind == DS_OUTPUT_STEP ? ++steps[told.continuation] : 4);
+    }
+    CHECK(results.take(4).empty());
+    engine.submit(short_requests(3), results.handle);
+    const auto first = results.take(2);
+    const ds_delivery kept = results.delivery;
+    results.delivery = {};  // another caller's
+    const auto others = results.take(3);
+    for (const ds_episode_output& told : others)
+        for (const ds_episode_output& one : first) CHECK(told.id != one.id);
+    CHECK_EQUAL(results.settle(others.size()), 3 - others.size() - first.size());  // these have been taken, too
+    results.delivery = kept;
+    CHECK_EQUAL(results.settle(0), 3 - others.size());
+    CHECK_EQUAL(results.take(1)[0].id, first[0].id);
+    CHECK_EQUAL(results.settle(1), 2 - others.size());
+}
+
+void tags_are_those_of_requests_with_an_outstanding_result() {
     const PlayingEngine engine;
-    uint64_t id, accepted;
-    ds_episode_request one = {};
-    one.state = state;
-    one.continuation = -1;
-    CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, 0, &id, &accepted), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("continuation"));
-    one.continuation = 0;
-    one.level = state;
-    CHECK_EQUAL(ds_engine_submit(engine.handle, &one, 1, 0, &id, &accepted), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("level"));
-    CHECK_EQUAL(ds_saved_state_release(state), DS_STATUS_OK);
-    close_simulator(simulator);
+    auto asked = short_requests(5);
+    for (uint64_t i = 0; i < 5; ++i) asked[i].tag = 10 + i, asked[i].n = 2;
+    const auto tags = [&] {
+        uint64_t some[20], count;  // one or more times each
+        CHECK_EQUAL(ds_engine_get_tags(engine.handle, 20, some, &count), DS_STATUS_OK);
+        return std::set<uint64_t>(some, some + count);
+    };
+    engine.submit(asked);
+    for (int i = 0; i < 2; ++i) {
+        CHECK(tags() == (std::set<uint64_t>{10, 11, 12, 13, 14}));
+        CHECK_EQUAL(engine.queue->take(1)[0].tag, 10);
+        CHECK_EQUAL(engine.queue->settle(1), 9 - i);
+    }
+    CHECK(tags() == (std::set<uint64_t>{11, 12, 13, 14}));
+}
+
+// A call that only its own thread could end is refused: while outputs leave no room, or in a thread that has rows.
+void waits_that_would_not_end_are_refused() {
+    const PlayingEngine engine({.num_worlds = 2, .queue_capacity = 4, .output_capacity = 3});
+    const Outputs limited(engine.handle, true);
+    uint64_t accepted;
+    CHECK_EQUAL(engine.submit_some(short_requests(100), -1, &accepted, limited.handle), DS_STATUS_INVALID_STATE);
+    CHECK(accepted >= 3 + 4 && accepted <= 4 + 4);
+    uint64_t left = accepted;
+    CHECK_EQUAL(engine.submit_some(short_requests(1), 0, &accepted, limited.handle), DS_STATUS_PENDING);
+    std::thread([&] {  // who reads makes room
+        limited.take(1);
+        left = limited.settle(1);
+    }).join();
+    CHECK(engine.submit_some(short_requests(9), kMillisecond, &accepted, limited.handle) != DS_STATUS_INVALID_STATE);
+    CHECK_EQUAL(limited.take_all().size(), left + accepted);
+
+    engine.submit(short_requests(1, 3));
+    const ds_rows rows = engine.take_rows();
+    ds_delivery delivery = {};
+    ds_episode_output told;
+    uint64_t taken;
+    CHECK_EQUAL(ds_outputs_take(engine.outputs, 1, -1, &delivery, &told, &taken), DS_STATUS_INVALID_STATE);
+    CHECK_EQUAL(ds_outputs_take(engine.outputs, 1, 0, &delivery, &told, &taken), DS_STATUS_PENDING);
+    const int32_t actions[8] = {};
+    CHECK_EQUAL(ds_engine_return_rows(engine.handle, rows.id, actions, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
+    CHECK_EQUAL(engine.take_all().size(), 1);
+}
+
+void outputs_that_nobody_takes_are_dropped() {
+    const PlayingEngine engine({.num_worlds = 4});
+    const int64_t before = live(DS_LIVE_MEMORY);
+    ds_episode_request asked = {};
+    asked.max_steps = 3, asked.record = DS_RECORD_STREAM | DS_RECORD_OBSERVATIONS, asked.n = 10;
+    for (int i = 0; i < 20; ++i) {
+        const Outputs dropped(engine.handle);
+        engine.submit({asked}, dropped.handle);
+        while (i % 2 && engine.info().unanswered > 0) usleep(100);
+    }
+    while (engine.info().unanswered > 0) usleep(100);
+    CHECK_EQUAL(engine.play(short_requests(10)).size(), 10);
+    CHECK_EQUAL(live(DS_LIVE_MEMORY), before);
 }
 
 // ---- Replicas that fail, come and go
@@ -113,62 +156,56 @@ void limit_memory(uint64_t bytes) {
     set_memory_limit(pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + bytes);
 }
 
-// An engine that plays 4,000 long episodes, whose replica then fails: there is no memory for the rows that its callers
-// are to be given.
-void make_its_replica_fail(const PlayingEngine& engine) {
-    CHECK_EQUAL(mallopt(M_MMAP_THRESHOLD, 1 << 17), 1);  // what is large comes from no memory that was freed
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_RANDOM, 0, 0), DS_STATUS_OK);
-    std::vector<ds_episode_request> asked(4000);
-    for (ds_episode_request& one : asked) one.policies[0] = one.policies[1] = 3, one.max_steps = 1;
-    engine.play(asked);  // now queues have room for as many
-    for (ds_episode_request& one : asked) one.max_steps = 0;
-    engine.submit(asked);
-    while (engine.info().waiting > 0) usleep(100);
-    limit_memory(2 << 20);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_CALLER, 0, 0), DS_STATUS_OK);
+// In a process of its own, an engine plays 4,000 long episodes, and its replica fails: there is no memory for the rows
+// that its callers are to be given. Looks once it has been made again as often as told.
+void with_a_failed_replica(int64_t max_restarts, int64_t restarts, void (*look)(const PlayingEngine&)) {
+    const int status = run_in_child([=] {
+        const PlayingEngine engine({.num_worlds = 4000, .max_restarts = max_restarts});
+        CHECK_EQUAL(mallopt(M_MMAP_THRESHOLD, 1 << 17), 1);  // what is large comes from no memory that was freed
+        set_policy(engine.handle, 3, DS_POLICY_RANDOM);
+        auto asked = short_requests(4000, 3);
+        engine.play(asked);  // now queues have room for as many
+        for (ds_episode_request& one : asked) one.max_steps = 0;
+        engine.submit(asked);
+        while (engine.info().waiting > 0) usleep(100);
+        limit_memory(2 << 20);
+        set_policy(engine.handle, 3, DS_POLICY_CALLER);
+        while (engine.info().restarts < restarts) usleep(100);
+        look(engine);
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
 }
 
 // Its episodes begin again.
 void a_replica_that_fails_is_made_again() {
-    const int status = run_in_child([] {
-        const PlayingEngine engine({.num_worlds = 4000, .max_restarts = DS_MAX_RESTARTS});
-        make_its_replica_fail(engine);
-        while (engine.info().restarts == 0) usleep(100);
+    with_a_failed_replica(DS_MAX_RESTARTS, 1, [](const PlayingEngine& engine) {
         set_memory_limit(RLIM_INFINITY);
-        CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0, 0), DS_STATUS_OK);
-        engine.drain();
+        set_policy(engine.handle, 3, DS_POLICY_IDLE);
         const auto results = engine.take_all();
         CHECK_EQUAL(results.size(), 4000);
         for (const ds_episode_output& told : results) CHECK(told.reason == DS_EPISODE_TIME && told.length == 200);
-        ds_replica_info info;
-        info.struct_size = sizeof info;
+        ds_replica_info info = sized<ds_replica_info>();
         CHECK_EQUAL(ds_engine_get_replica(engine.handle, 0, &info), DS_STATUS_OUT_OF_MEMORY);
         CHECK(!info.has_ended && info.restarts > 0 && info.restarts == engine.info().restarts);
         CHECK_EQUAL(engine.info().num_playing, 1);
-        return 0;
     });
-    CHECK_EQUAL(status, 0);
 }
 
 void a_replica_that_fails_too_often_ends_and_says_why() {
-    const int status = run_in_child([] {
-        const PlayingEngine engine({.num_worlds = 4000, .max_restarts = 2});
-        make_its_replica_fail(engine);
+    with_a_failed_replica(2, 2, [](const PlayingEngine& engine) {
         CHECK_EQUAL(ds_engine_join(engine.handle, -1), DS_STATUS_OK);
         CHECK_EQUAL(engine.info().restarts, 2);
-        ds_replica_info info;
-        info.struct_size = sizeof info;
-        CHECK_EQUAL(ds_engine_get_replica(engine.handle, 0, &info), DS_STATUS_OUT_OF_MEMORY);
-        CHECK(last_message_has("rows that await actions"));
         CHECK_EQUAL(engine.info().unanswered, 0);
-        CHECK_EQUAL(engine.info().outputs[0], 4000);
-        ds_episode_output told;
-        uint64_t taken;
-        CHECK_EQUAL(ds_engine_take(engine.handle, 0, 1, 0, &told, &taken), DS_STATUS_OK);
-        CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
-        return 0;
+        ds_replica_info info = sized<ds_replica_info>();
+        CHECK_EQUAL(ds_engine_get_replica(engine.handle, 0, &info), DS_STATUS_OUT_OF_MEMORY);
+        CHECK(last_message_has("rows that await actions") || last_message_has("bytes are needed"));
+        set_memory_limit(RLIM_INFINITY);
+        const auto results = engine.take_all();
+        CHECK_EQUAL(results.size(), 4000);
+        for (const ds_episode_output& told : results)
+            CHECK(told.reason == DS_EPISODE_FAILED && told.cause == DS_CAUSE_REPLICA);
     });
-    CHECK_EQUAL(status, 0);
 }
 #else
 void a_replica_that_fails_is_made_again() {}
@@ -206,8 +243,8 @@ void an_engine_has_so_many_replicas_in_its_time() {
     CHECK_EQUAL(engine.play(some_requests(10)).size(), 10);
 }
 
-// close(), end_replica(), set_policy() and release() while replicas play, and submissions all the time, some of which are
-// cancelled or expire.
+// close(), end_replica(), set_policy() and release() while replicas play, and submissions all the time, of which some
+// are cancelled or expire.
 void threads_may_end_engines_at_any_moment() {
     Draws draw{3};
     for (int round = 0; round < 30; ++round) {
@@ -215,34 +252,30 @@ void threads_may_end_engines_at_any_moment() {
             const PlayingEngine engine({.num_worlds = 20, .num_threads = 2, .num_replicas = 3,
                                         .scheduler = DS_SCHEDULER_PRIORITY,
                                         .controller = round % 2 ? DS_CONTROLLER_PULL : DS_CONTROLLER_ROUND_ROBIN});
-            std::atomic<uint64_t> num_accepted{0};
+            uint64_t num_accepted = 0;
             std::thread submitter([&] {
                 auto asked = some_requests(50);
-                std::vector<uint64_t> ids(50);
+                std::vector<uint64_t> ids;
                 uint64_t accepted;
                 int32_t found;
-                while (ds_engine_submit(engine.handle, asked.data(), 50, kMillisecond, ids.data(), &accepted) !=
-                       DS_STATUS_CLOSED) {
+                ds_status status;
+                do {
+                    status = engine.submit_some(asked, kMillisecond, &accepted, 0, &ids);
                     num_accepted += accepted;
                     if (accepted > 0) CHECK_EQUAL(ds_engine_cancel(engine.handle, ids[0], &found), DS_STATUS_OK);
                     usleep(200);
                     asked[9].deadline_ns = monotonic_ns() + kMillisecond;
-                }
-                num_accepted += accepted;
+                } while (status != DS_STATUS_CLOSED);
             });
-            std::thread ender([&] {
-                usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
-                CHECK_EQUAL(ds_engine_end_replica(engine.handle, 1), DS_STATUS_OK);
-                CHECK_EQUAL(ds_engine_set_policy(engine.handle, 3, DS_POLICY_IDLE, 0, 0), DS_STATUS_OK);
-                usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
-                CHECK_EQUAL(ds_engine_close(engine.handle), DS_STATUS_OK);
-            });
-            ender.join();
+            usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
+            CHECK_EQUAL(ds_engine_end_replica(engine.handle, 1), DS_STATUS_OK);
+            set_policy(engine.handle, 3, DS_POLICY_IDLE);
+            usleep(static_cast<useconds_t>(draw.integer(0, 3000)));
+            CHECK_EQUAL(ds_engine_close(engine.handle), DS_STATUS_OK);
             submitter.join();
-            engine.end();
             std::set<uint64_t> answered;
             for (const ds_episode_output& told : engine.take_all()) CHECK(answered.insert(told.id).second);
-            CHECK_EQUAL(answered.size(), num_accepted.load());
+            CHECK_EQUAL(answered.size(), num_accepted);
         }
         ds_engine abandoned;  // ends by itself
         const ds_config config = make_rollout_config({.num_worlds = 5, .num_replicas = 2});
@@ -256,6 +289,47 @@ void threads_may_end_engines_at_any_moment() {
 }
 
 // ---- Arguments
+
+void beginnings_are_checked() {
+    const ds_simulator simulator = make_simulator(default_config(4));
+    ds_level level = sized<ds_level>();
+    CHECK_EQUAL(ds_level_default(&level), DS_STATUS_OK);
+    const ds_episode_start good = {};
+    ds_episode_start rows[4] = {good, good, good, good};
+    const char* const names[] = {"level", "worlds", "seed", "max_steps"};
+    rows[0].level = &level, rows[1].world = 4, rows[2].seed = DS_MAX_SEED + 1, rows[3].max_steps = -1;
+    for (int i = 0; i < 4; ++i) {
+        CHECK_EQUAL(ds_simulator_begin(simulator, &rows[i], 1), DS_STATUS_INVALID_ARGUMENT);
+        CHECK(last_error_names(names[i]));
+    }
+    const ds_episode_start twice[2] = {};
+    CHECK_EQUAL(ds_simulator_begin(simulator, twice, 2), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_simulator_begin(simulator, nullptr, 1), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_simulator_begin(simulator, twice, 0), DS_STATUS_INVALID_ARGUMENT);
+    close_simulator(simulator);
+}
+
+void states_are_checked() {
+    const ds_simulator simulator = make_simulator(2, 1);
+    std::vector<char> saved = save_of(simulator, {0});
+    ds_saved_state made;
+    const auto create = [&](size_t bytes) { return ds_saved_state_create(saved.data(), bytes, &made); };
+    CHECK_EQUAL(create(saved.size()), DS_STATUS_OK);
+    CHECK_EQUAL(ds_saved_state_release(made), DS_STATUS_OK);
+    CHECK_EQUAL(ds_saved_state_create(nullptr, 1, &made), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_saved_state_create(saved.data(), saved.size(), nullptr), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(create(saved.size() - 1), DS_STATUS_INVALID_STATE);
+    ++saved.back();
+    CHECK_EQUAL(create(saved.size()), DS_STATUS_INVALID_STATE);
+    SaveHeader header;
+    memcpy(&header, saved.data(), sizeof header);
+    header.padding = 1;
+    header.checksum = save_checksum(header, saved.data() + sizeof header);
+    memcpy(saved.data(), &header, sizeof header);
+    CHECK_EQUAL(create(saved.size()), DS_STATUS_INVALID_STATE);
+    CHECK(last_message_has("padding is 1"));
+    close_simulator(simulator);
+}
 
 // What fields may be, and how long parts live, is tested from Python.
 void configs_are_checked() {
@@ -287,10 +361,7 @@ void configs_are_checked() {
 void requests_are_checked() {
     const PlayingEngine engine;
     const ds_config config = make_rollout_config({});
-    const struct {
-        const char* argument;
-        void (*spoil)(ds_episode_request&);
-    } cases[] = {
+    const std::pair<const char*, void (*)(ds_episode_request&)> rows[] = {
         {"seed", [](ds_episode_request& one) { one.seed = -1; }},
         {"sampling_seed", [](ds_episode_request& one) { one.sampling_seed = DS_MAX_SEED + 1; }},
         {"max_steps", [](ds_episode_request& one) { one.max_steps = -1; }},
@@ -303,15 +374,16 @@ void requests_are_checked() {
         {"policies", [](ds_episode_request& one) { one.policies[1] = 4; }},
         {"level", [](ds_episode_request& one) { one.level = 1; }},
         {"replica", [](ds_episode_request& one) { one.replica = -2; }},
-    };
-    for (const auto& row : cases) {
-        ds_episode_request both[2] = {};
-        row.spoil(both[1]);
-        uint64_t ids[2], accepted = 5;
-        CHECK_EQUAL(ds_episode_requests_check(config, both, 2), DS_STATUS_INVALID_ARGUMENT);
-        CHECK_EQUAL(ds_episode_requests_check(config, both, 1), DS_STATUS_OK);
-        CHECK_EQUAL(ds_engine_submit(engine.handle, both, 2, 0, ids, &accepted), DS_STATUS_INVALID_ARGUMENT);
-        CHECK(last_error_names(row.argument) && last_message_has("(request 1)"));
+        {"n", [](ds_episode_request& one) { one.n = -1; }},
+        {"n", [](ds_episode_request& one) { one.n = DS_MAX_QUEUE_CAPACITY + 1; }}};
+    for (const auto& [argument, spoil] : rows) {
+        std::vector<ds_episode_request> both(2);
+        spoil(both[1]);
+        uint64_t accepted = 5;
+        CHECK_EQUAL(ds_episode_requests_check(config, both.data(), 2), DS_STATUS_INVALID_ARGUMENT);
+        CHECK_EQUAL(ds_episode_requests_check(config, both.data(), 1), DS_STATUS_OK);
+        CHECK_EQUAL(engine.submit_some(both, 0, &accepted), DS_STATUS_INVALID_ARGUMENT);
+        CHECK(last_error_names(argument) && last_message_has("(request 1)"));
         CHECK_EQUAL(accepted, 0);
     }
     CHECK_EQUAL(engine.info().unanswered, 0);
@@ -322,17 +394,21 @@ void submissions_with_overlapping_arrays_are_refused() {
     const PlayingEngine engine;
     ds_episode_request asked[2] = {};
     uint64_t words[3] = {5, 6, 7};
-    for (uint64_t* const accepted : {&words[0], &words[1]}) {
-        CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, words, accepted), DS_STATUS_INVALID_ARGUMENT);
-        CHECK(last_error_names("accepted") && last_message_has("overlaps ids"));
-    }
     uint64_t* const within = reinterpret_cast<uint64_t*>(&asked[1]);
-    CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, words, within), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("accepted") && last_message_has("overlaps requests"));
-    CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, within, words), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("ids") && last_message_has("overlaps requests"));
+    const auto submit = [&](uint64_t* ids, uint64_t* accepted) {
+        return ds_engine_submit(engine.handle, engine.outputs, asked, 2, 0, ids, accepted);
+    };
+    const struct {
+        uint64_t *ids, *accepted;
+        const char *argument, *says;
+    } rows[] = {{words, words, "accepted", "overlaps ids"}, {words, words + 1, "accepted", "overlaps ids"},
+                {words, within, "accepted", "overlaps requests"}, {within, words, "ids", "overlaps requests"}};
+    for (const auto& row : rows) {
+        CHECK_EQUAL(submit(row.ids, row.accepted), DS_STATUS_INVALID_ARGUMENT);
+        CHECK(last_error_names(row.argument) && last_message_has(row.says));
+    }
     CHECK(words[0] == 5 && words[1] == 6 && words[2] == 7);
-    CHECK_EQUAL(ds_engine_submit(engine.handle, asked, 2, 0, words, &words[2]), DS_STATUS_OK);
+    CHECK_EQUAL(submit(words, &words[2]), DS_STATUS_OK);
     CHECK_EQUAL(words[2], 2);
 }
 
@@ -341,34 +417,40 @@ void engines_are_checked() {
     const ConfigHandle scheduler(defaults_of<ds_scheduler_config>());
     CHECK_EQUAL(ds_engine_create(scheduler, nullptr, 0, &made), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(ds_engine_create(1, nullptr, 0, &made), DS_STATUS_CLOSED);
-    const PlayingEngine engine;
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 4, DS_POLICY_IDLE, 0, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING + 1, 0, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_NATIVE, 0, 0), DS_STATUS_CLOSED);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_IDLE, 5, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_engine_set_policy(engine.handle, 0, DS_POLICY_FAILING, 0, 0), DS_STATUS_INVALID_ARGUMENT);
+    const PlayingEngine engine, other;
+    uint64_t accepted;
+    CHECK_EQUAL(engine.submit_some({{}}, 0, &accepted, other.outputs), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("outputs"));
+    CHECK_EQUAL(engine.submit_some({{}}, 0, &accepted, 1), DS_STATUS_CLOSED);
+    const auto set = [&](int64_t index, int32_t kind, ds_policy policy, int64_t cause) {
+        return ds_engine_set_policy(engine.handle, index, kind, policy, cause, 0, 0);
+    };
+    CHECK_EQUAL(set(4, DS_POLICY_IDLE, 0, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(set(0, DS_POLICY_FAILING + 1, 0, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(set(0, DS_POLICY_NATIVE, 0, 0), DS_STATUS_CLOSED);
+    CHECK_EQUAL(set(0, DS_POLICY_IDLE, 5, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(set(0, DS_POLICY_IDLE, 0, 5), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(set(0, DS_POLICY_FAILING, 0, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 4), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("by"));
+    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, -1, 0), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("index"));
     ds_rows rows = {};
     CHECK_EQUAL(ds_engine_take_rows(engine.handle, 0, &rows), DS_STATUS_INVALID_ARGUMENT);
     rows.struct_size = sizeof rows;
     CHECK_EQUAL(ds_engine_take_rows(engine.handle, 0, &rows), DS_STATUS_PENDING);
-    const int32_t actions[4] = {};
+    const int32_t actions[8] = {};
     CHECK_EQUAL(ds_engine_return_rows(engine.handle, 1, actions, 0), DS_STATUS_CLOSED);
     CHECK_EQUAL(ds_engine_return_rows(engine.handle, 1, nullptr, 0), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(ds_engine_return_rows(engine.handle, 1, nullptr, -1), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(ds_engine_join(engine.handle, 0), DS_STATUS_PENDING);
     for (const int64_t number : {-1, 1})
         CHECK_EQUAL(ds_engine_end_replica(engine.handle, number), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, 3, 4), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("by"));
-    CHECK_EQUAL(ds_engine_replace_policy(engine.handle, -1, 0), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("index"));
     // Rows that a caller has taken outlive the engine, which waits for no caller
-    ds_episode_request asked = {};
-    asked.policies[0] = 3;
-    engine.submit({asked});
+    engine.submit(short_requests(1, 3));
     rows = engine.take_rows();
     engine.end();
-    CHECK(rows.num_rows == 1 && rows.observations[0] == rows.observations[0]);
+    CHECK(rows.num_rows == 2 && rows.observations[0] == rows.observations[0]);
     CHECK_EQUAL(ds_engine_return_rows(engine.handle, rows.id, actions, 0), DS_STATUS_CLOSED);
     CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);
     CHECK_EQUAL(ds_engine_take_rows(engine.handle, -1, &rows), DS_STATUS_CLOSED);
@@ -382,11 +464,15 @@ int main() {
     // First: they depend on what the process has allocated before.
     RUN(a_replica_that_fails_is_made_again);
     RUN(a_replica_that_fails_too_often_ends_and_says_why);
-    RUN(beginnings_are_checked);
-    RUN(states_are_checked);
+    RUN(what_was_not_received_is_taken_again);
+    RUN(tags_are_those_of_requests_with_an_outstanding_result);
+    RUN(waits_that_would_not_end_are_refused);
+    RUN(outputs_that_nobody_takes_are_dropped);
     RUN(engines_end_while_replicas_are_added);
     RUN(an_engine_has_so_many_replicas_in_its_time);
     RUN(threads_may_end_engines_at_any_moment);
+    RUN(beginnings_are_checked);
+    RUN(states_are_checked);
     RUN(configs_are_checked);
     RUN(requests_are_checked);
     RUN(submissions_with_overlapping_arrays_are_refused);

@@ -134,7 +134,7 @@ class Examples:
         levels.save_levels(folder / "levels.json", [level])
         self.objects = [sim, sim.rewards, recorded, engine, results[0], network, evaluation, store, level, config]
         self.objects += [sampling, doorstep.Cameras(), doorstep.RolloutConfig(config), doorstep.Rewards()]
-        self.objects += [rollouts.PriorityScheduler(), levels.reference()]
+        self.objects += [rollouts.SchedulerConfig.of("priority"), levels.reference()]
         picture, replayed = np.zeros((4, 4, 3), np.uint8), doorstep.Simulator.from_config(recorded.config)
         self.by_name = {
             "num_worlds": 2, "num_envs": 2, "num_agents": 2, "seed": 0, "count": 2, "step": 0, "number": 99,
@@ -193,6 +193,9 @@ class Examples:
     def arguments(self, name, function):
         """Of a call that is accepted."""
         short, found = name.rpartition(".")[2], {}
+        if short == "of":  # a config by its tag
+            kind = function.__self__
+            return {"tag": getattr(kind, "type", None) or kind.registry.classes()[0].type}
         for key, parameter in inspect.signature(function).parameters.items():
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                 continue
@@ -226,8 +229,8 @@ def wrong_error_of(function, arguments):
 
 # Arguments whose errors are still those of Python, PyTorch or TensorBoard.
 NOT_TYPED = {
-    *("MultiDiscrete.validate_args", "describe_many.tensors", "AsyncEpisodes.agents", "RolloutEngine.config"),
-    *("SchedulerConfig.preempts", "to_json.indent", "JsonLines.path"),
+    *("MultiDiscrete.validate_args", "describe_many.tensors", "RolloutEngine.config"),
+    *("to_json.indent", "JsonLines.path"),
     *(f"{name}.{key}" for name in ("generalized_advantages", "v_trace") for key in ("gamma", "gae_lambda")),
     *("v_trace.rho_clip", "v_trace.c_clip", "TensorBoardLog.folder", "TensorBoardLog.resumed_at"),
 }

@@ -9,7 +9,7 @@ from tests.interrupts import interrupted_everywhere
 from tests.live_objects import soon_more_than
 
 import doorstep
-from doorstep import EpisodeRequest, RolloutEngine, Simulator, live_counts, rollouts
+from doorstep import EpisodeRequest, RolloutEngine, Simulator, live_counts
 from doorstep._native.finalizer import Finalizer
 
 
@@ -30,7 +30,6 @@ OWNERS = {
     "tensor": lambda: Simulator(1, num_threads=1).rewards,
     "step": lambda: Simulator(1, num_threads=1).step_async(),
     "engine": engine_that_plays,
-    "environments": lambda: rollouts.AsyncEpisodes(doorstep.SimulatorConfig(1, num_threads=1)),
     "recorded steps": recorded,
     "metrics": doorstep.metrics.MetricsStore,
 }

@@ -90,7 +90,7 @@ with doorstep.Simulator(2) as sim, doorstep.RolloutEngine(doorstep.SimulatorConf
     engine.submit(requests[:1])
     assert len(list(engine)) == 3
     engine.submit(requests[0])
-    assert len(engine.get_records(10)) == 1
+    assert len(engine.get_outputs(most=10).records) == 1
     print(set(sys.modules) - before)
 """
     assert run_new_python(code) == "set()\n"

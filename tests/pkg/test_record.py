@@ -10,6 +10,7 @@ import doorstep
 from doorstep.cli import main
 from doorstep.errors import ReplayError
 from doorstep.levels import GeneratedLevel, Goal, Level, Spawn, curated, save_levels
+from doorstep.rollouts import EpisodeColumns
 
 SHORT = Level(spawns=[Spawn(0, 3), Spawn(2, 3)], episode_length=4, name="short")
 GOAL_AT_START = Level(spawns=[Spawn(0, 3), Spawn(2, 3)], goal=Goal(-15, 15, 0, 30, "any"))
@@ -103,7 +104,7 @@ GENERATED = GeneratedLevel(room_types=("any", "any", "any"), episode_length=(30,
 
 def played(config=CONFIG, **fields):
     with doorstep.RolloutEngine(config) as engine:
-        engine.submit_batch(range(6), policy="random", max_steps=10)  # other worlds play beside it
+        engine.submit(EpisodeColumns(range(6), policy="random", max_steps=10))  # other worlds play beside it
         engine.submit(doorstep.EpisodeRequest(**{"record": ("actions",), "tag": 1, **fields}))
         return next(result for result in engine if result.request.tag == 1)
 

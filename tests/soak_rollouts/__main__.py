@@ -18,7 +18,7 @@ import time
 
 from tests.leaks import Process, resident_bytes
 from tests.soak_rollouts.ledger import References
-from tests.soak_rollouts.rounds import CONTROLLERS, SCHEDULERS, Round
+from tests.soak_rollouts.rounds import SCHEDULERS, Round
 
 REQUESTS_PER_MINUTE = 12 * 86_400 / 20
 MOST_PRINTED = 20
@@ -39,7 +39,7 @@ def main() -> int:
     references, begin, number, requests, troubles = References(), time.monotonic(), options.first_round, 0, 0
     reasons: collections.Counter[str] = collections.Counter()
     process: Process | None = None
-    _twins = [config.native_handle for config in (*SCHEDULERS, *CONTROLLERS)]  # these live on
+    _twins = [config.native_handle for config in SCHEDULERS]  # these live on
     told = begin
     while (
         time.monotonic() - begin < 60 * options.minutes

@@ -5,13 +5,10 @@ from __future__ import annotations
 import collections
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 from doorstep import EpisodeRequest, EpisodeResult
-
-REASONS = ("goal", "time", "cancelled", "expired", "failed")
-FINISHED = REASONS[:2]
 
 
 class References:
@@ -81,14 +78,20 @@ class Ledger:
             if result.actions is not None and len(result.actions) != result.length:
                 self.trouble.append(f"{result.id} has {len(result.actions)} actions of {result.length} steps")
 
-    def answer_records(self, records: Any) -> None:
+    def answer_columns(self, results: Any) -> None:
         with self._lock:
-            self._answered.update(records["id"].tolist())
-            self.reasons.update(REASONS[reason] for reason in records["reason"].tolist())
+            self._answered.update(results.id.tolist())
+            self.reasons.update(results.reason.tolist())
 
     @property
     def num_accepted(self) -> int:
         return self._accepted.total()
+
+    def run(self, reasons: list[str], asked: int) -> None:
+        with self._lock:
+            self.reasons.update(reasons)
+            if len(reasons) != asked:
+                self.trouble.append(f"a run of {asked} episodes had {len(reasons)} results")
 
     # ---- Futures and tasks
 
@@ -106,6 +109,9 @@ class Ledger:
             self.reasons[reason] += 1
             if difference:
                 self.trouble.append(difference)
+
+    def await_futures(self) -> None:
+        wait(list(self._futures), timeout=60)
 
     def await_one(self) -> None:
         with self._lock:

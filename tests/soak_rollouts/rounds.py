@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import collections
+import gc
 import random
 import threading
 import time
 import warnings
-from typing import Any
+import weakref
 
 from tests.soak_rollouts.ledger import Ledger, References
 from tests.soak_rollouts.users import Users, fork_and_look, kill_replica
 
-from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
-from doorstep.rollouts.changes import TimeLimit
+from doorstep import RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.rollouts import ControllerConfig, SchedulerConfig
 
-SCHEDULERS: list[Any] = [
-    rollouts.DynamicChunkScheduler(),
-    rollouts.FixedChunkScheduler(max_chunk=3),
-    rollouts.PriorityScheduler(),
-    rollouts.EarliestDeadlineScheduler(),
-    rollouts.LeastRemainingStepsScheduler(),
-    rollouts.FairShareScheduler(max_chunk=8),
+SCHEDULERS = [
+    *map(SchedulerConfig.of, ("dynamic_chunk", "priority", "earliest_deadline", "least_remaining_steps")),
+    SchedulerConfig.of("fixed_chunk", max_chunk=3),
+    SchedulerConfig.of("fair_share", max_chunk=8),
 ]
-SMALLEST_QUEUE = 2
-CONTROLLERS: list[Any] = [rollouts.PullController(), rollouts.RoundRobinController(depth=SMALLEST_QUEUE)]
 ENDS = ("drained", "closed", "closed by many", "dropped", "all replicas die")
 
 
@@ -42,8 +38,8 @@ class Round:
             ),
             devices=("cpu",) * draw.randrange(1, 4),
             scheduler=draw.choice(SCHEDULERS),
-            controller=draw.choice(CONTROLLERS),
-            queue_capacity=draw.choice((SMALLEST_QUEUE, 50, 1000)),
+            controller=ControllerConfig.of(draw.choice(("pull", "round_robin"))),
+            queue_capacity=draw.choice((2, 50, 1000)),
             output_capacity=draw.choice((3, 1000)),
             output_bytes=draw.choice((10_000, 10_000_000)),
         )  # fmt: skip
@@ -52,13 +48,17 @@ class Round:
         self.ledger = Ledger(references, plays_levels=levels)
         self.replicas_die = self.end == "all replicas die" or draw.random() < 0.3
         engine = RolloutEngine(self.config, on_error=draw.choice(("raise", "return")))
-        self._users = Users(engine, self.ledger, number, futures=draw.random() < 0.5, levels=levels)
-        self._engine: RolloutEngine | None = engine
+        self._users = Users(engine, self.ledger, number, levels=levels)
+        self._kept = [engine]
 
     def __str__(self) -> str:
         config, rules = self.config, self.config.simulator
         replicas = f"{len(config.replica_devices)} replicas of {rules.num_worlds} worlds"
         return f"{self.end}, {replicas}, {config.scheduler}, {config.controller}"
+
+    @property
+    def _engine(self) -> RolloutEngine:
+        return self._kept[0]
 
     def run(self) -> list[str]:
         """What went wrong."""
@@ -77,19 +77,15 @@ class Round:
 
     def _balance(self) -> list[str]:
         engine = self._engine
-        assert engine is not None
         found = self.ledger.imbalance()
         if engine.outstanding:
             found.append(f"{engine.outstanding} requests are outstanding")
-        if engine.num_outputs:
-            found.append(f"{engine.num_outputs} outputs were left")
         return found + differences_of_counts(engine, self.ledger)
 
     # ---- Disturbances
 
     def _disturb(self) -> None:
         engine, count = self._engine, len(self.config.replica_devices)
-        assert engine is not None
         time.sleep(self.seconds / 2)
         if self.replicas_die and count > 1:
             kill_replica(engine, self._draw.randrange(count))
@@ -100,21 +96,16 @@ class Round:
     # ---- Ends
 
     def _drain(self) -> None:
-        engine = self._engine
-        assert engine is not None
         self._users.stopping.set()
-        if not engine.drain(60):
-            self.ledger.trouble.append("the engine was not drained in a minute")
+        self._users.join()
         self._close()
 
     def _close(self) -> None:
-        assert self._engine is not None
         self._engine.close()
         self._users.stopping.set()
         self._users.join()
 
     def _close_by_many(self) -> None:
-        assert self._engine is not None
         closers = [threading.Thread(target=self._engine.close) for _ in range(4)]
         for thread in closers:
             thread.start()
@@ -125,19 +116,22 @@ class Round:
     def _drop(self) -> None:
         """Users stop with requests unanswered, and nobody refers to the engine any more."""
         self._users.stopping.set()
-        assert self._engine is not None
-        parts = self._engine._parts
-        parts.end()  # as the engine's finaliser does; users that wait are told
-        self._users.join()
-        self._users.engine = self._engine = None  # type: ignore[assignment]
-        parts.join(TimeLimit(None))
+        self._users.join(all_is_read=False)
+        engine = weakref.ref(self._engine)
+        self._kept.clear()
+        del self._users.engine
+        end = time.monotonic() + 60
+        while engine() is not None and time.monotonic() < end:
+            gc.collect()
+        if engine() is not None:
+            self.ledger.trouble.append("the engine that nobody refers to was not collected")
+        self.ledger.await_futures()
 
     def _let_die(self) -> None:
-        assert self._engine is not None
         for number in range(len(self.config.replica_devices)):
             kill_replica(self._engine, number)
         self._users.stopping.set()
-        self._users.join()  # consumers end when everything is answered
+        self._users.join()
         self._close()
 
 

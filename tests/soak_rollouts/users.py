@@ -5,57 +5,61 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 import os
 import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
+from tests.pkg.rollouts.playing import end_replica
 from tests.soak_rollouts.ledger import Ledger
 from tests.soak_rollouts.players import broken_policies, sound_policies
 
 from doorstep import ArgumentError, ClosedError, EpisodeRequest, EpisodeResult, RolloutEngine, StateError
 from doorstep.levels import curated
 from doorstep.policy import SamplingParams
+from doorstep.rollouts import EpisodeColumns
 
 SEEDS, MOST_STEPS = 48, 40
 RECORDS: list[Any] = [(), (), (), (), ("actions",), ("observations",), ("stream", "actions"), ("stream",)]
 
 
 class Users:
-    """The users of one engine.
+    """The users of one engine."""
 
-    Args:
-        futures: whether results go to futures, which excludes arrays of records.
-    """
-
-    def __init__(self, engine: RolloutEngine, ledger: Ledger, seed: int, *, futures: bool, levels: bool) -> None:
+    def __init__(self, engine: RolloutEngine, ledger: Ledger, seed: int, *, levels: bool) -> None:
         self.engine, self.ledger = engine, ledger
         self.stopping = threading.Event()  # no further requests
+        self._is_over, self._leaves_the_rest = threading.Event(), False
         self._levels = list(curated().values())[:3] if levels else []
         self._sound, self._broken = sound_policies(), broken_policies()
         self._recent: list[int] = []  # ids, some of which are cancelled
         draw = random.Random(seed)
-        behaviours: list[Callable[[random.Random], None]] = [
-            self._take,  # before requests are submitted, which wait for a thread that reads
-            *(self._submit_lists, self._submit_batches, self._submit_one_by_one, self._cancel),
-            *((self._make_futures, self._run_tasks) if futures else (self._take_records,)),
-        ]
-        self._threads = [
+        users = (self._submit_lists, self._submit_columns, self._submit_one_by_one, self._cancel)
+        self._submitters = self._threads(draw, (*users, self._run, self._make_futures, self._run_tasks))
+        self._takers = self._threads(draw, (self._take, self._iterate, self._take_columns)[: draw.randrange(1, 4)])
+
+    def _threads(self, draw: random.Random, behaviours: Any) -> list[threading.Thread]:
+        return [
             threading.Thread(target=self._act, args=(behaviour, random.Random(draw.random())), name=behaviour.__name__)
             for behaviour in behaviours
         ]
 
     def start(self) -> None:
-        for thread in self._threads:
+        for thread in self._takers + self._submitters:  # submissions wait for those that take
             thread.start()
 
-    def join(self) -> None:
-        """Once the engine is closed."""
-        for thread in self._threads:
+    def join(self, *, all_is_read: bool = True) -> None:
+        """Once they are to stop."""
+        for thread in self._submitters:
+            thread.join()
+        self._is_over.set()
+        self._leaves_the_rest = not all_is_read
+        for thread in self._takers:
             thread.join()
 
     def _act(self, behaviour: Callable[[random.Random], None], draw: random.Random) -> None:
@@ -85,12 +89,16 @@ class Users:
             requests, timeout = [self._request(draw) for _ in range(draw.randrange(40))], draw.choice((None, 0.0, 0.01))
             self._submit(functools.partial(self.engine.submit, requests, timeout=timeout))
 
-    def _submit_batches(self, draw: random.Random) -> None:
+    def _submit_columns(self, draw: random.Random) -> None:
         while not self.stopping.is_set():
             seeds = [draw.randrange(SEEDS) for _ in range(draw.randrange(300))]
-            steps = np.array([draw.choice((1, 2, 5, 11, MOST_STEPS)) for _ in seeds], np.int64)
-            policy = draw.choice(self._sound[:2])
-            self._submit(functools.partial(self.engine.submit_batch, seeds, max_steps=steps, policy=policy))
+            columns = EpisodeColumns(
+                seeds,
+                max_steps=[draw.choice((1, 2, 5, 11, MOST_STEPS)) for _ in seeds],
+                policy=[draw.choice(self._sound[:3]) for _ in seeds],
+                sampling=SamplingParams(seed=7),
+            )
+            self._submit(functools.partial(self.engine.submit, columns))
 
     def _submit_one_by_one(self, draw: random.Random) -> None:
         while not self.stopping.is_set():
@@ -120,25 +128,44 @@ class Users:
     # ---- Results
 
     def _take(self, draw: random.Random) -> None:
-        while True:
+        for _ in self._until_all_is_read():
+            most, timeout = draw.choice((1, 50, 4096)), draw.choice((None, 0.01))
+            self._answer(lambda: self.engine.get_outputs(timeout=timeout, most=most))  # noqa: B023
+
+    def _iterate(self, draw: random.Random) -> None:
+        for _ in self._until_all_is_read():
+            self._answer(lambda: itertools.islice(self.engine, draw.choice((1, 9, None))))
+
+    def _take_columns(self, draw: random.Random) -> None:
+        for _ in self._until_all_is_read():
             try:
-                outputs = self.engine.get_outputs(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 4096)))
-            except StateError as error:
-                outputs = [error.result]  # type: ignore[attr-defined]
-            for output in outputs:
+                self.ledger.answer_columns(self.engine.get_outputs(timeout=0.01, most=draw.choice((1, 50, 500))))
+            except StateError as error:  # noqa: PERF203
+                self.ledger.answer(error.result)  # type: ignore[attr-defined]
+
+    def _answer(self, take: Callable[[], Iterable[Any]]) -> None:
+        try:
+            for output in take():
                 if isinstance(output, EpisodeResult):
                     self.ledger.answer(output)
-            if self.engine.outstanding == 0:
-                time.sleep(0.001)
+        except StateError as error:
+            self.ledger.answer(error.result)  # type: ignore[attr-defined]
 
-    def _take_records(self, draw: random.Random) -> None:
-        while True:
+    def _until_all_is_read(self) -> Iterator[None]:
+        while not self._is_over.is_set() or (self.engine.outstanding and not self._leaves_the_rest):
+            yield
+            time.sleep(0.001)
+
+    def _run(self, draw: random.Random) -> None:
+        while not self.stopping.is_set():
+            drawn = [self._request(draw) for _ in range(5)]
+            requests = [replace(one, n=1 + draw.randrange(3), policy="idle", record=()) for one in drawn]
+            asked = sum(one.n for one in requests)
             try:
-                records = self.engine.get_records(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 500)))
-                self.ledger.answer_records(records)
-            except StateError as error:
-                self.ledger.answer(error.result)  # type: ignore[attr-defined]
-            time.sleep(0.002)
+                self.ledger.run(self.engine.run(requests).reason.tolist(), asked)
+            except ClosedError:
+                self.ledger.run(["unknown"] * asked, asked)
+                raise
 
     # ---- Futures and tasks
 
@@ -193,7 +220,7 @@ class Users:
 def kill_replica(engine: RolloutEngine, number: int) -> None:
     """Ends a replica in the middle of whatever it does."""
     with contextlib.suppress(ClosedError):
-        engine._core.handle.end_replica(number)
+        end_replica(engine, number)
 
 
 def fork_and_look(engine: RolloutEngine) -> str | None:

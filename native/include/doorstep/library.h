@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 12
+#define DS_ABI_VERSION 13
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 4
 

@@ -313,52 +313,87 @@ DS_API ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call);
 
 /* ---- Metrics ----------------------------------------------------------------------------------------------- */
 
-/* A store holds series: what was recorded of things like steps or waits. Each is known by its name and its labels. Queues
-   and replicas of rollouts record in the store that their queue was created with. Recording takes no lock; readers see
-   values soon after. Series that a store has stay there. */
+/* A store holds what engines measure, in series. Each is recorded by one writer at a time: the queue of an engine, or
+   one of its replicas. A later writer of the same numbers goes on with a series that nobody writes; those of several
+   writers add up. Recording takes no lock; readers see values soon after. Series that a store has stay there. */
 
-typedef uint64_t ds_metrics; /* a store of series, and a trace */
-typedef uint64_t ds_series;  /* one series; it outlives the store */
+typedef uint64_t ds_metrics; /* a store of series */
 
 enum {
     DS_MAX_SERIES = 16384,              /* of a store */
+    DS_MAX_POLICY_SERIES = 1024,        /* numbers of policies in POLICY_SECONDS */
     DS_MAX_TRACE_EVENTS = 16777216,     /* of each queue and replica; 2**24 */
-    DS_MAX_TRACE_TRACKS = 256,          /* queues and replicas in the trace of a store */
     DS_TIME_SERIES_POINTS = 512,        /* most points of a time series */
     DS_SKETCH_RELATIVE_ERROR_PERCENT = 1,
-    DS_SKETCH_WINDOW_SECONDS = 60,      /* longest window of recent values */
+    DS_SKETCH_WINDOW_SECONDS = 60,      /* recent values can be told apart for so long */
+    DS_SKETCH_SPAN_LOG2 = 33,           /* of the nanoseconds of a span of recent values */
+    DS_SKETCH_SPANS = 8,                /* the current one and those before it */
+    DS_SKETCH_BINS_PER_OCTAVE = 38,
+    DS_SKETCH_LOWEST_EXPONENT = -40,    /* smaller values count as 0 */
+    DS_SKETCH_OCTAVES = 80,             /* larger values count as the largest one */
 };
 
 typedef enum ds_series_kind {
-    DS_SERIES_COUNTER = 0,     /* a number that grows, and stays at 2**63 - 1 */
-    DS_SERIES_TIME_SERIES = 1, /* values over time: totals of equal spans, which become longer as time passes */
-    DS_SERIES_SKETCH = 2,      /* quantiles of values, within a relative error; values below 2**-40 count as 0, values
-                                  above 2**40 as 2**40 */
+    DS_SERIES_COUNTER = 0,     /* a number that grows, and stays at 2**63 - 1; no rows */
+    DS_SERIES_SKETCH = 1,      /* values, for quantiles within a relative error; rows: ds_sketch_count */
+    DS_SERIES_TIME_SERIES = 2, /* values over time; rows: ds_series_point */
+    DS_SERIES_TRACE = 3,       /* the latest events; rows: ds_trace_event */
 } ds_series_kind;
 
-/* name: letters, digits and underscores. labels: as Prometheus writes them, a="x",b="y", in the order of their names;
-   values escape \\, \" and line feeds. */
+/* What is measured: first counters, from QUEUE_WAIT_SECONDS on sketches, then time series. */
+typedef enum ds_metric {
+    DS_METRIC_REQUESTS_SUBMITTED = 0, /* a request of several episodes is one */
+    DS_METRIC_REQUESTS_ANSWERED = 1,  /* results, n of a request with n episodes */
+    DS_METRIC_EPISODES_BEGUN = 2,
+    DS_METRIC_STEPS = 3,
+    DS_METRIC_EPISODE_STEPS = 4,
+    DS_METRIC_WORLD_STEPS = 5,
+    DS_METRIC_NONFINITE_ACTIONS = 6,
+    DS_METRIC_DROPPED_SERIES = 7,
+    DS_METRIC_QUEUE_WAIT_SECONDS = 8,
+    DS_METRIC_FIRST_STEP_SECONDS = 9,
+    DS_METRIC_LATENCY_SECONDS = 10,
+    DS_METRIC_BATCH_FILL = 11,
+    DS_METRIC_BEGIN_SECONDS = 12,
+    DS_METRIC_POLICY_SECONDS = 13,
+    DS_METRIC_STEP_SECONDS = 14,
+    DS_METRIC_ACTIVE_WORLDS = 15,
+    DS_METRIC_WAITING_REQUESTS = 16,
+    DS_METRIC_TRACE = 17,
+} ds_metric;
+
+/* A series, and the totals of its values. */
 typedef struct ds_series_info {
     uint32_t struct_size;
+    int32_t metric;        /* ds_metric */
     int32_t kind;          /* ds_series_kind */
-    char name[64];
-    char labels[256];
-    char description[192]; /* a sentence, or "" */
+    int32_t scheduler;     /* ds_scheduler of the engine */
+    int32_t replica;       /* number of the replica; of a queue: -1 */
+    int32_t detail;        /* REQUESTS_ANSWERED, LATENCY_SECONDS: ds_episode_reason; POLICY_SECONDS: number of the policy's
+                              series, see ds_engine_set_policy(); else 0 */
+    int32_t variant;       /* REQUESTS_ANSWERED of FAILED: DS_CAUSE_MEMORY, SIMULATION or LOGITS, or 1 for all others;
+                              POLICY_SECONDS: ds_policy_kind; else 0 */
+    int32_t padding;
+    uint64_t most_rows;    /* it has at any time */
+    int64_t count;         /* of values; of a counter: its number, and it has nothing below */
+    double sum;
+    double minimum;        /* 0 without values, as below */
+    double maximum;
+    double last;           /* the latest value */
+    int64_t last_ns;       /* when that was, on ds_monotonic_ns() */
 } ds_series_info;
 
-/* What a series has recorded. */
-typedef struct ds_series_totals {
-    uint32_t struct_size;
-    int32_t padding;
-    int64_t count;         /* of values; of a counter: its number */
-    double sum;
-    double minimum;        /* 0 without values, as below; 0 for counters */
-    double maximum;
-    double last;           /* of a time series: its latest value */
-    int64_t last_ns;       /* when that was, on ds_monotonic_ns() */
-} ds_series_totals;
+/* How many values of a sketch are in a bin. Bin 0 is of values that count as 0. Bin b has those from edge(b - 1) to
+   edge(b), where edge(38 e + i) = 2**(e - 40) (3 - sqrt(4 - 3 i / 38)); every value of it is within 1% of the harmonic
+   mean of both. Rows of the same span and bin add up. */
+typedef struct ds_sketch_count {
+    int64_t number;
+    int32_t span;          /* those of 2**33 ns from span * 2**33 on, on ds_monotonic_ns(); -1: all there ever were */
+    int32_t bin;
+} ds_sketch_count;
 
-/* The values of one span of a time series. */
+/* The values of one of the equal spans of a time series, which become twice as long when there are too many. They begin
+   at multiples of their length, which is a power of two: those of several series add up at the coarser one. */
 typedef struct ds_series_point {
     int64_t start_ns;      /* on ds_monotonic_ns() */
     int64_t length_ns;
@@ -367,6 +402,32 @@ typedef struct ds_series_point {
     double minimum;
     double maximum;
 } ds_series_point;
+
+/* What an event of a trace tells. The first ones take time. */
+typedef enum ds_trace_kind {
+    DS_TRACE_SUBMIT = 0,  /* count: requests that were submitted */
+    DS_TRACE_ANSWER = 1,  /* count: episodes that were answered without play */
+    DS_TRACE_TAKE = 2,    /* count: episodes that a replica took */
+    DS_TRACE_BEGIN = 3,   /* count: episodes that began */
+    DS_TRACE_ACT = 4,     /* count: rows; detail: index of the policy */
+    DS_TRACE_STEP = 5,    /* count: worlds that played */
+    DS_TRACE_END = 6,     /* count: episodes that ended */
+    DS_TRACE_WAIT = 7,    /* for requests */
+    DS_TRACE_REQUEST_SUBMITTED = 8, /* of a request with DS_RECORD_TRACE, at a point of time, as below */
+    DS_TRACE_REQUEST_BEGUN = 9,
+    DS_TRACE_REQUEST_ENDED = 10,    /* detail: ds_episode_reason */
+} ds_trace_kind;
+
+typedef struct ds_trace_event {
+    int64_t start_ns;      /* on ds_monotonic_ns() */
+    int64_t duration_ns;
+    uint64_t request;      /* id, or 0 */
+    int64_t count;
+    int32_t kind;          /* ds_trace_kind */
+    int32_t detail;
+    int32_t track;         /* of the queue or replica: the number of its series in the store */
+    int32_t replica;       /* number of the replica; of a queue: -1 */
+} ds_trace_event;
 
 /* What an engine measures. */
 #define DS_METRICS_CONFIG_TABLE(X)                                                                                 \
@@ -386,66 +447,14 @@ DS_API ds_status ds_metrics_config_get(ds_config config, ds_metrics_config* fiel
 
 /* trace_capacity: events that each queue and each replica keeps, the latest ones, 0 .. DS_MAX_TRACE_EVENTS; 0: none. */
 DS_API ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics);
-/* A part of the store, for an engine of several that share it: what is opened in it has these labels too, and is in both.
-   Its trace is the store's. labels: as in ds_series_info; a series that has one of them already is INVALID_ARGUMENT. */
-DS_API ds_status ds_metrics_label(ds_metrics metrics, const char* labels, ds_metrics* part);
-/* Releases the handle. The store lives while a queue or a replica uses it. */
+/* Releases the handle. The store lives while an engine uses it. */
 DS_API ds_status ds_metrics_release(ds_metrics metrics);
-/* Opens the series with this name and these labels, or creates it with the description.
-   INVALID_ARGUMENT if it is of another kind, or the store has DS_MAX_SERIES others. */
-DS_API ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* name, const char* labels,
-                                        const char* description, ds_series* series);
 DS_API ds_status ds_metrics_num_series(ds_metrics metrics, uint64_t* count);
-/* A new handle to one of them, 0 to num_series - 1, in the order of their creation. */
-DS_API ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* series);
-/* Adds what all series of another store have recorded to the series of this one. without: names of labels that are left
-   out, separated by commas, so that series that differ in nothing else become one; "": none. INVALID_ARGUMENT: source
-   is the store itself, a part of it or of the same store, or the store that this one is a part of. */
-DS_API ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* without);
-
-DS_API ds_status ds_series_release(ds_series series);
-DS_API ds_status ds_series_get_info(ds_series series, ds_series_info* info);
-DS_API ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals);
-/* Adds a value: to a counter an integer, 0 to 2**53; to a sketch a number, at least 0; to a time series any number.
-   time_ns: when it was, on ds_monotonic_ns(), at least 0; counters ignore it. */
-DS_API ds_status ds_series_record(ds_series series, double value, int64_t time_ns);
-/* values: [count], the quantiles of a sketch: with a fraction q, the value at place floor(q * (n - 1)) of its n values in
-   ascending order, within 1%; 0 if there are none. fractions: [count], 0 to 1. window_ns: 0: of all values; otherwise of
-   those of the last window_ns nanoseconds and up to 8.6 seconds before, at most DS_SKETCH_WINDOW_SECONDS. */
-DS_API ds_status ds_series_get_quantiles(ds_series series, int64_t window_ns, const double* fractions, uint64_t count,
-                                         double* values);
-/* Up to most points of a time series, in the order of time. */
-DS_API ds_status ds_series_get_points(ds_series series, uint64_t most, ds_series_point* points, uint64_t* count);
-
-/* What an event of a trace tells. The first ones take time. */
-typedef enum ds_trace_kind {
-    DS_TRACE_SUBMIT = 0,  /* count: requests that were submitted */
-    DS_TRACE_ANSWER = 1,  /* count: requests that were answered without play */
-    DS_TRACE_TAKE = 2,    /* count: requests that a replica took */
-    DS_TRACE_BEGIN = 3,   /* count: episodes that began */
-    DS_TRACE_ACT = 4,     /* count: rows; detail: index of the policy */
-    DS_TRACE_STEP = 5,    /* count: worlds that played */
-    DS_TRACE_END = 6,     /* count: episodes that ended */
-    DS_TRACE_WAIT = 7,    /* for requests */
-    DS_TRACE_REQUEST_SUBMITTED = 8, /* of a request with DS_RECORD_TRACE, at a point of time, as below */
-    DS_TRACE_REQUEST_BEGUN = 9,
-    DS_TRACE_REQUEST_ENDED = 10,    /* detail: ds_episode_reason */
-} ds_trace_kind;
-
-typedef struct ds_trace_event {
-    int64_t start_ns;      /* on ds_monotonic_ns() */
-    int64_t duration_ns;
-    uint64_t request;      /* id, or 0 */
-    int64_t count;
-    int32_t kind;          /* ds_trace_kind */
-    int32_t detail;
-    int32_t track;         /* of the queue or replica: its number in the store */
-    int32_t replica;       /* number of the replica; of a queue: -1 */
-} ds_trace_event;
-
-/* Copies the events that are kept, track by track, in the order in which they were recorded. events: room for `most`, or
-   null: then *count is the number there is room for in the store. Tracks that may not fit are left out. */
-DS_API ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count);
+/* Series `index` of num_series, in the order of their creation. */
+DS_API ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series_info* info);
+/* The rows of a series. rows: room for `most` of the struct of its kind, at least its most_rows. *count: how many there
+   are. Points and events are in the order of time. */
+DS_API ds_status ds_metrics_get_rows(ds_metrics metrics, uint64_t index, uint64_t most, void* rows, uint64_t* count);
 
 /* ---- Rollouts ---------------------------------------------------------------------------------------------- */
 
@@ -455,20 +464,21 @@ DS_API ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trac
 
 typedef uint64_t ds_shared_level;  /* a level that requests refer to */
 typedef uint64_t ds_engine;        /* replicas, the requests that they play, and the results */
+typedef uint64_t ds_outputs;       /* a queue of results and streamed steps, of the requests that were submitted for it */
 
 enum {
     DS_MAX_POLICIES = 1024,           /* of an engine */
     DS_MAX_REPLICAS = 256,
     DS_MAX_QUEUE_CAPACITY = 16777216, /* 2**24 */
-    DS_NUM_READERS = 2,               /* of an engine's outputs */
     DS_MAX_RESTARTS = 1000000,        /* of a replica */
 };
 
 /* How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in order of
    arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY: the highest
    priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest max_steps first, those
-   without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first, in order of arrival for
-   each. CALLER: the smallest key of the request first. */
+   without a limit last. FAIR_SHARE: policies of agent 0 get equal numbers of steps, in order of arrival for each: start-time
+   fair queuing (Goyal, Vin, Cheng 1996), where a request without max_steps counts as one of the simulator's
+   episode_length. CALLER: the smallest key of the request first. */
 typedef enum ds_scheduler {
     DS_SCHEDULER_FIXED_CHUNK = 0,
     DS_SCHEDULER_DYNAMIC_CHUNK = 1,
@@ -496,8 +506,8 @@ typedef enum ds_failure_cause {
     DS_CAUSE_CLOSED = -3,     /* the engine was closed before the result was known */
     DS_CAUSE_REPLICA = -4,    /* the last replica has failed, see ds_engine_get_replica() */
     DS_CAUSE_DEVICE = -5,     /* its policy is on a CUDA device where its replica is not */
-    DS_CAUSE_LOGITS = -16,    /* less 8 * step + agent: a native policy could choose no action, see ds_policy_act(); the
-                                 episode made this step with the neutral one */
+    DS_CAUSE_LOGITS = -6,     /* a native policy could choose no action in failed_step for failed_agent, see ds_policy_act();
+                                 the episode made this step with the neutral one */
 } ds_failure_cause;
 
 /* What a request asks for beside its result. Bits. */
@@ -529,9 +539,8 @@ typedef struct ds_episode_request {
     int32_t record;          /* bits of ds_episode_record */
     int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
     int32_t replica;         /* for the controller CALLER: the number of the one that plays it; -1: any */
-    int32_t continuation;    /* at least 0: of episodes that are equal otherwise, each with random numbers of its own */
-    int32_t reader;          /* that takes its outputs: below DS_NUM_READERS */
-    int32_t padding;
+    int32_t n;               /* episodes, at most DS_MAX_QUEUE_CAPACITY, each with random numbers for its policies and a
+                                result of its own; 0 is 1 */
 } ds_episode_request;
 
 typedef enum ds_output_kind {
@@ -551,30 +560,33 @@ typedef struct ds_episode_output {
     int64_t started_ns;   /* 0 if it never started */
     int64_t ended_ns;
     int64_t cause;        /* ds_failure_cause */
+    int32_t failed_step;  /* of DS_CAUSE_LOGITS, from 0; else 0 */
+    int32_t failed_agent; /* likewise */
     int32_t kind;         /* ds_output_kind */
     int32_t reason;       /* ds_episode_reason; of a step: -1 */
     int32_t length;       /* steps so far */
     int32_t num_agents;
     int32_t replica;      /* number of the replica, or -1 */
     int32_t world;        /* its slot, or -1 */
-    int32_t continuation; /* the request's */
-    int32_t padding;
+    int32_t continuation; /* which of the request's n episodes it is, from 0 */
+    int32_t capacity;     /* steps that `data` has room for: C */
     float returns[8];     /* sum of each agent's rewards in the episode, with those before a saved state */
     float max_y[8];       /* largest y of each agent, metres */
     int32_t record;       /* of the request */
     int32_t state_size;   /* S: the most floats of a recurrent state that a policy of the episode had at its beginning */
 } ds_episode_output;
 
-/* data of a result of T steps has, in this order:
-     int32 actions [T, A, 4];
-     with DS_RECORD_LOG_PROBS float32 log_probs [T, A], as in ds_policy_call: also of random and idle actions, NaN of a
-       caller's; then int32 versions [T, A] of the policies that chose, see ds_engine_set_policy();
-     with DS_RECORD_VALUES float32 values [T, A], as in ds_policy_call, NaN of policies that are not native;
-     with DS_RECORD_STATES float32 states [T + 1, A, S] from before each action and after the last; shorter ones end with
+/* data has room for C steps, of which those of the episode are the first. It has, in this order:
+     int32 actions [C, A, 4];
+     with DS_RECORD_LOG_PROBS float32 log_probs [C, A], as in ds_policy_call: also of random and idle actions, NaN of a
+       caller's; then int32 versions [C, A] of the policies that chose, see ds_engine_set_policy();
+     with DS_RECORD_VALUES float32 values [C, A], as in ds_policy_call, NaN of policies that are not native;
+     with DS_RECORD_STATES float32 states [C + 1, A, S] from before each action and after the last; shorter ones end with
        zeros;
-     with DS_RECORD_OBSERVATIONS float32 observations [T + 1, A, F] from before each step and after the last, then
-       float32 rewards [T, A].
-   data of a step: the same with T = 1, and states and observations from before it alone. */
+     with DS_RECORD_OBSERVATIONS float32 observations [C + 1, A, F] from before each step and after the last, then
+       float32 rewards [C, A].
+   data of a step, of which `length` is the number, is that of its episode: what belongs to the step is at place length - 1.
+   Later steps are written there while it is read; what has been output is not written again. */
 
 #define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
     X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_CALLER, ALL, "",              \
@@ -582,9 +594,6 @@ typedef struct ds_episode_output {
     X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
       "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \
       "0 is no limit")                                                                                             \
-    X(FLAG, preempts, 0, 0, 1, ALL, "",                                                                            \
-      "A request takes the world of an episode that is played later, which goes on when its turn comes again.",    \
-      "it needs a scheduler that orders requests by what they say")                                                \
     X(POSITIVE, begin_fraction, 1, 0, 1, DYNAMIC_CHUNK, "steps",                                                   \
       "Part of a step's time that the episodes begun between two steps may take.", "")
 
@@ -597,8 +606,8 @@ DS_API ds_status ds_scheduler_config_default(ds_scheduler_config* fields);
 DS_API ds_status ds_scheduler_config_create(const ds_scheduler_config* fields, ds_config* config);
 DS_API ds_status ds_scheduler_config_get(ds_config config, ds_scheduler_config* fields);
 
-/* How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, and the next
-   request goes to the next one. CALLER: likewise, but to the one that the request names. */
+/* Which replica plays a request. PULL: the one that takes it first. ROUND_ROBIN: the one whose turn it was when the request
+   was submitted. CALLER: the one that the request names. Requests of a replica that has ended are played by any. */
 typedef enum ds_controller {
     DS_CONTROLLER_PULL = 0,
     DS_CONTROLLER_ROUND_ROBIN = 1,
@@ -607,9 +616,7 @@ typedef enum ds_controller {
 
 #define DS_CONTROLLER_CONFIG_TABLE(X)                                                                              \
     X(TYPE, type, DS_CONTROLLER_PULL, DS_CONTROLLER_PULL, DS_CONTROLLER_CALLER, ALL, "",                           \
-      "How requests reach the replicas.", "pass a ds_controller")                                                  \
-    X(INTEGER, depth, 4096, 1, DS_MAX_QUEUE_CAPACITY, ROUND_ROBIN, "requests",                                     \
-      "Requests that wait for one replica at most; the others wait in the engine's queue.", "")
+      "Which replica plays a request.", "pass a ds_controller")
 
 typedef struct ds_controller_config {
     uint32_t struct_size;
@@ -629,14 +636,14 @@ DS_API ds_status ds_controller_config_get(ds_config config, ds_controller_config
       "Of every replica. Requests with levels need a positive max_levels.", "")                                    \
     X(PART, scheduler, 0, DS_CONFIG_SCHEDULER, DS_CONFIG_SCHEDULER, ALL, "", "How replicas take requests.", "")    \
     X(PART, controller, 0, DS_CONFIG_CONTROLLER, DS_CONFIG_CONTROLLER, ALL, "",                                    \
-      "How requests reach replicas.", "")                                                                          \
+      "Which replica plays a request.", "")                                                                        \
     X(PART, metrics, 0, DS_CONFIG_METRICS, DS_CONFIG_METRICS, ALL, "", "What the engine measures.", "")            \
     X(INTEGER, queue_capacity, 1048576, 1, DS_MAX_QUEUE_CAPACITY, ALL, "requests",                                 \
       "Requests that wait at most.", "")                                                                           \
     X(INTEGER, output_capacity, 1048576, 1, DS_MAX_QUEUE_CAPACITY, ALL, "outputs",                                 \
-      "Outputs that wait to be read at most; replicas wait for room.", "")                                         \
+      "Replicas begin no episode of submit() while so many outputs wait to be read.", "")                          \
     X(INTEGER, output_bytes, 268435456, 1, 1099511627776, ALL, "bytes",                                            \
-      "Bytes at most of what these outputs record; a larger one waits alone.", "")                                 \
+      "Likewise, while what these outputs record takes so much memory.", "")                                       \
     X(INTEGER, max_policies, 64, 1, DS_MAX_POLICIES, ALL, "policies",                                              \
       "Different policies that unanswered requests may have.", "")                                                 \
     X(INTEGER, max_restarts, 3, 0, DS_MAX_RESTARTS, ALL, "restarts",                                               \
@@ -692,12 +699,9 @@ typedef struct ds_engine_info {
     uint32_t struct_size;
     int32_t num_replicas;
     int32_t num_playing;      /* replicas that have not ended */
-    int32_t full_readers;     /* bits, 1 << reader: its outputs have no room for more, and a replica waits for it */
-    int64_t submitted;
-    int64_t waiting;          /* not taken by a replica */
-    int64_t unanswered;       /* without a result */
-    int64_t outputs[2];       /* DS_NUM_READERS; that can be taken */
-    int64_t unasked_rows;     /* that wait until a caller returns other rows of their replica and policy */
+    int64_t submitted;        /* requests */
+    int64_t waiting;          /* requests with an episode that no replica has taken */
+    int64_t unanswered;       /* episodes without a result */
     int64_t restarts;         /* of all replicas */
 } ds_engine_info;
 
@@ -731,36 +735,54 @@ DS_API ds_status ds_engine_get_info(ds_engine engine, ds_engine_info* info);
 DS_API ds_status ds_engine_get_replica(ds_engine engine, int64_t number, ds_replica_info* info);
 
 /* Policy `index` of the requests, from the replicas' next passes on. All are DS_POLICY_CALLER at first. policy: of NATIVE
-   the ds_policy, of FAILING the cause, which is positive; else 0. version: a number of the caller's, recorded with the
-   actions of the policy: to tell which weights chose them. Recurrent states of episodes that are played go on where
-   policies have states of one size. Does not wait. */
-DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version);
+   the ds_policy, else 0. cause: of FAILING a positive number, else 0. version: a number of the caller's, recorded with the
+   actions of the policy: to tell which weights chose them. series: under which metrics record the policy's times. Recurrent
+   states of episodes that are played go on where policies have states of one size. Does not wait. */
+DS_API ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, ds_policy policy, int64_t cause,
+                                      int32_t version, int32_t series);
 /* Requests of policy `index` that begin from now on have policy `by` instead, also those that were submitted before;
    episodes that are being played go on as they are. by: `index` itself: no other one, as at first. */
 DS_API ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64_t by);
-/* Labels of the metrics of policy `index` from the next passes on, as in ds_series_info: such as policy="a"; "": its
-   number. A series for which there is no room or no memory is not recorded; the counter dropped_series counts it. */
-DS_API ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels);
-/* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit).
-   *accepted: how many; ids: [count], those of the accepted ones. PENDING if not all were accepted. CLOSED if the engine is
-   closed or its replicas have failed. INVALID_ARGUMENT, with none accepted, if one is refused, or if two of requests, ids
-   and accepted overlap: then nothing is written. */
-DS_API ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests, uint64_t count,
-                                  int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
-/* Cancels a request, waiting or running: its result follows soon, CANCELLED unless it is ending already. *found: 0 if it
-   has ended, or never existed. INVALID_ARGUMENT if another engine gave the id: its upper 12 bits are the number of the
-   engine, which differs in 4,095 successive ones. */
-DS_API ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found);
-/* Takes up to most outputs of a reader, in order; waits for the first at most timeout_ns (negative: without limit).
-   PENDING if no output came in this time. CLOSED if the engine has ended and all its outputs have been taken.
 
-   Each reader has as many outputs, and bytes of data, as the configuration allows. A replica whose outputs find no room
-   keeps its worlds as they are until some are taken: a thread that submits or drains without limit, and is to read
-   afterwards, waits for ever; see full_readers of ds_engine_info. An engine that is closed has room for all. */
-DS_API ds_status ds_engine_take(ds_engine engine, int32_t reader, uint64_t most, int64_t timeout_ns,
-                                ds_episode_output* outputs, uint64_t* taken);
-/* Waits until no request is unanswered, at most timeout_ns (negative: without limit). PENDING if some are. */
-DS_API ds_status ds_engine_drain(ds_engine engine, int64_t timeout_ns);
+/* Opens a queue of outputs. limited: whether output_capacity and output_bytes hold for what waits there to be read: while
+   it is full, replicas begin no episode for it, and play those of other queues. */
+DS_API ds_status ds_engine_open_outputs(ds_engine engine, int32_t limited, ds_outputs* outputs);
+/* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit). outputs: a
+   queue of the engine, which gets their outputs. *accepted: how many; ids: [count], those of the accepted ones. PENDING if
+   not all were accepted. CLOSED if the engine is closed or its replicas have failed. INVALID_STATE if it would wait for
+   ever: a thread that has rows of ds_engine_take_rows() waits for its own engine, or no other thread has read outputs that
+   leave no room. INVALID_ARGUMENT, with none accepted, if one is refused, or if two of requests, ids and accepted overlap:
+   then nothing is written. */
+DS_API ds_status ds_engine_submit(ds_engine engine, ds_outputs outputs, const ds_episode_request* requests, uint64_t count,
+                                  int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
+/* Cancels a request, waiting or running: the results of its episodes follow soon, CANCELLED unless they are ending already.
+   *found: 0 if all have ended, or it never existed. INVALID_ARGUMENT if another engine gave the id: its upper 12 bits are
+   the number of the engine, which differs in 4,095 successive ones. */
+DS_API ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found);
+/* The tags of the requests with a result that has not been received, in no order. *count: how many; up to most of them
+   are written. */
+DS_API ds_status ds_engine_get_tags(ds_engine engine, uint64_t most, uint64_t* tags, uint64_t* count);
+
+/* What a caller has taken from a queue. It is the caller's memory, zero at first, and used by one thread at a time. */
+typedef struct ds_delivery {
+    uint64_t number;   /* of the delivery; 0: none */
+    uint64_t received; /* of its outputs, the first ones: written by the caller, when they are where they are needed */
+} ds_delivery;
+
+/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). First it settles the
+   caller's delivery, as ds_outputs_settle(). PENDING if no output came in this time. OK with *taken = 0 if none is to come:
+   all requests have their results, and these were taken. CLOSED if the engine has ended as well. INVALID_STATE as
+   ds_engine_submit(), in a thread that has rows. The caller releases `data` of the outputs, also of those that it does not
+   receive.
+
+   A delivery is the caller's until it is settled: no other call gets its outputs. */
+DS_API ds_status ds_outputs_take(ds_outputs outputs, uint64_t most, int64_t timeout_ns, ds_delivery* delivery,
+                                 ds_episode_output* taken_outputs, uint64_t* taken);
+/* What was received of a delivery ends; the rest can be taken again, before all others. The delivery is zero then.
+   *outstanding: episodes whose result nobody has taken. */
+DS_API ds_status ds_outputs_settle(ds_outputs outputs, ds_delivery* delivery, uint64_t* outstanding);
+/* Releases the handle. Outputs that were not taken are dropped, and so are those that come. */
+DS_API ds_status ds_outputs_release(ds_outputs outputs);
 
 /* Takes rows that await actions of the caller's, from any thread: all rows of a replica and a policy that can step. Until
    they are returned their episodes wait, and on CUDA those of the whole replica; no others of the policy are asked for.

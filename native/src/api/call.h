@@ -24,10 +24,10 @@ inline constinit HandleRegistry<Resource> resources{HandleKind::RESOURCE};
 inline constinit HandleRegistry<Layer> layers{HandleKind::LAYER};
 inline constinit HandleRegistry<Policy> policies{HandleKind::POLICY};
 inline constinit HandleRegistry<MetricsStore> metrics_stores{HandleKind::METRICS};
-inline constinit HandleRegistry<Series> series_handles{HandleKind::SERIES};
 inline constinit HandleRegistry<Config> configs{HandleKind::CONFIG};
 inline constinit HandleRegistry<SharedLevel> shared_levels{HandleKind::SHARED_LEVEL};
 inline constinit HandleRegistry<Engine> engines{HandleKind::ENGINE};
+inline constinit HandleRegistry<OutputQueue> output_queues{HandleKind::OUTPUTS};
 
 // what: such as "a queue".
 ds_status fail_memory(const char* what);

@@ -112,11 +112,7 @@ ds_status check_fields(const ds_sampling_config& fields) {
 
 ds_status check_fields(const ds_scheduler_config& fields) {
     DS_SCHEDULER_CONFIG_TABLE(DS_CHECK)
-    const bool has_order = fields.type != DS_SCHEDULER_FIXED_CHUNK && fields.type != DS_SCHEDULER_DYNAMIC_CHUNK &&
-                           fields.type != DS_SCHEDULER_FAIR_SHARE;
-    if (has_order || !fields.preempts) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "preempts", "use a scheduler that orders requests by what they say",
-                "preempts is 1; it must be 0 where requests are played as they come");
+    return DS_STATUS_OK;
 }
 
 ds_status check_fields(const ds_controller_config& fields) {
@@ -168,11 +164,7 @@ ds_status find_parts(ds_rollout_config& fields, Config::Parts& parts) {
 #define DS_FIND_INTEGER(name, low)
 #define DS_FIND_DEVICES(name, low)
     DS_ROLLOUT_CONFIG_TABLE(DS_FIND)
-    const ds_controller_config& controller = parts[DS_CONFIG_CONTROLLER]->controller();
-    if (controller.type != DS_CONTROLLER_ROUND_ROBIN || controller.depth <= fields.queue_capacity) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "controller", "requests wait in the engine's queue before a replica's",
-                "the controller's depth is %ld; it must be at most queue_capacity, %ld",
-                controller.depth, fields.queue_capacity);
+    return DS_STATUS_OK;
 }
 
 // ---- Every kind

@@ -27,9 +27,9 @@ void for_each_registry(const Function& function) {
     function(shared_levels);
     function(saved_states);
     function(engines);
+    function(output_queues);
     function(configs);
     function(metrics_stores);
-    function(series_handles);
 }
 
 void before_fork() {

@@ -9,8 +9,6 @@
 #include "api/arguments.h"
 #include "api/call.h"
 #include "api/save.h"
-#include "metrics/series.h"
-#include "rollouts/acted_rows.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {
@@ -19,14 +17,30 @@ namespace {
 // ---- Engines
 
 // Null, with the thread's error set, if it was released or is the parent's.
+template <class T>
+Ref<T> unless_copied(Ref<T> found, const RequestTable* table) {
+    if (!found || !table->is_copy()) return found;
+    fail(DS_STATUS_CLOSED, "engine", "make one after the fork", "this engine belongs to the process that was forked");
+    return {};
+}
+
 Ref<Engine> find_engine(ds_engine handle) {
     Ref<Engine> found = engines.find(handle, "engine");
-    if (found && found->is_copy()) {
-        fail(DS_STATUS_CLOSED, "engine", "make one after the fork",
-             "this engine belongs to the process that was forked");
-        found = {};
-    }
-    return found;
+    return unless_copied(found, found ? &found->requests().table() : nullptr);
+}
+
+Ref<OutputQueue> find_outputs(ds_outputs handle) {
+    Ref<OutputQueue> found = output_queues.find(handle, "outputs");
+    return unless_copied(found, found ? &found->table() : nullptr);
+}
+
+// The table of the engine whose rows this thread has taken and not returned: it would wait for itself.
+thread_local const RequestTable* acting_for = nullptr;
+
+ds_status fail_waits_for_itself() {
+    return fail(DS_STATUS_INVALID_STATE, "engine",
+                "wait in another thread, or play these episodes with another engine; a timeout of 0 does not wait",
+                "a policy would wait for the engine that calls it, for ever");
 }
 
 // The store of a handle; without one, that which the engine has by its configuration: null if it measures nothing.
@@ -87,8 +101,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
     if (const ds_status status = check_ranges(
             {{"record", "pass bits of ds_episode_record", request.record, 0, 2 * DS_RECORD_STATES - 1},
              {"replica", "-1 is any", request.replica, -1, DS_MAX_REPLICAS - 1},
-             {"reader", "", request.reader, 0, DS_NUM_READERS - 1},
-             {"continuation", "", request.continuation, 0, INT32_MAX}})) {
+             {"n", "0 is 1", request.n, 0, DS_MAX_QUEUE_CAPACITY}})) {
         return status;
     }
     for (int64_t agent = 0; agent < rules.worlds.num_agents; ++agent) {
@@ -212,19 +225,34 @@ ds_status ds_episode_requests_check(ds_config config, const ds_episode_request* 
     return check_requests(requests, count, rules_of(*found), &parts);
 }
 
-ds_status ds_engine_submit(ds_engine engine, const ds_episode_request* requests, uint64_t count, int64_t timeout_ns,
-                           uint64_t* ids, uint64_t* accepted) {
+ds_status ds_engine_open_outputs(ds_engine engine, int32_t limited, ds_outputs* outputs) {
+    if (!outputs) return fail_null("outputs");
+    if (const ds_status status = check_range("limited", "pass 0 or 1", limited, 0, 1)) return status;
+    const Ref<Engine> found = find_engine(engine);
+    return found ? give(output_queues, found->requests().open_outputs(limited), "a queue of outputs", outputs) : last_status();
+}
+
+ds_status ds_engine_submit(ds_engine engine, ds_outputs outputs, const ds_episode_request* requests, uint64_t count,
+                           int64_t timeout_ns, uint64_t* ids, uint64_t* accepted) {
     if (!accepted) return fail_null("accepted");
     if (const ds_status status = check_apart(requests, count, ids, accepted)) return status;
     *accepted = 0;
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
+    const Ref<OutputQueue> to = find_outputs(outputs);
+    if (!to) return last_status();
+    if (&to->table() != &found->requests().table()) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "outputs", "pass one that it opened", "outputs are those of another engine");
+    }
     if (count == 0) return DS_STATUS_OK;
     if (!requests) return fail_null("requests");
     if (!ids) return fail_null("ids");
     std::unique_ptr<RequestParts[]> parts;
     if (const ds_status status = check_requests(requests, count, found->requests().rules(), &parts)) return status;
-    return found->requests().submit(requests, parts.get(), count, timeout_ns, ids, accepted);
+    const bool cannot_wait = acting_for == &to->table() && timeout_ns != 0;
+    const ds_status status = found->requests().submit(to, requests, parts.get(), count, cannot_wait ? 0 : timeout_ns, ids,
+                                                      accepted);
+    return status == DS_STATUS_PENDING && cannot_wait ? fail_waits_for_itself() : status;
 }
 
 ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found) {
@@ -240,57 +268,82 @@ ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found
     return DS_STATUS_OK;
 }
 
-ds_status ds_engine_take(ds_engine engine, int32_t reader, uint64_t most, int64_t timeout_ns,
-                         ds_episode_output* outputs, uint64_t* taken) {
+ds_status ds_engine_get_tags(ds_engine engine, uint64_t most, uint64_t* tags, uint64_t* count) {
+    if (!count) return fail_null("count");
+    if (most > 0 && !tags) return fail_null("tags");
+    const Ref<Engine> found = find_engine(engine);
+    if (!found) return last_status();
+    *count = found->requests().read_tags(most, tags);
+    return DS_STATUS_OK;
+}
+
+// ---- Outputs ----
+
+ds_status ds_outputs_take(ds_outputs outputs, uint64_t most, int64_t timeout_ns, ds_delivery* delivery,
+                          ds_episode_output* taken_outputs, uint64_t* taken) {
     if (!taken) return fail_null("taken");
     *taken = 0;
-    if (!outputs) return fail_null("outputs");
-    if (const ds_status status = check_range("reader", "", reader, 0, DS_NUM_READERS - 1)) return status;
+    if (!delivery) return fail_null("delivery");
+    if (!taken_outputs) return fail_null("taken_outputs");
     if (const ds_status status = check_range("most", "", static_cast<int64_t>(most), 1, DS_MAX_QUEUE_CAPACITY)) return status;
-    const Ref<Engine> found = find_engine(engine);
+    const Ref<OutputQueue> found = find_outputs(outputs);
     if (!found) return last_status();
     struct Receiver {
         ds_episode_output* next;
-        uint64_t count;
-    } receiver = {outputs, 0};
-    const auto receive = [](void* context, const Output& output) {
+        uint64_t* count;
+    } receiver = {taken_outputs, taken};
+    const auto receive = [](void* context, const ds_episode_output& output, const Ref<OutputMemory>& memory) {
         Receiver& to = *static_cast<Receiver*>(context);
-        *to.next = output.told;
-        if (output.data) {
-            if (const ds_status status = give_memory(output.data, &to.next->data)) return status;
+        *to.next = output;
+        if (memory) {
+            if (const ds_status status = give_memory(memory, &to.next->data)) return status;
         }
         ++to.next;
-        ++to.count;
+        ++*to.count;
         return DS_STATUS_OK;
     };
-    const ds_status status = found->outputs().take(reader, static_cast<int64_t>(most), timeout_ns, receive, &receiver);
-    *taken = receiver.count;
-    return receiver.count > 0 ? DS_STATUS_OK : status;
+    const bool cannot_wait = acting_for == &found->table() && timeout_ns != 0;
+    const ds_status status =
+        found->take(static_cast<int64_t>(most), cannot_wait ? 0 : timeout_ns, delivery, receive, &receiver);
+    if (*taken > 0) return DS_STATUS_OK;
+    return status == DS_STATUS_PENDING && cannot_wait ? fail_waits_for_itself() : status;
 }
 
-ds_status ds_engine_drain(ds_engine engine, int64_t timeout_ns) {
-    const Ref<Engine> found = find_engine(engine);
-    return found ? found->requests().drain(timeout_ns) : last_status();
+ds_status ds_outputs_settle(ds_outputs outputs, ds_delivery* delivery, uint64_t* outstanding) {
+    if (!delivery) return fail_null("delivery");
+    if (!outstanding) return fail_null("outstanding");
+    const Ref<OutputQueue> found = find_outputs(outputs);
+    if (!found) return last_status();
+    *outstanding = static_cast<uint64_t>(found->settle(delivery));
+    return DS_STATUS_OK;
+}
+
+ds_status ds_outputs_release(ds_outputs outputs) {
+    const Ref<OutputQueue> found = output_queues.remove(outputs, "outputs");
+    if (!found) return last_status();
+    found->abandon();
+    return DS_STATUS_OK;
 }
 
 // ---- Policies ----
 
-ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, uint64_t policy, int32_t version) {
+ds_status ds_engine_set_policy(ds_engine engine, int64_t index, int32_t kind, ds_policy policy, int64_t cause,
+                               int32_t version, int32_t series) {
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
-    if (const ds_status status = check_range("index", "", index, 0, found->policies().size() - 1)) return status;
-    if (const ds_status status = check_range("kind", "pass a ds_policy_kind", kind, DS_POLICY_CALLER, DS_POLICY_FAILING)) {
+    const bool is_failing = kind == DS_POLICY_FAILING;
+    if (const ds_status status = check_ranges(
+            {{"index", "", index, 0, found->policies().size() - 1},
+             {"kind", "pass a ds_policy_kind", kind, DS_POLICY_CALLER, DS_POLICY_FAILING},
+             {"cause", is_failing ? "pass a positive number" : "this kind needs none", cause, is_failing, is_failing ? INT64_MAX : 0},
+             {"series", "", series, 0, DS_MAX_POLICY_SERIES - 1}})) {
         return status;
     }
-    GivenPolicy given = {static_cast<ds_policy_kind>(kind), {}, 0, version};
+    GivenPolicy given = {static_cast<ds_policy_kind>(kind), {}, cause, version, series};
     if (kind == DS_POLICY_NATIVE) {
         if (const ds_status status = find_policy(policy, *found, &given.native)) return status;
-    } else {
-        const bool has_cause = kind == DS_POLICY_FAILING;
-        given.cause = static_cast<int64_t>(policy);
-        const char* hint = has_cause ? "pass a cause" : "this kind needs none";
-        const ds_status status = check_range("policy", hint, given.cause, has_cause, has_cause ? INT64_MAX : 0);
-        if (status) return status;
+    } else if (const ds_status status = check_range("policy", "this kind needs none", static_cast<int64_t>(policy), 0, 0)) {
+        return status;
     }
     found->policies().give(index, std::move(given));
     return DS_STATUS_OK;
@@ -306,18 +359,6 @@ ds_status ds_engine_replace_policy(ds_engine engine, int64_t index, int64_t by) 
     return DS_STATUS_OK;
 }
 
-ds_status ds_engine_label_policy(ds_engine engine, int64_t index, const char* labels) {
-    if (!labels) return fail_null("labels");
-    const Ref<Engine> found = find_engine(engine);
-    if (!found) return last_status();
-    if (const ds_status status = check_labels(labels)) return status;
-    if (const ds_status status = check_range("index", "", index, 0, found->policies().size() - 1)) return status;
-    PolicyLabels copy;
-    strcpy(copy.text, labels);
-    found->policies().label(index, copy);
-    return DS_STATUS_OK;
-}
-
 ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* rows) {
     if (const ds_status status = check_struct(rows, "rows")) return status;
     const Ref<Engine> found = find_engine(engine);
@@ -330,6 +371,7 @@ ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* row
         return status;
     }
     tell(*asked, id, rows);
+    acting_for = &found->requests().table();
     return DS_STATUS_OK;
 }
 
@@ -337,6 +379,7 @@ ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* ac
     if (const ds_status status = check_range("cause", "0 if the rows have actions", cause, 0, INT64_MAX)) return status;
     if (cause == 0 && !actions) return fail_null("actions");
     const Ref<Engine> found = find_engine(engine);
+    acting_for = nullptr;
     return found ? found->desk().give_back(id, actions, cause) : last_status();
 }
 
@@ -428,7 +471,7 @@ ds_status ds_engine_join(ds_engine engine, int64_t timeout_ns) {
 ds_status ds_engine_release(ds_engine engine) {
     const Ref<Engine> found = engines.remove(engine, "engine");
     if (!found) return last_status();
-    if (found->is_copy()) return DS_STATUS_OK;
+    if (found->requests().table().is_copy()) return DS_STATUS_OK;
     found->close();
     found->abandon();
     return DS_STATUS_OK;

@@ -1,100 +1,132 @@
-// A named series: everything that any number of writers have recorded of one thing.
-//
-// A writer has samples of its own, which no other thread writes: recording takes no lock and shares no memory. A reader
-// adds them up.
+// What one writer at a time has recorded of a thing, on memory that no other one writes. Others read: what they read
+// may lack the latest values, and its numbers may differ by the values being recorded.
 #pragma once
 
-#include <memory>
+#include <stdint.h>
 
-#include "metrics/samples.h"
-#include "runtime/fork_mutex.h"
-#include "runtime/reference.h"
+#include <atomic>
+#include <limits>
+
+#include "doorstep/policies_and_rollouts.h"
+#include "math/base.h"
 
 namespace doorstep {
 
-// ---- Labels, in labels.cpp: text, as Prometheus writes them: name="value",... in ascending order of names.
+// Numbers that grow stay at the largest one.
+template <class Integer>
+Integer sum_of(Integer a, Integer b) {
+    Integer sum;
+    return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<Integer>::max() : sum;
+}
+inline double sum_of(double a, double b) { return a + b; }
 
-// Letters, digits and underscores, no digit first. INVALID_ARGUMENT.
-ds_status check_series_name(const char* name);
-// INVALID_ARGUMENT if it is no such text.
-ds_status check_labels(const char* labels);
-// Copies labels without those of some names, which are separated by commas. to: as long as the labels.
-void copy_labels_without(const char* labels, const char* names, char* to);
-// Writes the labels of both, in order, to [sizeof ds_series_info::labels]. INVALID_ARGUMENT: they are too long, or a name
-// is in both.
-ds_status merge_labels(const char* a, const char* b, char* to);
-
-// ---- Series
-
-// No memory is left for what series record.
-ds_status fail_no_series_memory();
-
-class Series : public RefCounted {
+// A number that one thread at a time writes while others read it. Writing costs what it costs on a plain number.
+template <class Value>
+class Cell {
 public:
-    // OUT_OF_MEMORY, and INVALID_ARGUMENT for a name, labels or a description that are malformed or too long.
-    static ds_status create(ds_series_kind kind, const char* name, const char* labels, const char* description,
-                            Ref<Series>* series);
-    ~Series();
-
-    ds_series_kind kind() const { return static_cast<ds_series_kind>(info_.kind); }
-    const ds_series_info& info() const { return info_; }
-    bool is(const char* name, const char* labels) const;
-
-    // Samples of a writer, whose threads record by turns, holding a lock that a fork waits for. OUT_OF_MEMORY.
-    ds_status open_writer(Samples** writer);
-    // What the writer recorded stays.
-    void close_writer(Samples* samples);
-
-    // For those without a writer.
-    void record(double value, int64_t time_ns);
-    // OUT_OF_MEMORY.
-    ds_status merge(Series& other);
-
-    // The sum of all samples; null if memory ran out.
-    std::unique_ptr<Samples> sum();
+    Value get() const { return value_.load(std::memory_order_relaxed); }
+    void set(Value value) { value_.store(value, std::memory_order_relaxed); }
+    void add(Value more) { set(sum_of(get(), more)); }
 
 private:
-    Series() = default;
-    static Samples* make_samples(ds_series_kind kind, ForkMutex* readers);
-    Samples* last() const;
-
-    ds_series_info info_ = {};
-    ForkMutex mutex_;           // guards everything below; held by readers
-    Samples* first_ = nullptr;  // of the writers, and last those of all others
+    std::atomic<Value> value_{};
 };
 
-// A series that one writer records in, and its samples.
-template <class Kind>
-class Writer {
+// Sum, smallest, largest and number of some values.
+class Totals {
 public:
-    Writer() = default;
-    ~Writer() { close(); }
-    Writer(const Writer&) = delete;
-    Writer& operator=(const Writer&) = delete;
+    void add(double value) { add(1, value, value, value); }
+    void merge(const Totals& other) {
+        DS_ASSERT(this != &other);
+        if (const int64_t count = other.count()) add(count, other.sum_.get(), other.low_.get(), other.high_.get());
+    }
+    void clear() { count_.set(0); }
 
-    ds_status open(const Ref<Series>& series) {
-        DS_ASSERT(!samples_);
-        Samples* samples;
-        if (const ds_status status = series->open_writer(&samples)) return status;
-        DS_ASSERT(samples);
-        series_ = series;
-        samples_ = static_cast<Kind*>(samples);
-        return DS_STATUS_OK;
+    int64_t count() const { return count_.get(); }
+    double sum() const { return count() ? sum_.get() : 0; }
+    double low() const { return count() ? low_.get() : 0; }
+    double high() const { return count() ? high_.get() : 0; }
+
+private:
+    void add(int64_t count, double sum, double low, double high) {
+        DS_ASSERT(count > 0 && count_.get() >= 0);
+        const bool first = count_.get() == 0;
+        sum_.set(first ? sum : sum_.get() + sum);
+        if (first || low < low_.get()) low_.set(low);
+        if (first || high > high_.get()) high_.set(high);
+        count_.add(count);
     }
-    void close() {
-        if (samples_) series_->close_writer(samples_);
-        samples_ = nullptr;
-        series_ = {};
+
+    Cell<int64_t> count_;
+    Cell<double> sum_, low_, high_;
+};
+
+// As in ds_series_info.
+struct SeriesKey {
+    ds_metric metric;
+    int32_t scheduler, replica, detail, variant;
+
+    bool operator==(const SeriesKey&) const = default;
+};
+
+class Series {
+public:
+    virtual ~Series() = default;
+    Series(const Series&) = delete;
+    Series& operator=(const Series&) = delete;
+
+    // What it is, and what of the totals it has.
+    virtual void read(ds_series_info* info) const = 0;
+    // As ds_metrics_get_rows(), with room for all.
+    virtual int64_t read_rows(void*) const { return 0; }
+
+    const SeriesKey key;
+    const void* writer = nullptr;  // guarded by the store's mutex; null: nobody records
+
+protected:
+    explicit Series(const SeriesKey& key_of_this) : key(key_of_this) {}
+};
+
+class Counter final : public Series {
+public:
+    explicit Counter(const SeriesKey& key) : Series(key) {}
+
+    void add(int64_t more) {
+        DS_ASSERT(more >= 0);
+        value_.add(more);
     }
-    explicit operator bool() const { return samples_ != nullptr; }
-    Kind* operator->() const {
-        DS_ASSERT(samples_);
-        return samples_;
+    void read(ds_series_info* info) const override {
+        info->kind = DS_SERIES_COUNTER;
+        info->count = value_.get();
     }
 
 private:
-    Ref<Series> series_;
-    Kind* samples_ = nullptr;
+    Cell<int64_t> value_;
+};
+
+// Values with totals.
+class Values : public Series {
+protected:
+    using Series::Series;
+
+    void count(double value, int64_t time_ns) {
+        totals_.add(value);
+        last_.set(value);
+        last_ns_.set(time_ns);
+    }
+    void read_totals(ds_series_info* info) const {
+        info->count = totals_.count();
+        info->sum = totals_.sum();
+        info->minimum = totals_.low();
+        info->maximum = totals_.high();
+        info->last = last_.get();
+        info->last_ns = last_ns_.get();
+    }
+
+private:
+    Totals totals_;
+    Cell<double> last_;
+    Cell<int64_t> last_ns_;
 };
 
 }  // namespace doorstep

@@ -1,11 +1,8 @@
 #include "metrics/sketch.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <algorithm>
-
-#include "math/base.h"
 
 namespace doorstep {
 namespace {
@@ -28,37 +25,21 @@ int32_t exponent_of(double value) {
 
 }  // namespace
 
-Sketch::Sketch() : pages_(map_pages((1 + kBins) * static_cast<int64_t>(sizeof(Bin)), "metrics")) {}
-
-// ---- Bins ----
+Sketch::Sketch(const SeriesKey& key)
+    : Values(key), pages_(map_pages((1 + kBins) * static_cast<int64_t>(sizeof(Bin)), "metrics")) {}
 
 // 0: values that count as 0.
 int32_t Sketch::bin_of(double value) {
-    if (!(value >= power_of_two(kLowExponent))) return 0;
-    if (value >= power_of_two(kHighExponent)) return kBins;
+    constexpr int32_t kLowest = DS_SKETCH_LOWEST_EXPONENT, kHighest = kLowest + int32_t{DS_SKETCH_OCTAVES};
+    if (!(value >= power_of_two(kLowest))) return 0;
+    if (value >= power_of_two(kHighest)) return kBins;
     const int32_t exponent = exponent_of(value);
-    DS_ASSERT(exponent >= kLowExponent && exponent < kHighExponent);
+    DS_ASSERT(exponent >= kLowest && exponent < kHighest);
     const double s = value / power_of_two(exponent) - 1;
     DS_ASSERT(s >= 0 && s < 1);
     const int32_t within = static_cast<int32_t>(s * (4 - s) / 3 * kBinsPerOctave);
-    return 1 + (exponent - kLowExponent) * kBinsPerOctave + std::min(within, kBinsPerOctave - 1);
+    return 1 + (exponent - kLowest) * kBinsPerOctave + std::min(within, kBinsPerOctave - 1);
 }
-
-// The inverse, of a bin without the first: s solves s (4 - s) / 3 = the place within the octave.
-double Sketch::low_edge(int32_t bin) {
-    DS_ASSERT(bin >= 0 && bin <= kBins);
-    const double place = static_cast<double>(bin % kBinsPerOctave) / kBinsPerOctave;
-    return power_of_two(kLowExponent + bin / kBinsPerOctave) * (3 - sqrt(4 - 3 * place));
-}
-
-double Sketch::value_of(int32_t bin) {
-    if (bin == 0) return 0;
-    const double low = low_edge(bin - 1), high = low_edge(bin);
-    DS_ASSERT(low > 0 && low < high);
-    return 2 * low * high / (low + high);
-}
-
-// ---- Recording ----
 
 void Sketch::add(double value, int64_t time_ns) {
     DS_ASSERT(time_ns >= 0);
@@ -66,7 +47,7 @@ void Sketch::add(double value, int64_t time_ns) {
     const int64_t span = time_ns >> kSpanLog2;
     bin.ever.add(1);
     if (make_current(span)) bin.recent[span % kSpans].add(1);
-    totals_.add(value);
+    count(value, time_ns);
 }
 
 // Gives the span its place, unless a later one has it. Returns whether it is there.
@@ -84,70 +65,28 @@ bool Sketch::make_current(int64_t span) {
     return true;
 }
 
-void Sketch::merge(const Samples& other) {
-    const Sketch& from = static_cast<const Sketch&>(other);
-    DS_ASSERT(this != &from);
-    bool shared[kSpans];
-    for (int64_t place = 0; place < kSpans; ++place) {
-        const int64_t span = from.spans_[place].get();
-        shared[place] = span >= 0 && make_current(span);
-    }
+void Sketch::read(ds_series_info* info) const {
+    info->kind = DS_SERIES_SKETCH;
+    info->most_rows = (1 + kBins) * (1 + kSpans);
+    read_totals(info);
+}
+
+int64_t Sketch::read_rows(void* rows) const {
+    ds_sketch_count* const first = static_cast<ds_sketch_count*>(rows);
+    ds_sketch_count* next = first;
+    int64_t spans[kSpans];
+    for (int64_t place = 0; place < kSpans; ++place) spans[place] = spans_[place].get();
     std::atomic_thread_fence(std::memory_order_acquire);
     for (int32_t bin = 0; bin <= kBins; ++bin) {
-        const Bin& more = from.bins()[bin];
-        if (more.ever.get() == 0) continue;
-        bins()[bin].ever.add(more.ever.get());
+        const Bin& counted = bins()[bin];
+        if (const int64_t ever = counted.ever.get()) *next++ = {ever, -1, bin};
+        else continue;
         for (int64_t place = 0; place < kSpans; ++place) {
-            if (shared[place]) bins()[bin].recent[place].add(more.recent[place].get());
+            const int64_t recent = counted.recent[place].get();
+            if (recent && spans[place] >= 0) *next++ = {recent, static_cast<int32_t>(spans[place]), bin};
         }
     }
-    totals_.merge(from.totals_);
-}
-
-// ---- Reading ----
-
-int64_t Sketch::number(const Bin& bin, Choice chosen) {
-    DS_ASSERT(chosen <= kEver);
-    if (chosen == kEver || bin.ever.get() == 0) return bin.ever.get();
-    int64_t sum = 0;
-    for (int64_t place = 0; place < kSpans; ++place) {
-        if (chosen >> place & 1) sum += bin.recent[place].get();
-    }
-    return sum;
-}
-
-Sketch::Choice Sketch::spans_since(int64_t time_ns) const {
-    Choice chosen = 0;
-    for (int64_t place = 0; place < kSpans; ++place) {
-        if (spans_[place].get() >= time_ns >> kSpanLog2) chosen |= 1u << place;
-    }
-    return chosen;
-}
-
-int64_t Sketch::count(Choice chosen) const {
-    int64_t count = 0;
-    for (int32_t bin = 0; bin <= kBins; ++bin) count = sum_of(count, number(bins()[bin], chosen));
-    return count;
-}
-
-double Sketch::quantile(double fraction, Choice chosen) const {
-    DS_ASSERT(fraction >= 0 && fraction <= 1);
-    const int64_t count = this->count(chosen);
-    if (count == 0) return 0;
-    const int64_t place = static_cast<int64_t>(fraction * static_cast<double>(count - 1));
-    int64_t below = 0;
-    int32_t bin = 0;
-    while (bin < kBins && (below = sum_of(below, number(bins()[bin], chosen))) <= place) ++bin;
-    DS_ASSERT(place >= 0 && place < count && bin <= kBins);
-    if (bin == 0) return 0;
-    return std::max(totals_.low(), std::min(value_of(bin), totals_.high()));
-}
-
-void Sketch::read(ds_series_totals* totals) const {
-    totals->count = count();
-    totals->sum = totals_.sum();
-    totals->minimum = totals_.low();
-    totals->maximum = totals_.high();
+    return next - first;
 }
 
 }  // namespace doorstep

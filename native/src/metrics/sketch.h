@@ -21,65 +21,45 @@
 // ever count anything.
 #pragma once
 
-#include "metrics/samples.h"
+#include "metrics/series.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
 
-class Sketch final : public Samples {
+class Sketch final : public Values {
 public:
-    static constexpr double kRelativeError = int32_t{DS_SKETCH_RELATIVE_ERROR_PERCENT} / 100.0;
-    static constexpr int32_t kLowExponent = -40, kHighExponent = 40;
-    static constexpr int32_t kSpanLog2 = 33;  // of the length of a span, nanoseconds: 8.6 s
-    static constexpr int64_t kSpans = 8;      // the current one and those before it
+    static constexpr int32_t kSpanLog2 = DS_SKETCH_SPAN_LOG2;
+    static constexpr int64_t kSpans = DS_SKETCH_SPANS;
     static_assert(((kSpans - 1) << kSpanLog2) / 1'000'000'000 >= DS_SKETCH_WINDOW_SECONDS);
 
-    Sketch();
+    explicit Sketch(const SeriesKey& key);
     // False: memory ran out, and nothing else may be called.
     explicit operator bool() const { return static_cast<bool>(pages_); }
 
     void add(double value, int64_t time_ns);
-    int64_t count() const { return count(kEver); }
-    // The value at place floor(fraction * (count - 1)) of all in ascending order. 0 if there are none.
-    double quantile(double fraction) const { return quantile(fraction, kEver); }
-    // The same of the values since then, and up to a span before.
-    double recent_quantile(double fraction, int64_t since_ns) const { return quantile(fraction, spans_since(since_ns)); }
-
-    void record(double value, int64_t time_ns) override { add(value, time_ns); }
-    void merge(const Samples& other) override;
-    void read(ds_series_totals* totals) const override;
+    void read(ds_series_info* info) const override;
+    int64_t read_rows(void* rows) const override;
 
 private:
-    static constexpr int32_t kBinsPerOctave = 38;
-    static constexpr int32_t kBins = (kHighExponent - kLowExponent) * kBinsPerOctave;
+    static constexpr int32_t kBinsPerOctave = DS_SKETCH_BINS_PER_OCTAVE;
+    static constexpr int32_t kBins = int32_t{DS_SKETCH_OCTAVES} * kBinsPerOctave;
     // tanh(x) < x
-    static_assert(3.0 / (8 * kBinsPerOctave) < kRelativeError);
+    static_assert(3.0 / (8 * kBinsPerOctave) < int32_t{DS_SKETCH_RELATIVE_ERROR_PERCENT} / 100.0);
 
     struct Bin {
         Cell<int64_t> ever;
         Cell<uint32_t> recent[kSpans];
     };
-    // Which values count: a bit for each place of the ring, or all ever.
-    using Choice = uint32_t;
-    static constexpr Choice kEver = 1u << kSpans;
 
     static int32_t bin_of(double value);
-    static double low_edge(int32_t bin);
-    static double value_of(int32_t bin);
-    static int64_t number(const Bin& bin, Choice chosen);
-
     Bin* bins() const {
         DS_ASSERT(pages_);
         return reinterpret_cast<Bin*>(pages_.data());
     }
     bool make_current(int64_t span);
-    Choice spans_since(int64_t time_ns) const;
-    int64_t count(Choice chosen) const;
-    double quantile(double fraction, Choice chosen) const;
 
     const Pages pages_;            // Bin[1 + kBins]; the first is of values that count as 0
     Cell<int64_t> spans_[kSpans];  // which span is at a place: its start / its length; -1: one is being replaced
-    Totals totals_;
 };
 
 }  // namespace doorstep

@@ -5,41 +5,33 @@
 // length, and the series of a union is the union of the series.
 #pragma once
 
-#include "metrics/samples.h"
+#include "metrics/series.h"
 #include "runtime/fork_mutex.h"
 
 namespace doorstep {
 
-class TimeSeries final : public Samples {
+class TimeSeries final : public Values {
 public:
     static constexpr int64_t kSpans = DS_TIME_SERIES_POINTS;
     static constexpr int32_t kFirstLog2 = 26;  // of the length of the first spans, nanoseconds: 67 ms
 
-    // readers: held by threads that read while another thread writes; null: no thread does.
-    explicit TimeSeries(ForkMutex* readers) : readers_(readers) {}
+    // mutex: held by threads that read rows while another thread writes.
+    TimeSeries(const SeriesKey& key, ForkMutex* mutex) : Values(key), mutex_(mutex) {}
 
+    // In the order of time; a value before the first span counts there.
     void add(double value, int64_t time_ns);
-    // Up to `most` points, in the order of time; empty spans have none. Returns how many.
-    int64_t read_points(ds_series_point* points, int64_t most) const;
-
-    void record(double value, int64_t time_ns) override { add(value, time_ns); }
-    void merge(const Samples& other) override;
-    void read(ds_series_totals* totals) const override;
+    void read(ds_series_info* info) const override;
+    int64_t read_rows(void* rows) const override;
 
 private:
-    Totals& span_at(int64_t time_ns);
-    void lay_out(int64_t first, int64_t last);
+    void lay_out(int64_t time_ns);
     void coarsen();
-    void move_later(int64_t spans);
 
-    ForkMutex* const readers_;
-    // Changed with readers_ held: which spans there are.
+    ForkMutex* const mutex_;
+    // Changed with the mutex held: which spans there are.
     int32_t log2_ = kFirstLog2;     // of their length
     int64_t first_ = 0, used_ = 0;  // start of the first one / length; how many
-
     Totals spans_[kSpans];
-    Cell<int64_t> last_ns_;  // of the latest value; 0: none
-    Cell<double> last_;
 };
 
 }  // namespace doorstep

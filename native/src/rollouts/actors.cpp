@@ -98,11 +98,9 @@ void Actors::adopt(PolicyTable& table) {
     if (version == policies_version_) return;
     for (int64_t index = 0; index < num_policies_; ++index) {
         GivenPolicy given;
-        PolicyLabels labels;
-        if (!table.was_given_since(policies_version_, index, &given, &labels)) continue;
-        if (recorder_) recorder_->label_policy(index, labels.text);
+        if (!table.was_given_since(policies_version_, index, &given)) continue;
         const ds_failure_cause cause = adopt(index, given);
-        if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause});
+        if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause, 0, given.series});
     }
     policies_version_ = version;
     describe_all_rows();
@@ -111,7 +109,7 @@ void Actors::adopt(PolicyTable& table) {
 // NONE, or why the policy cannot act here.
 ds_failure_cause Actors::adopt(int64_t index, const GivenPolicy& given) {
     PolicySlot& before = policies_[index];
-    PolicySlot slot = {given.kind, given.native, given.cause, given.version, {}, 0, false, RowChooser::kNone};
+    PolicySlot slot = {given.kind, given.native, given.cause, given.version, given.series, {}, 0, false, RowChooser::kNone};
     DS_ASSERT((slot.kind == DS_POLICY_NATIVE) == static_cast<bool>(slot.native));
     DS_ASSERT((slot.kind == DS_POLICY_FAILING) == (slot.cause != DS_CAUSE_NONE));
     if (const ds_failure_cause cause = place(index, &slot)) return cause;
@@ -144,42 +142,6 @@ bool Actors::take_scratch(const Policy& policy) {
     scratch_ = std::move(scratch);
     scratch_bytes_ = bytes;
     return true;
-}
-
-// ---- States of single episodes ----
-
-bool Actors::can_leave(int64_t world) const {
-    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
-        const PolicySlot& slot = policies_[episodes_[world].policies[agent]];
-        if (slot.kind == DS_POLICY_CALLER || slot.kind == DS_POLICY_FAILING) return false;
-        if (slot.on_device && slot.native && slot.native->state_size() > 0) return false;
-    }
-    return true;
-}
-
-template <class Visit>
-void Actors::for_each_state(int64_t world, const Visit& visit) const {
-    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
-        const PolicyStates& states = states_[episodes_[world].policies[agent]];
-        if (states.size > 0) visit(states.states + (world * episodes_.num_agents() + agent) * states.size, states.size);
-    }
-}
-
-int64_t Actors::state_floats(int64_t world) const {
-    int64_t floats = 0;
-    for_each_state(world, [&](const float*, int64_t size) { floats += size; });
-    return floats;
-}
-
-void Actors::save_states(int64_t world, float* to) const {
-    for_each_state(world, [&](const float* state, int64_t size) { to = std::copy_n(state, size, to); });
-}
-
-void Actors::restore_states(int64_t world, const float* from) {
-    for_each_state(world, [&](float* state, int64_t size) {
-        std::copy_n(from, size, state);
-        from += size;
-    });
 }
 
 // ---- Rows ----
@@ -293,7 +255,7 @@ ds_status Actors::act_on_host() {
         if (rows > 0 && recorded_ & kActingRecords) note_rows(slot, first, rows);
         if (rows == 0 || slot.on_device) continue;
         switch (slot.kind) {
-        case DS_POLICY_CALLER: callers_.add(order_.data() + first, rows); break;
+        case DS_POLICY_CALLER: callers_.add(order_.data() + first, rows, slot.series); break;
         case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); break;
         case DS_POLICY_NATIVE:
             native_calls_[num_native_calls_++] = {policy, slot.native.get(), native_call(slot, first, rows), 0};
@@ -378,7 +340,7 @@ void Actors::act_natively() {
 void Actors::fail_rows(int64_t first, int64_t count, int64_t cause) {
     for (int64_t place = first; place < first + count; ++place) {
         choose_neutrally(tensors_.actions_of(order_[place]));
-        episodes_.mark(order_[place] / episodes_.num_agents(), DS_EPISODE_FAILED, cause);
+        episodes_.mark(order_[place] / episodes_.num_agents(), DS_EPISODE_FAILED, {cause});
     }
 }
 
@@ -393,7 +355,7 @@ void Actors::record_shares(int64_t start_ns, int64_t rows, const Matches& matche
         const int64_t begin = start_ns + taken * done / rows;
         done += own;
         DS_ASSERT(done <= rows);
-        recorder_->acted(policy, slot.kind, begin, start_ns + taken * done / rows, own);
+        recorder_->acted(policy, slot.series, slot.kind, begin, start_ns + taken * done / rows, own);
     }
 }
 

@@ -7,10 +7,10 @@
 
 #include "policy/played_rows.h"
 #include "policy/policy.h"
-#include "rollouts/acted_rows.h"
 #include "rollouts/caller_rows.h"
 #include "rollouts/pause.h"
 #include "rollouts/policy_table.h"
+#include "rollouts/trajectories.h"
 #include "sim/observation_layout.h"
 
 namespace doorstep {
@@ -61,21 +61,13 @@ public:
         device_nonfinite_ = nullptr;
     }
 
-    // ---- For episodes that are interrupted
-    // Whether all its policies are networks whose states are here, or need none.
-    bool can_leave(int64_t world) const;
-    // The states of its networks, by agent.
-    int64_t state_floats(int64_t world) const;
-    void save_states(int64_t world, float* to) const;
-    void restore_states(int64_t world, const float* from);
-
 protected:
     // How the rows with one of the policies act.
     struct PolicySlot {
         ds_policy_kind kind;
         Ref<Policy> native;
         int64_t cause;       // of the kind FAILING
-        int32_t version;
+        int32_t version, series;
         Pages states;        // of a recurrent policy: a row of state_size floats per row of all worlds; of one that is
                              // on the device a copy, for recording
         int64_t state_size;
@@ -144,9 +136,6 @@ private:
     void count_records();
     void sort_rows();
     PlayedRow played_row(const PlayedEpisode& episode, int16_t policy) const;
-    // Calls visit(state, size) for the networks of a world's agents.
-    template <class Visit>
-    void for_each_state(int64_t world, const Visit& visit) const;
 
     uint32_t policies_version_ = 0;  // of the table, that was adopted
     static constexpr int16_t kNoPolicy = -1;

@@ -16,12 +16,14 @@ bool CallerRows::take_memory(int64_t num_policies) {
 
 // ---- Questions ----
 
-void CallerRows::add(const int32_t* rows, int64_t count) {
+void CallerRows::add(const int32_t* rows, int64_t count, int32_t series) {
     for (int64_t i = 0; i < count; ++i) {
         DS_ASSERT(waits_[rows[i]] == Wait::kNothing);
         waits_[rows[i]] = Wait::kAsking;
         episodes_.await_caller(rows[i]);
-        ++slots_[episodes_.policy_of(rows[i])].num_to_ask;
+        Slot& slot = slots_[episodes_.policy_of(rows[i])];
+        slot.series = series;
+        ++slot.num_to_ask;
     }
     num_to_ask_ += count;
 }
@@ -42,12 +44,11 @@ ds_status CallerRows::ask() {
         desk_->ask(slot.asked);
     }
     DS_ASSERT(num_to_ask_ >= 0 && num_asked_ <= slots_.size());
-    unasked_.store(num_to_ask_, std::memory_order_relaxed);
     return DS_STATUS_OK;
 }
 
 Ref<AskedRows> CallerRows::rows_to_ask(int64_t policy) {
-    const Ref<AskedRows> asked = AskedRows::create(requests_, slots_[policy].num_to_ask, tensors_.num_inputs);
+    const Ref<AskedRows> asked = AskedRows::create(table_, slots_[policy].num_to_ask, tensors_.num_inputs);
     if (!asked) return {};
     asked->replica = replica_;
     asked->policy = static_cast<int32_t>(policy);
@@ -102,11 +103,12 @@ void CallerRows::take_answer(int64_t policy) {
         DS_ASSERT(episodes_.of_row(row).request);
         waits_[row] = Wait::kNothing;
         episodes_.answered(row);
-        if (asked->cause()) episodes_.mark(row / episodes_.num_agents(), DS_EPISODE_FAILED, asked->cause());
+        if (asked->cause()) episodes_.mark(row / episodes_.num_agents(), DS_EPISODE_FAILED, {asked->cause()});
         else std::copy_n(asked->actions() + i * kActionComponents, kActionComponents, tensors_.actions_of(row));
     }
     if (recorder_) {
-        recorder_->acted(policy, DS_POLICY_CALLER, slots_[policy].asked_ns, monotonic_ns(), asked->num_rows);
+        const Slot& slot = slots_[policy];
+        recorder_->acted(policy, slot.series, DS_POLICY_CALLER, slot.asked_ns, monotonic_ns(), asked->num_rows);
     }
 }
 

@@ -13,18 +13,18 @@ namespace doorstep {
 class CallerRows {
 public:
     // recorder: null: nothing is recorded.
-    CallerRows(Episodes* episodes, const HostTensors* tensors, const Ref<RequestQueue>& requests,
+    CallerRows(Episodes* episodes, const HostTensors* tensors, const Ref<RequestTable>& table,
                const Ref<RowDesk>& desk, int32_t replica, ReplicaRecorder* recorder)
         : episodes_(*episodes),
           tensors_(*tensors),
-          requests_(requests),
+          table_(table),
           desk_(desk),
           replica_(replica),
           recorder_(recorder) {}
     bool take_memory(int64_t num_policies);
 
-    // Rows of an episode that is acting.
-    void add(const int32_t* rows, int64_t count);
+    // Rows of episodes that are acting, with one policy. series: under which metrics record its times.
+    void add(const int32_t* rows, int64_t count, int32_t series);
     // Asks the policies that are not asked already. OUT_OF_MEMORY.
     ds_status ask();
 
@@ -39,8 +39,6 @@ public:
     // What is asked for is not needed any more.
     void withdraw();
 
-    // Rows of policies that are asked already, for any thread.
-    int64_t num_unasked() const { return unasked_.load(std::memory_order_relaxed); }
 
 private:
     enum class Wait : uint8_t { kNothing, kAsking, kCaller };
@@ -48,6 +46,7 @@ private:
         Ref<AskedRows> asked;  // that a caller has, or may get
         int64_t asked_ns;      // when that was
         int64_t num_to_ask;    // rows that are kAsking
+        int32_t series;        // of metrics
     };
 
     Ref<AskedRows> rows_to_ask(int64_t policy);
@@ -56,7 +55,7 @@ private:
 
     Episodes& episodes_;
     const HostTensors& tensors_;
-    const Ref<RequestQueue> requests_;  // where the replica sleeps
+    const Ref<RequestTable> table_;  // where the replica sleeps
     const Ref<RowDesk> desk_;
     const int32_t replica_;
     ReplicaRecorder* const recorder_;
@@ -64,7 +63,6 @@ private:
     Array<Slot> slots_;  // by policy
     Array<Wait> waits_;  // by row
     int64_t num_asked_ = 0, num_to_ask_ = 0;
-    std::atomic<int64_t> unasked_{0};
 };
 
 }  // namespace doorstep

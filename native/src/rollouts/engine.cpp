@@ -31,11 +31,12 @@ QueueRules rules_of(const Config& config) {
     const ds_simulator_config& simulator = config.part(DS_CONFIG_SIMULATOR)->simulator();
     return {
         .scheduler = config.part(DS_CONFIG_SCHEDULER)->scheduler(),
+        .controller = static_cast<ds_controller>(config.part(DS_CONFIG_CONTROLLER)->controller().type),
         .worlds = {static_cast<int>(simulator.num_agents), simulator.max_levels > 0},
         .episode_length = simulator.episode_length,
         .num_policies = config.rollout().max_policies,
         .capacity = config.rollout().queue_capacity,
-        .requests_choose = config.part(DS_CONFIG_CONTROLLER)->controller().type == DS_CONTROLLER_CALLER,
+        .outputs = {config.rollout().output_capacity, config.rollout().output_bytes},
     };
 }
 
@@ -47,8 +48,7 @@ Engine::Engine(const Ref<Config>& config, MakeSimulator make, const ds_level_rew
       make_(make),
       has_rewards_(rewards),
       rewards_(rewards ? *rewards : ds_level_rewards{}),
-      metrics_(metrics),
-      forks_(num_forks()) {}
+      metrics_(metrics) {}
 
 // Where a replica cannot be added, those before it end, and the last one cleans up.
 ds_status Engine::create(const Ref<Config>& config, MakeSimulator make, const ds_level_rewards* rewards,
@@ -77,12 +77,9 @@ ds_status Engine::create(const Ref<Config>& config, MakeSimulator make, const ds
 ds_status Engine::take_memory() {
     const QueueRules rules = rules_of(*config_);
     if (const ds_status status = make_queue(rules, metrics_, &requests_)) return status;
-    const ds_rollout_config& config = config_->rollout();
-    const OutputLimits limits = {config.output_capacity, config.output_bytes};
-    outputs_ = Ref<OutputQueue>::adopt(new (std::nothrow) OutputQueue(limits));
     policies_ = PolicyTable::create(rules.num_policies);
     desk_ = Ref<RowDesk>::adopt(new (std::nothrow) RowDesk);
-    return outputs_ && policies_ && desk_ ? DS_STATUS_OK : fail_memory();
+    return policies_ && desk_ ? DS_STATUS_OK : fail_memory();
 }
 
 // The engine does not end before end_if_last(). False: it has ended.
@@ -110,25 +107,18 @@ ds_status Engine::add_replica(const ds_simulator_config& config, int64_t* number
 // Of a caller that counts as one who plays.
 ds_status Engine::add_player(const ds_simulator_config& config) {
     const int64_t number = num_replicas_;
-    std::unique_ptr<Player> made(new (std::nothrow) Player{this, static_cast<int32_t>(number), config, {}, {}});
+    std::unique_ptr<Player> made(new (std::nothrow) Player{this, static_cast<int32_t>(number), config, {}});
     if (!made) return fail_memory();
     Player& player = *made;
     player.config.auto_reset = 0;
     if (config.observations.num_parts == 0) player.config.observations = kDefaultObservations;
-    player.requests = requests_;
-    const ds_controller_config& controller = config_->part(DS_CONFIG_CONTROLLER)->controller();
-    const bool has_branch = controller.type != DS_CONTROLLER_PULL;
-    if (has_branch) {
-        player.requests = Ref<RequestQueue>::adopt(new (std::nothrow) RequestQueue(requests_, controller.depth));
-        if (!player.requests) return fail_memory();
-    }
     if (const ds_status status = make_replica(player, &player.replica)) return status;
     if (number == 0) num_inputs_ = player.replica->num_inputs();
     DS_ASSERT(player.replica->num_inputs() == num_inputs_);
     players_[number] = std::move(made);
     ++num_playing_;
     ++num_replicas_;
-    if (has_branch) player.requests->open_branch();
+    requests_->open_lane(number);
     if (closed_) end_replica(number);  // close() may not have seen it
     return start(player);
 }
@@ -140,7 +130,7 @@ ds_status Engine::make_replica(Player& player, Ref<Replica>* replica) const {
     player.config.device_kind = simulator->config().device_kind;
     player.config.device_index = simulator->config().device_index;
     if (has_rewards_) simulator->set_rewards(&rewards_);
-    return Replica::create(simulator, {player.requests, outputs_, policies_, desk_}, player.number, replica);
+    return Replica::create(simulator, {requests_, policies_, desk_}, player.number, replica);
 }
 
 ds_status Engine::start(Player& player) {
@@ -170,14 +160,8 @@ void Engine::read(ds_engine_info* info) const {
     info->submitted = counts.submitted;
     info->waiting = counts.waiting;
     info->unanswered = counts.unanswered;
-    info->full_readers = 0;
-    for (int32_t reader = 0; reader < DS_NUM_READERS; ++reader) {
-        info->outputs[reader] = outputs_->size(reader);
-        info->full_readers |= outputs_->is_full(reader) << reader;
-    }
-    info->unasked_rows = info->restarts = 0;
+    info->restarts = 0;
     for (int64_t i = 0; i < num_replicas_; ++i) {
-        info->unasked_rows += replica_of(player(i))->num_unasked();
         info->restarts += player(i).restarts;
     }
 }
@@ -199,7 +183,6 @@ void Engine::end_replica(int64_t number) {
 
 void Engine::close() {
     closed_ = true;
-    outputs_->lift_limits();
     for (int64_t i = 0; i < num_replicas_; ++i) end_replica(i);
 }
 
@@ -272,7 +255,7 @@ bool Engine::install(Player& player, Ref<Replica> replica) {
 void Engine::leave(Player& player) {
     DS_ASSERT(!player.has_ended && num_playing_ > 0);
     player.has_ended = true;
-    if (player.requests.get() != requests_.get()) player.requests->close();
+    requests_->close_lane(player.number);
     end_if_last(player.has_failed && !closed_ ? DS_CAUSE_REPLICA : DS_CAUSE_CLOSED);
 }
 
@@ -280,14 +263,10 @@ void Engine::end_if_last(ds_failure_cause cause) {
     if (num_playing_.fetch_sub(1) == 1) answer_the_rest(cause);
 }
 
-// As far as there is memory for it.
 void Engine::answer_the_rest(ds_failure_cause cause) {
-    for (int64_t i = 0; i < num_replicas_; ++i) player(i).requests->close();
-    requests_->close();
     DS_ASSERT(num_playing_ == 0 && !has_ended_);
-    outputs_->lift_limits();
-    answer_all(*requests_, *outputs_, DS_EPISODE_FAILED, cause);
-    outputs_->close();
+    requests_->close();
+    requests_->end(cause);
     desk_->close();
     for (int64_t index = 0; index < policies_->size(); ++index) policies_->give(index, {});
     has_ended_ = true;

@@ -1,11 +1,11 @@
 // An engine: replicas in threads of their own, the requests that wait for them, and the outputs that wait for callers.
 //
-//   submit() --> waiting queue --> (branch of a replica) --> world of a replica --> output queue --> take()
-//                                                             |          ^
-//                                                        row desk --> caller
+//   submit() --> request queue --> world of a replica --> output queue --> take()
+//                                      |          ^
+//                                   row desk --> caller
 //
-// A request is memory of the table that all queues share. It is in one place at a time: a queue, a world, or a list of
-// those that are over. It ends when its result is in the output queue, and until then whatever holds it can give it back.
+// A request is memory of the table that all queues share, and has its result in itself. It ends when its reader has received
+// that; until then whatever holds it can give it back.
 //
 // Lifetimes. A thread refers to the engine, so that the engine lives until its last thread has ended, also when
 // its handle has been released. Engine -> replicas -> queues, table, policies, desk; nothing below refers to the engine or to a
@@ -15,15 +15,16 @@
 // policy are asked for together, one time at a time. On the CPU their worlds sit out until they are returned.
 //
 // The end. close() sets a flag in each replica and wakes it: no lock, no wait. A replica gives its requests back, whatever
-// ended it; where others play on, its branch closes and they get what was there. The last one closes the queue, answers
-// what waits, and then closes outputs and desk, at which all waiting callers notice.
+// ended it; others play them, and those of its lane. The last one closes the queue, answers what waits, and then closes the
+// desk, at which all waiting callers notice.
 //
 // Replicas. They are added at any time, and each is at its number for ever. A thread whose replica fails makes another one,
-// on another simulator, at the same number and queue.
+// on another simulator, at the same number and lane.
 //
 // Locks, in the order in which they are taken: the one that adds replicas; the turn of a replica's simulator, held by its
 // thread except between two passes and while it sleeps; then one of: the engine's mutex (which replica is at a number), the
-// table's (requests, queues, recorder), the output queue's, the policy table's, the desk's; then a handle registry's. No thread holds two of those in the middle. No thread waits for anything
+// table's (requests, outputs, recorder), the policy table's, the desk's; then a handle registry's. No thread holds two of
+// those in the middle. No thread waits for anything
 // but a turn with one of them held. A fork takes all of them in this order.
 #pragma once
 
@@ -51,13 +52,10 @@ public:
     const Ref<Config>& config() const { return config_; }
     const Ref<MetricsStore>& metrics() const { return metrics_; }
     RequestQueue& requests() const { return *requests_; }
-    OutputQueue& outputs() const { return *outputs_; }
     PolicyTable& policies() const { return *policies_; }
     RowDesk& desk() const { return *desk_; }
     int64_t num_inputs() const { return num_inputs_; }
     int64_t num_replicas() const { return num_replicas_; }
-    // It was forked with its process: it has no threads here.
-    bool is_copy() const { return forks_ != num_forks(); }
 
     // As the functions of the C API.
     void read(ds_engine_info* info) const;
@@ -74,7 +72,6 @@ private:
         Engine* engine;  // to which its thread refers
         int32_t number;
         ds_simulator_config config;   // of its simulators
-        Ref<RequestQueue> requests;   // from which its replicas take
         Ref<Replica> replica;         // with the engine's mutex
         Failure failure{};            // the latest one; likewise
         pthread_t thread{};
@@ -110,11 +107,9 @@ private:
     const bool has_rewards_;
     const ds_level_rewards rewards_;
     const Ref<MetricsStore> metrics_;
-    const uint32_t forks_;
     mutable ForkMutex mutex_;
     Mutex adding_;
     Ref<RequestQueue> requests_;
-    Ref<OutputQueue> outputs_;
     Ref<PolicyTable> policies_;
     Ref<RowDesk> desk_;
     int64_t num_inputs_ = 0;

@@ -17,13 +17,13 @@ bool Episodes::take_memory() {
 // ---- Begin ----
 
 int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
-    DS_ASSERT(request && request->in_use && !request->queue && !request->answered && num_active() < num_worlds_);
+    DS_ASSERT(request && request->state == RequestState::kPlaying && num_active() < num_worlds_);
     const int64_t world = free_worlds_[count_of(SlotState::kFree) - 1];
     DS_ASSERT(!episodes_[world].request && !ready_[world] && !ended_[world]);
     PlayedEpisode& episode = episodes_[world];
     episode.request = request;
     episode.started_ns = now_ns;
-    episode.cause = DS_CAUSE_NONE;
+    episode.failure = {};
     episode.shown_steps = shown_steps;
     episode.most_steps = request->parts.state ? static_cast<int32_t>(request->asked.max_steps) : 0;
     episode.recorded = request->asked.record & ~DS_RECORD_TRACE;
@@ -45,15 +45,6 @@ void Episodes::set_keys(int64_t world) {
         const int64_t row = world * num_agents_ + agent;
         sampling_[row] = request.asked.sampling;
         keys_[row] = {{key.a, key.b}, 0 - steps_, static_cast<uint32_t>(agent)};
-    }
-}
-
-void Episodes::resume(int64_t world, int32_t length, int64_t started_ns) {
-    PlayedEpisode& episode = episodes_[world];
-    DS_ASSERT(states_[world] == SlotState::kToAct && this->length(world) == 0 && length >= 0);
-    episode.started_ns = started_ns;
-    for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
-        keys_[row].step = static_cast<uint32_t>(length) - steps_;
     }
 }
 
@@ -99,12 +90,12 @@ void Episodes::change_all(SlotState before, SlotState after) {
 
 // ---- Ends ----
 
-void Episodes::mark(int64_t world, ds_episode_reason reason, int64_t cause) {
+void Episodes::mark(int64_t world, ds_episode_reason reason, const EpisodeFailure& failure) {
     DS_ASSERT(episodes_[world].request && reason >= DS_EPISODE_GOAL && reason <= DS_EPISODE_FAILED);
-    DS_ASSERT((reason == DS_EPISODE_FAILED) == (cause != DS_CAUSE_NONE));
+    DS_ASSERT((reason == DS_EPISODE_FAILED) == (failure.cause != DS_CAUSE_NONE));
     num_ended_ += ended_[world] == 0;
     ended_[world] = static_cast<uint8_t>(1 + reason);
-    episodes_[world].cause = cause;
+    episodes_[world].failure = failure;
     DS_ASSERT(counts_agree());
 }
 

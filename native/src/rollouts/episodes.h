@@ -32,6 +32,12 @@ struct HostTensors {
     int32_t* actions_of(int64_t row) const { return actions + row * kActionComponents; }
 };
 
+// Why an episode has failed, and in DS_CAUSE_LOGITS which agent in which step.
+struct EpisodeFailure {
+    int64_t cause = DS_CAUSE_NONE;  // ds_failure_cause
+    int32_t step = 0, agent = 0;
+};
+
 enum class SlotState : uint8_t { kFree, kToAct, kAwaitsCallers, kReady };
 constexpr int kSlotStates = 4;
 
@@ -39,7 +45,7 @@ constexpr int kSlotStates = 4;
 struct PlayedEpisode {
     Request* request;  // null: the slot is free
     int64_t started_ns;
-    int64_t cause;        // ds_failure_cause, of one that is marked
+    EpisodeFailure failure;     // of one that is marked as failed
     int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
     int32_t most_steps;   // after which it ends, where its world does not know it; 0: no such limit
     int32_t recorded;     // bits of ds_episode_record
@@ -91,8 +97,6 @@ public:
     // ---- Transitions
     // Returns the world, a free one.
     int64_t begin(Request* request, int32_t shown_steps, int64_t now_ns);
-    // One that has just begun has made so many steps before.
-    void resume(int64_t world, int32_t length, int64_t started_ns);
     // A row will get its action from a caller. Before acted().
     void await_caller(int64_t row);
     void answered(int64_t row);
@@ -101,7 +105,7 @@ public:
     // All episodes that are ready have.
     void stepped();
     // The episode is to end. A failure outdoes what was marked before.
-    void mark(int64_t world, ds_episode_reason reason, int64_t cause = DS_CAUSE_NONE);
+    void mark(int64_t world, ds_episode_reason reason, const EpisodeFailure& failure = {});
     void free(int64_t world);
 
     // By world: nonzero where an episode has begun or ended. Cleared by the one reader, who keeps lists of rows.

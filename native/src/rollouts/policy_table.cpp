@@ -18,30 +18,16 @@ void PolicyTable::give(int64_t index, GivenPolicy policy) {
     MutexGuard guard(mutex_);
     Entry& entry = entries_[static_cast<size_t>(index)];
     std::swap(entry.policy, policy);
-    changed(entry);
-}
-
-void PolicyTable::label(int64_t index, const PolicyLabels& labels) {
-    DS_ASSERT(index >= 0 && index < size_);
-    MutexGuard guard(mutex_);
-    Entry& entry = entries_[static_cast<size_t>(index)];
-    entry.labels = labels;
-    changed(entry);
-}
-
-// With the mutex held.
-void PolicyTable::changed(Entry& entry) {
     entry.version = version_.load(std::memory_order_relaxed) + 1;
     version_.store(entry.version, std::memory_order_release);
 }
 
-bool PolicyTable::was_given_since(uint32_t version, int64_t index, GivenPolicy* policy, PolicyLabels* labels) {
+bool PolicyTable::was_given_since(uint32_t version, int64_t index, GivenPolicy* policy) {
     MutexGuard guard(mutex_);
     DS_ASSERT(index >= 0 && index < size_);
     const Entry& entry = entries_[static_cast<size_t>(index)];
     if (static_cast<int32_t>(entry.version - version) <= 0) return false;
     *policy = entry.policy;
-    *labels = entry.labels;
     return true;
 }
 

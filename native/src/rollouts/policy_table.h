@@ -14,11 +14,7 @@ struct GivenPolicy {
     Ref<Policy> native;  // of the kind NATIVE
     int64_t cause = 0;   // of the kind FAILING
     int32_t version = 0;
-};
-
-// Of its series in metrics; "": its index.
-struct PolicyLabels {
-    char text[sizeof ds_series_info::labels] = "";
+    int32_t series = 0;  // under which metrics record its times
 };
 
 class PolicyTable : public RefCounted {
@@ -28,20 +24,16 @@ public:
 
     int64_t size() const { return size_; }
     void give(int64_t index, GivenPolicy policy);
-    void label(int64_t index, const PolicyLabels& labels);
-    // Changes with every give() and label().
+    // Changes with every give().
     uint32_t version() const { return version_.load(std::memory_order_acquire); }
-    // Whether the policy was given or labelled after a version; copies it then.
-    bool was_given_since(uint32_t version, int64_t index, GivenPolicy* policy, PolicyLabels* labels);
+    // Whether the policy was given after a version; copies it then.
+    bool was_given_since(uint32_t version, int64_t index, GivenPolicy* policy);
 
 private:
     struct Entry {
         GivenPolicy policy;
-        PolicyLabels labels;
         uint32_t version = 0;
     };
-
-    void changed(Entry& entry);
 
     explicit PolicyTable(int64_t size) : size_(size) {}
 

@@ -22,12 +22,12 @@ ds_status fail_replica_memory() {
                 "no memory is left for the replica's records");
 }
 
-ds_status open_recorder(const RequestQueue& requests, int64_t num_worlds, int64_t num_policies, int32_t number,
+ds_status open_recorder(const RequestQueue& requests, int64_t num_worlds, int32_t number,
                         std::unique_ptr<ReplicaRecorder>* recorder) {
     const Ref<MetricsStore> store = requests.metrics();
     if (!store) return DS_STATUS_OK;
     const RolloutLabels labels = {requests.rules().scheduler.type, number};
-    return ReplicaRecorder::create(store, labels, num_worlds, num_policies, recorder);
+    return ReplicaRecorder::create(store, labels, num_worlds, recorder);
 }
 
 }  // namespace
@@ -39,21 +39,21 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
     : simulator_(simulator),
       requests_(parts.requests),
       given_(parts.policies),
+      number_(number),
       recorder_(std::move(recorder)),
-      pause_(simulator->turn, parts.requests->arrivals()),
+      pause_(simulator->turn, parts.requests->table().arrivals),
       episodes_(simulator->config().num_worlds, simulator->config().num_agents),
-      callers_(&episodes_, &tensors_, parts.requests, parts.desk, number, recorder_.get()),
-      recordings_(&episodes_, &tensors_, &acted_),
-      outputs_(&episodes_, &callers_, &recordings_, &pause_, parts.requests, parts.outputs, number, recorder_.get()),
-      interruptions_(*simulator, &episodes_, &recordings_, *parts.requests) {
+      callers_(&episodes_, &tensors_, Ref<RequestTable>::share(&parts.requests->table()), parts.desk, number,
+               recorder_.get()),
+      trajectories_(&episodes_, &tensors_, &acted_) {
     DS_ASSERT(!simulator->config().auto_reset);
 }
 
 ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
                           Ref<Replica>* replica) {
     std::unique_ptr<ReplicaRecorder> recorder;
-    const int64_t num_worlds = simulator->config().num_worlds, num_policies = parts.policies->size();
-    const ds_status of_recorder = open_recorder(*parts.requests, num_worlds, num_policies, number, &recorder);
+    const int64_t num_worlds = simulator->config().num_worlds;
+    const ds_status of_recorder = open_recorder(*parts.requests, num_worlds, number, &recorder);
     if (of_recorder) return of_recorder;
     const Ref<Replica> made =
         Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, parts, number, std::move(recorder)));
@@ -67,8 +67,7 @@ ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& p
 ds_status Replica::take_memory() {
     const int64_t num_worlds = episodes_.num_worlds();
     if (!episodes_.take_memory() || !acted_.take_memory(episodes_.num_rows()) || !callers_.take_memory(given_->size()) ||
-        !recordings_.take_memory() || !outputs_.take_memory() || !interruptions_.take_memory() ||
-        !starts_.take(num_worlds) || !summaries_.take(num_worlds)) {
+        !starts_.take(num_worlds) || !summaries_.take(num_worlds) || !answered_.take(num_worlds)) {
         return fail_replica_memory();
     }
     const ActorParts parts = {simulator_, &episodes_, &tensors_, &acted_,          &callers_,
@@ -80,8 +79,7 @@ Replica::~Replica() { end(); }
 
 void Replica::close() {
     pause_.close();
-    requests_->wake();
-    outputs_.queue().room().tell();
+    requests_->table().arrivals.tell();
 }
 
 void Replica::end() {
@@ -120,8 +118,8 @@ ds_status Replica::play_on() {
     if (const ds_status status = simulator_->prepare()) return status;
     while (!pause_.is_closed()) {
         callers_.take_answers();
-        if (const ds_status status = step(); status || outputs_.has_stopped()) return status;
-        if (const ds_status status = begin(); status || outputs_.has_stopped()) return status;
+        if (const ds_status status = step()) return status;
+        if (const ds_status status = begin()) return status;
         if (episodes_.num_active() == 0) {
             await_requests();
             continue;
@@ -134,7 +132,7 @@ ds_status Replica::play_on() {
 
 void Replica::await_requests() {
     const int64_t start = recorder_ ? monotonic_ns() : 0;
-    pause_.until([this] { return requests_->has_some(); });
+    pause_.until([this] { return requests_->has_some(number_); });
     if (recorder_) recorder_->waited(start);
 }
 
@@ -143,7 +141,7 @@ void Replica::await_answers() {
     if (episodes_.num_ready() > 0 || episodes_.num_ended() > 0) return pause_.briefly();
     pause_.until([this] {
         const bool has_room = episodes_.num_active() < episodes_.num_worlds();
-        return callers_.some_have_returned() || (has_room && requests_->has_some());
+        return callers_.some_have_returned() || (has_room && requests_->has_some(number_));
     });
 }
 
@@ -156,7 +154,7 @@ ds_status Replica::step() {
     if (episodes_.num_ended() > 0) {  // their policies failed: they do not take part
         if (const ds_status status = end_marked()) return status;
     }
-    if (episodes_.num_ready() == 0 || outputs_.has_stopped()) return DS_STATUS_OK;
+    if (episodes_.num_ready() == 0) return DS_STATUS_OK;
     if (const ds_status status = step_worlds()) return status;
     if (const ds_status status = finish_steps()) return status;
     return episodes_.num_ended() > 0 ? end_marked() : DS_STATUS_OK;
@@ -165,7 +163,7 @@ ds_status Replica::step() {
 void Replica::record_steps() {
     for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
         if (!episodes_.ready()[world] || episodes_.has_ended(world) || !episodes_[world].recorded) continue;
-        if (!recordings_.record_before_step(world)) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+        if (!trajectories_.record_before_step(world)) episodes_.mark(world, DS_EPISODE_FAILED, {DS_CAUSE_MEMORY});
     }
 }
 
@@ -187,7 +185,8 @@ ds_status Replica::finish_steps() {
     const bool some_wait = episodes_.num_to_act() < episodes_.num_active();
     if (actors_->has_nonfinite()) mark_nonfinite();
     actors_->forget_nonfinite(some_wait);
-    return finish_records();
+    finish_records();
+    return DS_STATUS_OK;
 }
 
 void Replica::record_first_steps() {
@@ -222,74 +221,44 @@ void Replica::mark_nonfinite() {
         const int64_t world = row / agents, agent = row % agents;
         if (episodes_.state(world) != SlotState::kToAct || !actors_->is_nonfinite(row)) continue;
         if (recorder_) recorder_->met_nonfinite(1);
-        episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (episodes_.length(world) - 1) + agent));
+        episodes_.mark(world, DS_EPISODE_FAILED,
+                       {DS_CAUSE_LOGITS, episodes_.length(world) - 1, static_cast<int32_t>(agent)});
     }
 }
 
-ds_status Replica::finish_records() {
+// One that is played again, because its replica has ended, does not output its steps again.
+void Replica::finish_records() {
     for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
-        if (episodes_.state(world) != SlotState::kToAct || !episodes_[world].recorded) continue;
-        recordings_.record_after_step(world);
-        if (const ds_status status = outputs_.add_step(world)) return status;
+        const PlayedEpisode& episode = episodes_[world];
+        if (episodes_.state(world) != SlotState::kToAct || !episode.recorded) continue;
+        trajectories_.record_after_step(world);
+        if (!episode.records(DS_RECORD_STREAM) || episodes_.length(world) <= episode.request->steps_made) continue;
+        requests_->output_step(episode.request);
     }
-    outputs_.push();
-    return DS_STATUS_OK;
 }
 
 // ---- Begin ----
 
 ds_status Replica::begin() {
     const int64_t now = monotonic_ns();
-    const uint32_t room_before = outputs_.queue().room().now();
     mark_over(now);
     if (episodes_.num_ended() > 0) {
-        if (const ds_status status = end_marked(); status || outputs_.has_stopped()) return status;
+        if (const ds_status status = end_marked()) return status;
     }
-    Request *to_play, *over;
-    const int64_t taken = requests_->take(most_to_begin(), now, &to_play, &over);
-    DS_ASSERT((taken > 0) == (to_play != nullptr) && taken <= episodes_.num_worlds() - episodes_.num_active());
+    Request* taken;
+    const int64_t count = requests_->take(number_, most_to_begin(), now, &taken);
+    DS_ASSERT((count > 0) == (taken != nullptr) && count <= episodes_.num_worlds() - episodes_.num_active());
     actors_->adopt(*given_);  // that were given before these requests were submitted
-    if (recorder_) recorder_->took(now, taken);
+    if (recorder_) recorder_->took(now, count);
     // First of all the episodes get worlds: from there they are taken back if anything fails
-    const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
+    const ds_status status = taken ? start(taken) : DS_STATUS_OK;
     if (recorder_) recorder_->passed(requests_->waiting(), episodes_.num_active());
-    const ds_status of_over = answer_over(*requests_, outputs_.queue(), over);
-    if (of_over == DS_STATUS_PENDING) pause_.sleep(outputs_.queue().room(), room_before);
-    else if (of_over) return of_over;
-    return of_start || !interruptions_.may_be_wanted() ? of_start : begin_instead();
-}
-
-// Requests that the scheduler wants earlier than episodes here get their worlds.
-ds_status Replica::begin_instead() {
-    const int64_t chunk = requests_->rules().scheduler.max_chunk;
-    int64_t candidates = interruptions_.list(*actors_);
-    const int64_t last = chunk > 0 ? std::max<int64_t>(candidates - chunk, 0) : 0;
-    ds_status status = DS_STATUS_OK;
-    Request* to_play = nullptr;
-    while (candidates-- > last) {
-        const int64_t world = interruptions_[candidates];
-        Request* const interrupted = episodes_[world].request;
-        Request* const earlier = requests_->take_before(*interrupted);
-        if (!earlier) break;
-        status = interruptions_.interrupt(world, *actors_);
-        if (status) {
-            requests_->take_back(earlier);
-            break;
-        }
-        free(world);
-        requests_->take_back(interrupted);
-        earlier->next = to_play;
-        to_play = earlier;
-    }
-    if (status == DS_STATUS_OUT_OF_MEMORY) status = DS_STATUS_OK;  // that one plays on
-    actors_->adopt(*given_);  // as in begin()
-    const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
-    return status ? status : of_start;
+    return status;
 }
 
 // Marks the episodes that were cancelled or whose deadline has passed.
 void Replica::mark_over(int64_t now_ns) {
-    const uint32_t cancellations = requests_->table().cancellations();
+    const uint32_t cancellations = requests_->table().cancellations.load(std::memory_order_acquire);
     if (cancellations == cancellations_ && now_ns < next_deadline_ns_) return;
     cancellations_ = cancellations;
     next_deadline_ns_ = INT64_MAX;
@@ -298,7 +267,7 @@ void Replica::mark_over(int64_t now_ns) {
         const Request* request = episodes_[world].request;
         if (!request) continue;
         if (request->is_over(now_ns)) {
-            episodes_.mark(world, request->cancelled ? DS_EPISODE_CANCELLED : DS_EPISODE_EXPIRED);
+            episodes_.mark(world, request->is_cancelled() ? DS_EPISODE_CANCELLED : DS_EPISODE_EXPIRED);
         } else if (request->asked.deadline_ns) {
             next_deadline_ns_ = std::min(next_deadline_ns_, request->asked.deadline_ns);
         }
@@ -319,7 +288,7 @@ int64_t Replica::most_to_begin() const {
 ds_status Replica::start(Request* first) {
     const int64_t now = monotonic_ns(), active_before = episodes_.num_active();
     for (Request* request = first; request;) {
-        Request* next = request->next;
+        Request* next = request->next_taken;
         place(request, now);
         request = next;
     }
@@ -328,7 +297,6 @@ ds_status Replica::start(Request* first) {
     uint8_t* const mask = simulator_->mask();
     const ds_status status = simulator_->begin(mask, starts_.data());
     for_each_marked(mask, episodes_.num_worlds(), [&](int64_t world) {
-        episodes_[world].request->interrupted = {};
         mask[world] = 0;
     });
     smooth(&begin_ns_, static_cast<double>(monotonic_ns() - now) / static_cast<double>(begun));
@@ -341,15 +309,24 @@ void Replica::place(Request* request, int64_t now_ns) {
     const int64_t deadline = request->asked.deadline_ns;
     const int64_t world = episodes_.begin(request, steps_to_show(*request), now_ns);
     const int64_t state_size = actors_->state_size(world);
-    const bool has_room = !episodes_[world].records(DS_RECORD_STATES) || acted_.take_states(state_size);
-    recordings_.begin(world, has_room ? state_size : 0);
-    if (request->interrupted) interruptions_.resume(world, *actors_);
-    if (!has_room) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+    request->result = request->new_output(DS_OUTPUT_RESULT);
+    request->result.started_ns = now_ns;
+    request->result.replica = number_;
+    request->result.world = static_cast<int32_t>(world);
+    const bool has_room = (!episodes_[world].records(DS_RECORD_STATES) || acted_.reserve_states(state_size)) &&
+                          trajectories_.begin(world, state_size, expected_steps(*request));
+    if (!has_room) episodes_.mark(world, DS_EPISODE_FAILED, {DS_CAUSE_MEMORY});
     DS_ASSERT(!simulator_->mask()[world]);
     simulator_->mask()[world] = 1;
-    starts_[world] = request->start();
+    const RequestParts& parts = request->parts;
+    if (parts.state) {
+        starts_[world] = {nullptr, parts.state->block(), 0, 0};
+    } else {
+        starts_[world] = {parts.level ? &parts.level->level : nullptr, nullptr,
+                          static_cast<uint32_t>(request->asked.seed), static_cast<int32_t>(request->asked.max_steps)};
+    }
     if (deadline) next_deadline_ns_ = std::min(next_deadline_ns_, deadline);
-    if (recorder_ && !request->interrupted) recorder_->episode_begun(*request, now_ns);
+    if (recorder_) recorder_->episode_begun(*request, now_ns);
 }
 
 // Worlds without levels know the simulator's length only, and show the part of that which is left. Those of saved states
@@ -361,6 +338,14 @@ int32_t Replica::steps_to_show(const Request& request) const {
     return shows_another ? static_cast<int32_t>(most) : 0;
 }
 
+// At most, unless the level or the state says otherwise.
+int64_t Replica::expected_steps(const Request& request) const {
+    const Ref<SharedLevel>& level = request.parts.level;
+    const int64_t length = level && level->level.max_episode_length ? level->level.max_episode_length
+                                                                   : simulator_->config().episode_length;
+    return request.asked.max_steps > 0 ? std::min(request.asked.max_steps, length) : length;
+}
+
 // ---- Ends ----
 
 ds_status Replica::end_marked() {
@@ -368,16 +353,35 @@ ds_status Replica::end_marked() {
     if (const ds_status status = simulator_->summarise(episodes_.ended(), summaries_.data())) return status;
     if (const ds_status status = record_ends()) return status;
     const bool is_strict = simulator_->config().strict;
-    outputs_.begin_results(start);
-    const int64_t num_worlds = episodes_.num_worlds();
-    const uint8_t* const ended = episodes_.ended();
-    for (int64_t world = next_marked(ended, 0, num_worlds); world < num_worlds;
-         world = next_marked(ended, world + 1, num_worlds)) {
-        if (const ds_status status = outputs_.add_result(world, summaries_[world], is_strict)) return status;
-    }
-    outputs_.push();
-    DS_ASSERT(outputs_.has_stopped() || episodes_.num_ended() == 0);
+    int64_t count = 0;
+    for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
+        Request* const request = episodes_[world].request;
+        write_result(world, summaries_[world], is_strict);
+        if (recorder_) recorder_->answered(request->result, request->asked.record & DS_RECORD_TRACE);
+        answered_[count++] = request;
+        free(world);
+    });
+    if (recorder_) recorder_->ended(start, count);
+    requests_->answer(answered_.data(), count);  // after they were counted: a result that a caller has is in the metrics
+    DS_ASSERT(episodes_.num_ended() == 0);
     return DS_STATUS_OK;
+}
+
+void Replica::write_result(int64_t world, const EpisodeSummary& summary, bool is_strict) {
+    if (is_strict && summary.met_trouble && episodes_.reason(world) != DS_EPISODE_FAILED) {
+        episodes_.mark(world, DS_EPISODE_FAILED, {DS_CAUSE_SIMULATION});
+    }
+    const EpisodeFailure& failure = episodes_[world].failure;
+    ds_episode_output& result = episodes_[world].request->result;
+    result.ended_ns = monotonic_ns();
+    result.length = episodes_.length(world);
+    result.reason = episodes_.reason(world);
+    result.cause = failure.cause;
+    result.failed_step = failure.step;
+    result.failed_agent = failure.agent;
+    result.state_hash = result.length > 0 ? summary.hash : 0;
+    std::copy_n(summary.progress.returns, result.num_agents, result.returns);
+    std::copy_n(summary.progress.max_y, result.num_agents, result.max_y);
 }
 
 // What there is after the last step, behind the rows of the steps.
@@ -385,7 +389,7 @@ ds_status Replica::record_ends() {
     if (episodes_.num_recorded() == 0) return DS_STATUS_OK;
     const auto for_each_recorded = [this](const auto& function) {
         for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
-            if (episodes_[world].records(kStepRecords) && episodes_.length(world) > 0) function(world);
+            if (episodes_[world].recorded && episodes_.length(world) > 0) function(world);
         });
     };
     int32_t recorded = 0;
@@ -394,7 +398,7 @@ ds_status Replica::record_ends() {
     if (const ds_status status = actors_->read_ends(recorded)) return status;
     for_each_recorded([&](int64_t world) {
         if (episodes_.state(world) == SlotState::kToAct) actors_->note_states(world);
-        if (!recordings_.record_end(world)) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+        trajectories_.record_end(world);
     });
     return DS_STATUS_OK;
 }

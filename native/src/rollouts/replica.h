@@ -3,19 +3,17 @@
 // A pass: the worlds that are ready step, and what ends is answered; episodes begin in free worlds; those that are to
 // act do, or their callers are asked.
 //
-//     RequestQueue --> Episodes --> Actors (and CallerRows) --> Recordings --> EpisodeOutputs --> OutputQueue
+//     RequestQueue --> Episodes --> Actors (and CallerRows) --> TrajectoryRecorder --> RequestQueue --> OutputQueue
 #pragma once
 
 #include "rollouts/actors.h"
-#include "rollouts/episode_outputs.h"
-#include "rollouts/interruptions.h"
+#include "rollouts/request_queue.h"
 
 namespace doorstep {
 
 // What a replica shares with the engine and its other replicas.
 struct ReplicaParts {
-    Ref<RequestQueue> requests;  // that it takes from
-    Ref<OutputQueue> outputs;
+    Ref<RequestQueue> requests;
     Ref<PolicyTable> policies;
     Ref<RowDesk> desk;
 };
@@ -37,8 +35,6 @@ public:
     // Frees what is large, once play() has returned or was never called.
     void end();
     void read(ds_replica_info* info) const;
-    // Rows of policies that callers are asked for already.
-    int64_t num_unasked() const { return callers_.num_unasked(); }
 
 private:
     Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
@@ -59,25 +55,27 @@ private:
     void record_first_steps();
     void mark_ends();
     void mark_nonfinite();
-    ds_status finish_records();
+    void finish_records();
 
     // ---- Begin
     void mark_over(int64_t now_ns);
     int64_t most_to_begin() const;
     ds_status start(Request* first);
-    ds_status begin_instead();
     void place(Request* request, int64_t now_ns);
     int32_t steps_to_show(const Request& request) const;
+    int64_t expected_steps(const Request& request) const;
 
     // ---- Ends
     ds_status end_marked();
     ds_status record_ends();
+    void write_result(int64_t world, const EpisodeSummary& summary, bool is_strict);
     void free(int64_t world);
     void give_back_all();
 
     Ref<Simulator> simulator_;  // null: it has ended
     const Ref<RequestQueue> requests_;
     const Ref<PolicyTable> given_;
+    const int32_t number_;
     const std::unique_ptr<ReplicaRecorder> recorder_;  // null: nothing is recorded
 
     Pause pause_;
@@ -86,11 +84,10 @@ private:
     Episodes episodes_;
     CallerRows callers_;
     std::unique_ptr<Actors> actors_;
-    Recordings recordings_;
-    EpisodeOutputs outputs_;
-    Interruptions interruptions_;
+    TrajectoryRecorder trajectories_;
     Array<EpisodeStart> starts_;       // by world
     Array<EpisodeSummary> summaries_;  // by world
+    Array<Request*> answered_;         // of a pass
 
     uint32_t cancellations_ = 0;            // of the table, when they were last looked at
     int64_t next_deadline_ns_ = INT64_MAX;  // no episode that is played has an earlier one

@@ -1,15 +1,14 @@
-// Requests from their submission to their result.
+// Requests, from their submission until their results have been received. A request has its result in itself.
 #pragma once
 
 #include <stdint.h>
-
-#include <memory>
 
 #include "doorstep.h"
 #include "exec/saved_state.h"
 #include "math/threefry.h"
 #include "rollouts/recorders.h"
 #include "runtime/fork_mutex.h"
+#include "runtime/memory.h"
 #include "runtime/reference.h"
 #include "runtime/signal.h"
 
@@ -30,8 +29,27 @@ struct RequestParts {
     Ref<SavedState> state;
 };
 
-class RequestQueue;
-struct InterruptedEpisode;
+// Memory that goes with an output, or with rows that await actions, on the host.
+class OutputMemory final : public Memory {
+public:
+    // Null if memory ran out.
+    static Ref<OutputMemory> make(int64_t bytes);
+    ~OutputMemory() override;
+
+    ds_status read(const void* start, int64_t bytes, void* host) override;
+    ds_status write(void* start, int64_t bytes, const void* host) override;
+    ds_status order(uint64_t stream) override;
+
+private:
+    OutputMemory(char* data, int64_t bytes) : Memory(data, bytes, DS_DEVICE_CPU, 0) {}
+};
+
+// What is recorded of an episode; see ds_episode_output.
+struct Trajectory {
+    Ref<OutputMemory> memory;  // null: nothing
+    int32_t capacity = 0;      // steps
+    int32_t state_size = 0;    // floats of a state
+};
 
 // What a request is called: the table that has it, its place there, and how often that has been used before, so that
 // neither another table nor an old id finds it.
@@ -52,43 +70,67 @@ constexpr uint64_t next(uint64_t id) {
 
 }  // namespace request_id
 
-// A request that has been accepted. It waits in a queue, or is over there; or a replica plays it. Its result gives it
-// back to the table.
-struct Request {
-    Request();
-    ~Request();
+class OutputQueue;
 
+enum class RequestState : uint8_t {
+    kFree,
+    kWaiting,  // in the heaps of the request queue
+    kPlaying,  // a replica has it
+    kBegun,    // all of its n episodes have begun, each as a request of its own
+    kAnswered  // all outputs are made
+};
+
+// A request that has been accepted. One with several episodes is copied when each of them begins.
+struct Request {
     ds_episode_request asked{};
     RequestParts parts;
-    std::unique_ptr<InterruptedEpisode> interrupted;  // null: it begins, or is being played
+    Ref<OutputQueue> outputs;
     int64_t submitted_ns = 0;
-    uint64_t sequence = 0;          // in the order of submission
-    int64_t key = 0;                // the scheduler's; smaller is earlier
-    RequestQueue* queue = nullptr;  // where it waits; null: it does not
-    Request* next = nullptr;        // in a list
-    Request* previous = nullptr;    // in a RequestList
-    int64_t place = 0;              // in the heap of its queue's order
-    int64_t deadline_place = 0;     // in that of deadlines
-    int64_t streamed = 0;           // steps that have been output
     uint64_t id = 0;
-    int32_t lane = 0;               // of its queue
-    int32_t branch = 0;             // that it was moved to
-    int32_t reason = 0;             // ds_episode_reason, of one that is over
-    bool in_use = false, cancelled = false;
-    bool answered = false;          // its result will be pushed, or has been
+    uint64_t sequence = 0;  // in the order of submission
+    int64_t key = 0;        // the scheduler's; smaller is earlier
+    int64_t place = 0, deadline_place = 0;  // in heaps
+    int32_t lane = 0;                       // of the request queue
+    RequestState state = RequestState::kFree;
+    bool cancelled = false;
 
-    // How its world begins, as long as what it refers to lives.
-    EpisodeStart start() const;
+    // ---- Its episodes
+    Request* parent = nullptr;  // of one of several episodes: the request that was submitted
+    int32_t holders = 0;        // itself and the episodes whose parent it is
+    int32_t num_playing = 0;    // of these episodes, those without a result
+    int32_t begun = 0;          // episodes that have begun
+    int32_t continuation = 0;   // the number of its first episode that it has a result of
+    int32_t num_agents = 0;
+
+    // ---- Its outputs: steps, then results: of its episode, or of those that will not begin. The replica that plays it
+    // writes its result: until that is answered, readers of steps look at nothing of it.
+    ds_episode_output result{};
+    Trajectory trajectory;
+    int32_t steps_made = 0, results_made = 0;
+    int32_t delivered = 0, received = 0;  // of all outputs: the first ones that were taken; how many have been received
+    bool is_listed = false;               // among those of its output queue that have outputs nobody has taken
+    Request* next = nullptr;        // there, or of those that are free
+    Request* next_taken = nullptr;  // of those that a replica has taken together
+
+    int32_t num_episodes() const { return asked.n > 1 ? asked.n : 1; }
+    int32_t num_outputs() const { return steps_made + results_made; }
+    int32_t num_unread() const { return num_outputs() - delivered; }
+    bool is_received() const { return state == RequestState::kAnswered && received == num_outputs(); }
+    bool is_cancelled() const { return cancelled || (parent && parent->cancelled); }
+    bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
+    bool is_over(int64_t now_ns) const { return is_cancelled() || has_expired(now_ns); }
+    // What all its outputs say.
+    ds_episode_output new_output(ds_output_kind kind) const;
+    // One of its outputs, without `data`.
+    ds_episode_output output(int32_t place) const;
     // Of the actions of its policies. Counters of actions have agents in place of the last number.
     RandomKey sampling_key() const {
         const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
-        return asked.continuation ? split(key, static_cast<uint32_t>(asked.continuation), UINT32_MAX) : key;
+        return continuation ? split(key, static_cast<uint32_t>(continuation), UINT32_MAX) : key;
     }
-    bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
-    bool is_over(int64_t now_ns) const { return cancelled || has_expired(now_ns); }
 };
 
-// The memory of the requests of queues between which requests move, and their lock.
+// The memory of all requests of an engine, and the lock of what waits and of outputs.
 class RequestTable : public RefCounted {
 public:
     RequestTable();
@@ -96,44 +138,54 @@ public:
 
     // By which its ids are known from those of other tables; at least 1.
     const uint32_t number;
+    // It was forked with its process: its engine has no threads here.
+    bool is_copy() const { return forks_ != num_forks(); }
 
-    // Guards all requests that no replica plays, their `cancelled` and `answered`, and their queues.
+    // Guards all requests that no replica plays, what is said of cancellation, and the queues of requests and outputs.
     ForkMutex mutex;
 
-    // With the mutex held:
-    Request* take_free();  // null if memory ran out
-    void give_back(Request* request);
+    // ---- With the mutex held
+    Request* allocate();  // null if memory ran out
+    // The outputs of a request have been received, or nobody receives them.
+    void free(Request* request);
     Request* find(uint64_t id);
+    // Calls function(request) for all that are not free.
+    template <class Function>
+    void for_each(const Function& function) const {
+        for (uint32_t i = 0; i < num_chunks_ * kChunk; ++i) {
+            const Request& request = chunks_[i / kChunk][i % kChunk];
+            if (request.state != RequestState::kFree) function(request);
+        }
+    }
     // Requests that are taken from now on have policy `by` in place of `index`.
     void replace_policy(int64_t index, int64_t by) { replaced_by_[index] = static_cast<int16_t>(by - index); }
     int32_t replacement_of(int32_t index) const { return index + replaced_by_[index]; }
-    // The next number of a submission.
-    uint64_t next_sequence() { return sequence_++; }
-    // Requests in use.
-    int64_t unanswered() const { return in_use_; }
-
-    // Changes whenever a request that is being played is cancelled.
-    uint32_t cancellations() const { return cancellations_.load(std::memory_order_acquire); }
-    void count_cancellation() { cancellations_.fetch_add(1, std::memory_order_release); }
-
-    Signal room;      // in any queue
-    Signal answered;  // all requests
-    // Null: nothing is recorded. Set before there are requests, and used with the mutex held.
+    uint64_t sequence = 0;         // of the next request
+    uint64_t num_deliveries = 0;  // of which each has a number
+    int64_t unanswered = 0;        // episodes without a result
+    bool has_ended = false;        // its engine: no more results come
+    // Null: nothing is recorded. Set before there are requests.
     std::unique_ptr<QueueRecorder> recorder;
+
+    // ---- Without it
+    Signal arrivals;  // something to take, an answer of a caller, or the end: replicas sleep here
+    Signal room;      // for requests
+    // Changes whenever a request that is being played is cancelled.
+    std::atomic<uint32_t> cancellations{0};
 
 private:
     static constexpr uint32_t kChunk = 4096;  // requests
     static constexpr uint32_t kChunks = 2 * DS_MAX_QUEUE_CAPACITY / kChunk;
 
     bool grow();
+    void release(Request* request);
+
+    const uint32_t forks_;
 
     Request* chunks_[kChunks] = {};  // requests never move
     uint32_t num_chunks_ = 0;
-    int64_t in_use_ = 0;
     Request* free_ = nullptr;
-    uint64_t sequence_ = 0;
     int16_t replaced_by_[DS_MAX_POLICIES] = {};  // by policy; less its own number
-    std::atomic<uint32_t> cancellations_{0};
 };
 
 }  // namespace doorstep

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+
 #include "runtime/memory.h"
 
 namespace doorstep {
@@ -11,8 +13,8 @@ RequestHeap<place_in>::~RequestHeap() { free(entries_); }
 
 template <int64_t Request::*place_in>
 bool RequestHeap<place_in>::reserve(int64_t capacity) {
-    if (capacity <= capacity_) return true;
-    const int64_t grown = capacity_ * 2 > capacity ? capacity_ * 2 : capacity;
+    if (2 * capacity <= capacity_) return true;  // so that move_to_front() is rare
+    const int64_t grown = std::max(2 * capacity_, 4 * capacity);
     if (!has_memory_for(grown * static_cast<int64_t>(sizeof(Entry)))) return false;
     void* memory = realloc(entries_, static_cast<size_t>(grown) * sizeof(Entry));
     if (!memory) return false;
@@ -23,18 +25,39 @@ bool RequestHeap<place_in>::reserve(int64_t capacity) {
 
 template <int64_t Request::*place_in>
 void RequestHeap<place_in>::insert(Request* request, int64_t key) {
-    DS_ASSERT(size_ < capacity_ && request->in_use);
-    move_up({key, request->sequence, request}, size_++);
+    DS_ASSERT(size_ < capacity_ && request->state != RequestState::kFree);
+    const Entry entry = {key, request->sequence, request};
+    is_sorted_ = size_ == 0 || (is_sorted_ && !entry.is_before(entries_[begin_ + size_ - 1]));
+    if (size_ == 0) begin_ = 0;
+    if (!is_sorted_ || begin_ + size_ == capacity_) move_to_front();
+    if (is_sorted_) put(entry, begin_ + size_++);
+    else move_up(entry, size_++);
 }
 
 template <int64_t Request::*place_in>
 void RequestHeap<place_in>::remove(Request* request) {
     const int64_t place = request->*place_in;
-    DS_ASSERT(place >= 0 && place < size_ && entries_[place].request == request);
+    DS_ASSERT(place >= begin_ && place < begin_ + size_ && entries_[place].request == request);
+    if (is_sorted_ && (place == begin_ || place == begin_ + size_ - 1)) {
+        begin_ += place == begin_;
+        --size_;
+        return;
+    }
+    if (is_sorted_) {
+        is_sorted_ = false;
+        move_to_front();
+        return remove(request);
+    }
     const Entry last = entries_[--size_];
     if (last.request == request) return;
     if (place > 0 && last.is_before(entries_[(place - 1) / 2])) move_up(last, place);
     else move_down(last, place);
+}
+
+template <int64_t Request::*place_in>
+void RequestHeap<place_in>::move_to_front() {
+    for (int64_t place = 0; begin_ > 0 && place < size_; ++place) put(entries_[begin_ + place], place);
+    begin_ = 0;
 }
 
 template <int64_t Request::*place_in>

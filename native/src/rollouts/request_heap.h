@@ -1,4 +1,5 @@
-// Requests by their keys, those with equal ones in the order of their submission.
+// Requests by their keys, those with equal ones in the order of their submission. As long as they come in this order, as
+// those without keys do, they are a sorted array, which is also a heap.
 #pragma once
 
 #include "rollouts/request.h"
@@ -14,25 +15,12 @@ public:
     RequestHeap(const RequestHeap&) = delete;
     RequestHeap& operator=(const RequestHeap&) = delete;
 
-    Request* first() const { return size_ > 0 ? entries_[0].request : nullptr; }
+    Request* first() const { return size_ > 0 ? entries_[begin_].request : nullptr; }
     int64_t size() const { return size_; }
 
     bool reserve(int64_t capacity);               // false if memory ran out
     void insert(Request* request, int64_t key);  // into reserved memory
     void remove(Request* request);
-
-    // As RequestList.
-    template <class Function>
-    void remove_if(const Function& function) {
-        int64_t kept = 0;
-        for (int64_t i = 0; i < size_; ++i) {
-            const Entry entry = entries_[i];
-            if (function.matches(entry.request)) function.removed(entry.request);
-            else put(entry, kept++);
-        }
-        size_ = kept;
-        for (int64_t place = size_ / 2; place-- > 0;) move_down(entries_[place], place);
-    }
 
 private:
     // With what is compared, so that comparing reads no requests.
@@ -47,15 +35,17 @@ private:
     };
 
     void put(const Entry& entry, int64_t place) {
-        DS_ASSERT(place >= 0 && place < capacity_ && entry.request->in_use);
+        DS_ASSERT(place >= 0 && place < capacity_ && entry.request->state != RequestState::kFree);
         entries_[place] = entry;
         entry.request->*place_in = place;
     }
+    void move_to_front();
     void move_up(const Entry& entry, int64_t place);
     void move_down(const Entry& entry, int64_t place);
 
     Entry* entries_ = nullptr;
-    int64_t size_ = 0, capacity_ = 0;
+    int64_t begin_ = 0, size_ = 0, capacity_ = 0;
+    bool is_sorted_ = true;  // the entries, which begin at begin_; else they are a heap, and begin_ is 0
 };
 
 }  // namespace doorstep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "runtime/status.h"
 
@@ -17,6 +18,13 @@ ds_status fail_queue_memory() {
                 "no memory is left for requests that wait");
 }
 
+ds_status fail_unread_outputs() {
+    return fail(DS_STATUS_INVALID_STATE, "requests",
+                "take outputs and then go on, or in another thread while requests are submitted; or raise output_capacity "
+                "and output_bytes",
+                "this call would wait for ever: unread outputs leave no room for others, and no other thread reads");
+}
+
 // Integers that are in the order of the numbers.
 int64_t in_order(double key) {
     const int64_t bits = std::bit_cast<int64_t>(key + 0.);  // of -0 those of 0
@@ -25,326 +33,222 @@ int64_t in_order(double key) {
 
 }  // namespace
 
-RequestQueue::RequestQueue(const QueueRules& rules, Ref<RequestTable> table) : rules_(rules), table_(std::move(table)) {}
-
-RequestQueue::RequestQueue(const Ref<RequestQueue>& source, int64_t capacity)
-    : rules_([&] {
-          QueueRules rules = source->rules_;
-          rules.capacity = capacity;
-          return rules;
-      }()),
-      source_(source),
-      table_(Ref<RequestTable>::share(&source->table())) {
-    DS_ASSERT(!source->source_);
-}
-
+// Nobody takes their results: their output queues have ended, or drop what they have.
 RequestQueue::~RequestQueue() {
     MutexGuard guard(table_->mutex);
-    struct {
-        RequestQueue* self;
-        bool matches(Request*) const { return true; }
-        void removed(Request* request) const { self->end_without_play(request, DS_EPISODE_CANCELLED); }
-    } all{this};
-    remove_if(all);
-    while (over_) {
-        Request* request = over_;
-        over_ = request->next;
-        table_->give_back(request);
-    }
+    table_->for_each([&](const Request& one) {
+        Request* const request = const_cast<Request*>(&one);
+        if (request->state != RequestState::kWaiting) return;
+        remove(request);
+        request->state = RequestState::kAnswered;
+        if (!request->is_listed) table_->free(request);
+    });
+}
+
+Ref<OutputQueue> RequestQueue::open_outputs(bool is_limited) const {
+    return Ref<OutputQueue>::adopt(new (std::nothrow) OutputQueue(table_, rules_.outputs, is_limited));
 }
 
 // ---- Order ----
 
-void RequestQueue::order(Request* request) const {
+void RequestQueue::set_key(Request* request) {
     const ds_episode_request& asked = request->asked;
-    request->lane = 0;
     request->key = 0;
     switch (rules_.scheduler.type) {
     case DS_SCHEDULER_PRIORITY: request->key = -asked.priority; break;
     case DS_SCHEDULER_EARLIEST_DEADLINE: request->key = asked.deadline_ns ? asked.deadline_ns : INT64_MAX; break;
     case DS_SCHEDULER_LEAST_REMAINING_STEPS: request->key = asked.max_steps ? asked.max_steps : INT64_MAX; break;
     case DS_SCHEDULER_CALLER: request->key = in_order(asked.key); break;
-    case DS_SCHEDULER_FAIR_SHARE: request->lane = asked.policies[0]; break;
+    case DS_SCHEDULER_FAIR_SHARE: {
+        int64_t& share = shares_[asked.policies[0]];
+        request->key = std::max(share, served_share_);
+        const int64_t steps = asked.max_steps > 0 ? asked.max_steps : rules_.episode_length;
+        share = request->key + steps * request->num_episodes();
+        break;
+    }
     default: break;
     }
 }
 
-// Room for one more, and for those that are played, which may be taken back. False if memory ran out.
-bool RequestQueue::reserve(bool has_deadline) {
-    const int64_t most = waiting_ + playing_ + 1;
-    return (!has_heap() || heap_.reserve(most)) && (!has_deadline || deadlines_.reserve(most));
+int64_t RequestQueue::lane_of(const ds_episode_request& request) {
+    if (rules_.controller == DS_CONTROLLER_CALLER && request.replica >= 0 && is_open_[request.replica]) {
+        return 1 + request.replica;
+    }
+    for (int64_t i = 0; rules_.controller == DS_CONTROLLER_ROUND_ROBIN && i < DS_MAX_REPLICAS; ++i) {
+        const int64_t replica = turn_;
+        turn_ = (turn_ + 1) % DS_MAX_REPLICAS;
+        if (is_open_[replica]) return 1 + replica;
+    }
+    return 0;
 }
 
+// Room for one more, and for all in the lane of all replicas: those that are played may be taken back, and lanes close.
 // False if memory ran out.
-bool RequestQueue::insert(Request* request) {
-    const int64_t deadline = request->asked.deadline_ns;
-    DS_ASSERT(request->in_use && !request->queue && !request->answered);
-    if (!reserve(deadline != 0)) return false;
-    order(request);
-    if (deadline) deadlines_.insert(request, deadline);
-    if (has_heap()) {
-        heap_.insert(request, request->key);
-    } else {
-        if (lanes_[request->lane].size() == 0) start_share(request->lane);
-        lanes_[request->lane].insert(request);
-    }
-    request->queue = this;
+bool RequestQueue::reserve(int64_t lane, bool is_limited, bool has_deadline) {
+    const int64_t most = waiting_ + playing_ + 1;
+    Lane& heap = lanes_[lane][is_limited];
+    return lanes_[0][is_limited].reserve(most) && heap.reserve(heap.size() + 1) && (!has_deadline || deadlines_.reserve(most));
+}
+
+void RequestQueue::insert(Request* request) {
+    DS_ASSERT(request->state == RequestState::kWaiting);
+    lane_with(*request).insert(request, request->key);
+    if (request->asked.deadline_ns) deadlines_.insert(request, request->asked.deadline_ns);
     ++waiting_;
-    DS_ASSERT(counts_agree());
-    return true;
 }
 
 void RequestQueue::remove(Request* request) {
-    DS_ASSERT(request->queue == this && waiting_ > 0);
-    if (has_heap()) heap_.remove(request);
-    else lanes_[request->lane].remove(request);
+    DS_ASSERT(request->state == RequestState::kWaiting && waiting_ > 0);
+    lane_with(*request).remove(request);
     if (request->asked.deadline_ns) deadlines_.remove(request);
-    request->queue = nullptr;
     --waiting_;
-    DS_ASSERT(counts_agree());
 }
 
-bool RequestQueue::counts_agree() const {
-    int64_t listed = heap_.size();
-    for (int64_t lane = 0; lane < num_lanes(); ++lane) listed += lanes_[lane].size();
-    return listed == waiting_ && deadlines_.size() <= waiting_ && playing_ >= 0;
-}
-
-template <class Function>
-void RequestQueue::remove_if(const Function& function) {
-    struct {
-        RequestQueue* self;
-        const Function& function;
-        bool matches(Request* request) const { return function.matches(request); }
-        void removed(Request* request) const {
-            DS_ASSERT(request->queue == self && self->waiting_ > 0);
-            if (request->asked.deadline_ns) self->deadlines_.remove(request);
-            request->queue = nullptr;
-            --self->waiting_;
-            function.removed(request);
-        }
-    } counted{this, function};
-    if (has_heap()) return heap_.remove_if(counted);
-    for (int64_t lane = 0; lane < num_lanes(); ++lane) lanes_[lane].remove_if(counted);
-}
-
-Request* RequestQueue::first() const {
-    if (has_heap()) return heap_.first();
-    return num_lanes() == 1 ? lanes_[0].first() : first_by_share();
-}
-
-Request* RequestQueue::first_by_share() const {
+// Of the lanes of a replica and of all, less those whose outputs wait to be read.
+Request* RequestQueue::first(int64_t replica) const {
     Request* best = nullptr;
-    for (int64_t lane = 0; lane < num_lanes(); ++lane) {
-        Request* candidate = lanes_[lane].first();
-        if (!candidate) continue;
-        const int64_t more = best ? given_steps_[lane] - given_steps_[best->lane] : -1;
-        if (more < 0 || (more == 0 && candidate->sequence < best->sequence)) best = candidate;
+    for (const int64_t lane : {int64_t{0}, 1 + replica}) {
+        for (const Lane& heap : lanes_[lane]) {
+            Request* const candidate = heap.first();
+            if (!candidate || candidate->outputs->is_full()) continue;
+            const bool is_earlier = !best || candidate->key < best->key ||
+                                    (candidate->key == best->key && candidate->sequence < best->sequence);
+            if (is_earlier) best = candidate;
+        }
     }
     return best;
 }
 
-// What a lane did not ask for while it was empty gives it no claim now.
-void RequestQueue::start_share(int32_t lane) { given_steps_[lane] = std::max(given_steps_[lane], served_steps_); }
-
-// The first request that is to be played, after set_aside_expired().
-Request* RequestQueue::take_first() {
-    Request* request = first();
-    if (!request) return nullptr;
-    DS_ASSERT(!request->cancelled && !request->answered);
-    remove(request);
-    served_steps_ = given_steps_[request->lane];
-    given_steps_[request->lane] += steps_of(*request);
-    if (!request->interrupted) replace_policies(request);
-    return request;
-}
-
-void RequestQueue::replace_policies(Request* request) const {
-    for (int64_t agent = 0; agent < rules_.worlds.num_agents; ++agent) {
-        int32_t& policy = request->asked.policies[agent];
-        policy = table_->replacement_of(policy);
-    }
-}
-
-// ---- Requests that are over without being played ----
-
-void RequestQueue::end_without_play(Request* request, int32_t reason) {
-    DS_ASSERT(request->in_use && !request->queue && !request->answered);
-    DS_ASSERT(reason == DS_EPISODE_CANCELLED || reason == DS_EPISODE_EXPIRED || reason == DS_EPISODE_FAILED);
-    request->reason = reason;
-    request->next = over_;
-    over_ = request;
-}
-
-void RequestQueue::set_aside_expired(int64_t now_ns) {
-    while (Request* request = deadlines_.first()) {
-        if (!request->has_expired(now_ns)) return;
-        remove(request);
-        end_without_play(request, DS_EPISODE_EXPIRED);
-    }
-}
-
 // ---- Submission ----
 
-ds_status RequestQueue::submit(const ds_episode_request* requests, RequestParts* parts, uint64_t count,
-                               int64_t timeout_ns, uint64_t* ids, uint64_t* accepted) {
+ds_status RequestQueue::submit(const Ref<OutputQueue>& outputs, const ds_episode_request* requests, RequestParts* parts,
+                               uint64_t count, int64_t timeout_ns, uint64_t* ids, uint64_t* accepted) {
     const TimeLimit limit(timeout_ns);
     *accepted = 0;
     for (;;) {
         const uint32_t before = table_->room.now();
         uint64_t some;
-        bool full, was_full;
+        bool is_full, waits_for_itself;
         {
             MutexGuard guard(table_->mutex);
             if (closed_) return fail_closed_queue();
-            some = submit_some(requests + *accepted, parts ? parts + *accepted : nullptr,
+            const bool was_full = waiting_ >= rules_.capacity;
+            some = submit_some(outputs, requests + *accepted, parts ? parts + *accepted : nullptr,
                                std::min(count - *accepted, kSubmittedAtOnce), ids + *accepted);
-            was_full = waiting_ >= rules_.capacity;
-            distribute(monotonic_ns());
-            full = waiting_ >= rules_.capacity;
+            if (some == 0 && !was_full) return fail_queue_memory();
+            is_full = waiting_ >= rules_.capacity;
+            waits_for_itself = is_full && outputs->is_full() && outputs->is_read_here_alone();
         }
         *accepted += some;
-        if (some > 0) wake();
+        if (some > 0) table_->arrivals.tell();
         if (*accepted == count) return DS_STATUS_OK;
-        if (some == 0 && !was_full) return fail_queue_memory();
-        if (!full) continue;
+        if (!is_full) continue;
         const int64_t left = limit.left_ns();
         if (left == 0) return DS_STATUS_PENDING;
+        if (waits_for_itself) return fail_unread_outputs();
         table_->room.wait(before, left);
     }
 }
 
 // As many as there is room and memory for.
-uint64_t RequestQueue::submit_some(const ds_episode_request* requests, RequestParts* parts, uint64_t count,
-                                   uint64_t* ids) {
+uint64_t RequestQueue::submit_some(const Ref<OutputQueue>& outputs, const ds_episode_request* requests,
+                                   RequestParts* parts, uint64_t count, uint64_t* ids) {
     const int64_t now = monotonic_ns();
     uint64_t done = 0;
+    int64_t episodes = 0;
     for (; done < count && waiting_ < rules_.capacity; ++done) {
-        Request* request = table_->take_free();
+        const ds_episode_request& asked = requests[done];
+        const int64_t lane = lane_of(asked);
+        Request* const request = reserve(lane, outputs->is_limited(), asked.deadline_ns != 0) ? table_->allocate() : nullptr;
         if (!request) break;
-        request->asked = requests[done];
-        request->submitted_ns = now;
-        request->sequence = table_->next_sequence();
-        if (!insert(request)) {
-            table_->give_back(request);
-            break;
-        }
+        request->asked = asked;
         if (parts) request->parts = std::move(parts[done]);
-        DS_ASSERT(request_id::table_of(request->id) == table_->number && waiting_ <= rules_.capacity);
+        request->outputs = outputs;
+        request->submitted_ns = now;
+        request->sequence = table_->sequence++;
+        request->lane = static_cast<int32_t>(lane);
+        request->num_agents = rules_.worlds.num_agents;
+        set_key(request);
+        insert(request);
         ids[done] = request->id;
-        ++submitted_;
+        episodes += request->num_episodes();
     }
+    submitted_ += static_cast<int64_t>(done);
+    table_->unanswered += episodes;
+    outputs->expect(episodes);
     if (table_->recorder) table_->recorder->submitted(requests, ids, done, now);
     return done;
 }
 
-// ---- Branches ----
+// ---- Requests that are answered without being played ----
 
-void RequestQueue::open_branch() {
-    {
-        MutexGuard guard(table_->mutex);
-        DS_ASSERT(source_ && source_->num_branches_ < DS_MAX_REPLICAS);
-        source_->branches_[source_->num_branches_++] = this;
-        source_->distribute(monotonic_ns());
-    }
-    table_->room.tell();
-}
-
-// Moves requests on, in the scheduler's order, as far as there is room for the next one.
-void RequestQueue::distribute(int64_t now_ns) {
-    if (num_branches_ == 0) return;
-    set_aside_expired(now_ns);
-    bool got_some[DS_MAX_REPLICAS] = {};
-    while (Request* request = first()) {
-        RequestQueue* branch = branch_for(request);
-        if (!branch) break;
-        take_first();
-        const bool inserted = branch->insert(request);
-        DS_ASSERT(inserted);
-        (void)inserted;
-        got_some[request->branch] = true;
-    }
-    for (int64_t i = 0; i < num_branches_; ++i) {
-        if (got_some[i]) branches_[i]->wake();
+void RequestQueue::answer_expired(int64_t now_ns) {
+    while (Request* request = deadlines_.first()) {
+        if (!request->has_expired(now_ns)) return;
+        remove(request);
+        answer_unplayed(request, DS_EPISODE_EXPIRED);
     }
 }
 
-// The branch that the request goes to, in whose turn it is or as it says; null if there is no room.
-RequestQueue* RequestQueue::branch_for(Request* request) {
-    const int64_t chosen = rules_.requests_choose ? request->asked.replica : -1;
-    const bool may_choose = chosen >= 0 && chosen < num_branches_ && !branches_[chosen]->closed_;
-    for (int64_t i = 0; i < num_branches_; ++i) {
-        const int64_t place = may_choose ? chosen : (turn_ + i) % num_branches_;
-        RequestQueue* branch = branches_[place];
-        if (!branch->has_room(request->asked.deadline_ns != 0)) {
-            if (may_choose) return nullptr;
-            continue;
-        }
-        if (!may_choose) turn_ = place + 1;
-        request->branch = static_cast<int32_t>(place);
-        return branch;
+// All its episodes that have not begun. It waits no longer.
+void RequestQueue::answer_unplayed(Request* request, ds_episode_reason reason, ds_failure_cause cause) {
+    const int32_t episodes = request->num_episodes() - request->begun;
+    if (!request->parent) request->continuation = request->begun;
+    ds_episode_output& result = request->result = request->new_output(DS_OUTPUT_RESULT);
+    result.ended_ns = monotonic_ns();
+    result.reason = reason;
+    result.cause = cause;
+    if (table_->recorder) {
+        const bool is_traced = request->asked.record & DS_RECORD_TRACE;
+        for (int32_t i = 0; i < episodes; ++i) table_->recorder->answered(result, is_traced, result.ended_ns);
+        table_->recorder->answered_some(result.ended_ns, episodes);
     }
-    return nullptr;
+    request->results_made = episodes;
+    table_->unanswered -= episodes;
+    request->state = RequestState::kAnswered;
+    if (request->parent) --request->parent->num_playing;
+    request->outputs->push(request, episodes);
 }
-
-// Room and memory.
-bool RequestQueue::has_room(bool has_deadline) {
-    return !closed_ && waiting_ < rules_.capacity && reserve(has_deadline);
-}
-
-// Hands over the requests that are over.
-void RequestQueue::collect_over(Request** over) {
-    while (over_) {
-        Request* request = over_;
-        over_ = request->next;
-        request->next = *over;
-        *over = request;
-    }
-}
-
-// All replicas that may take what is here.
-void RequestQueue::wake_all() {
-    wake();
-    for (int64_t i = 0; i < num_branches_; ++i) branches_[i]->wake();
-}
-
-// Those that find no memory here are over.
-void RequestQueue::return_to_source() {
-    struct {
-        RequestQueue* source;
-        bool matches(Request*) const { return true; }
-        void removed(Request* request) const {
-            if (!source->insert(request)) source->end_without_play(request, DS_EPISODE_FAILED);
-        }
-    } back{source_.get()};
-    remove_if(back);
-    while (over_) {
-        Request* request = over_;
-        over_ = request->next;
-        source_->end_without_play(request, request->reason);
-    }
-    source_->distribute(monotonic_ns());
-}
-
-// ---- Other operations ----
 
 bool RequestQueue::cancel(uint64_t id) {
-    MutexGuard guard(table_->mutex);
-    Request* request = table_->find(id);
-    if (!request || request->answered) return false;
-    if (request->cancelled) return true;
-    request->cancelled = true;
-    RequestQueue* queue = request->queue;
-    if (!queue) {
-        table_->count_cancellation();  // for the replica that plays it
-        return true;
+    {
+        MutexGuard guard(table_->mutex);
+        Request* request = table_->find(id);
+        if (!request) return false;
+        const bool is_waiting = request->state == RequestState::kWaiting;
+        const bool is_playing = request->state == RequestState::kPlaying || request->num_playing > 0;
+        if (!is_waiting && !is_playing) return false;
+        request->cancelled = true;
+        if (is_playing) table_->cancellations.fetch_add(1, std::memory_order_release);
+        if (is_waiting) {
+            remove(request);
+            answer_unplayed(request, DS_EPISODE_CANCELLED);
+        }
     }
-    queue->remove(request);
-    queue->end_without_play(request, DS_EPISODE_CANCELLED);
-    queue->wake_all();
     table_->room.tell();
     return true;
 }
+
+void RequestQueue::end(ds_failure_cause cause) {
+    {
+        MutexGuard guard(table_->mutex);
+        const int64_t now = monotonic_ns();
+        for (auto& lane : lanes_) {
+            for (Lane& heap : lane) {
+                while (Request* request = heap.first()) {
+                    remove(request);
+                    if (request->is_cancelled()) answer_unplayed(request, DS_EPISODE_CANCELLED);
+                    else if (request->has_expired(now)) answer_unplayed(request, DS_EPISODE_EXPIRED);
+                    else answer_unplayed(request, DS_EPISODE_FAILED, cause);
+                }
+            }
+        }
+        table_->has_ended = true;
+    }
+    table_->room.tell();
+}
+
+// ---- Other operations ----
 
 void RequestQueue::replace_policy(int64_t index, int64_t by) {
     DS_ASSERT(index >= 0 && index < rules_.num_policies && by >= 0 && by < rules_.num_policies);
@@ -354,151 +258,122 @@ void RequestQueue::replace_policy(int64_t index, int64_t by) {
 
 QueueCounts RequestQueue::counts() {
     MutexGuard guard(table_->mutex);
-    QueueCounts counts = {submitted_, waiting_, table_->unanswered()};
-    for (int64_t i = 0; i < num_branches_; ++i) counts.waiting += branches_[i]->waiting_;
-    return counts;
+    return {submitted_, waiting_, table_->unanswered};
 }
 
-ds_status RequestQueue::drain(int64_t timeout_ns) {
-    const TimeLimit limit(timeout_ns);
-    for (;;) {
-        const uint32_t before = table_->answered.now();
-        {
-            MutexGuard guard(table_->mutex);
-            if (table_->unanswered() == 0) return DS_STATUS_OK;
-        }
-        const int64_t left = limit.left_ns();
-        if (left == 0) return DS_STATUS_PENDING;
-        table_->answered.wait(before, left);
-    }
+uint64_t RequestQueue::read_tags(uint64_t most, uint64_t* tags) {
+    MutexGuard guard(table_->mutex);
+    uint64_t count = 0;
+    table_->for_each([&](const Request& request) {
+        if (count < most) tags[count] = request.asked.tag;
+        ++count;
+    });
+    return count;
 }
 
 void RequestQueue::close() {
     {
         MutexGuard guard(table_->mutex);
         closed_ = true;
-        if (source_) return_to_source();
     }
     table_->room.tell();
-    (source_ ? source_.get() : this)->wake_all();
 }
 
 // ---- Replicas ----
 
-int64_t RequestQueue::take(int64_t most, int64_t now_ns, Request** to_play, Request** over) {
-    int64_t count = 0;
-    Request** last = to_play;
-    *over = nullptr;
+void RequestQueue::open_lane(int64_t replica) {
+    MutexGuard guard(table_->mutex);
+    is_open_[replica] = true;
+}
+
+void RequestQueue::close_lane(int64_t replica) {
     {
         MutexGuard guard(table_->mutex);
-        set_aside_expired(now_ns);
-        for (; count < most; ++count) {
-            Request* request = take_first();
-            if (!request && source_) {
-                source_->distribute(now_ns);
-                request = take_first();
+        is_open_[replica] = false;
+        for (int kind = 0; kind < kKinds; ++kind) {
+            while (Request* request = lanes_[1 + replica][kind].first()) {
+                lanes_[1 + replica][kind].remove(request);
+                request->lane = 0;
+                lanes_[0][kind].insert(request, request->key);
             }
+        }
+    }
+    table_->arrivals.tell();
+}
+
+int64_t RequestQueue::take(int64_t replica, int64_t most, int64_t now_ns, Request** first_taken) {
+    int64_t count = 0;
+    Request** last = first_taken;
+    bool had_room;
+    {
+        MutexGuard guard(table_->mutex);
+        had_room = waiting_ < rules_.capacity;
+        answer_expired(now_ns);
+        while (count < most) {
+            Request* request = first(replica);
             if (!request) break;
-            DS_ASSERT(!request->queue && !request->next && !request->previous);
+            if (request->is_cancelled()) {
+                remove(request);
+                answer_unplayed(request, DS_EPISODE_CANCELLED);
+                continue;
+            }
+            request = begin_episode(request);
+            if (!request) break;  // no memory is left: it waits
             *last = request;
-            last = &request->next;
+            last = &request->next_taken;
+            ++count;
         }
         *last = nullptr;
-        if (source_) {
-            source_->distribute(now_ns);
-            source_->collect_over(over);
-        }
-        collect_over(over);
         playing_ += count;
     }
-    if (count > 0 || *over) table_->room.tell();
+    if (!had_room) table_->room.tell();
     return count;
 }
 
-Request* RequestQueue::take_before(const Request& played) {
-    Request* taken;
-    {
-        MutexGuard guard(table_->mutex);
-        const Request* waiting = first();
-        DS_ASSERT(played.in_use && !played.queue && !played.answered);
-        if (!waiting || waiting->key >= played.key) return nullptr;
-        taken = take_first();
-        DS_ASSERT(taken == waiting && !taken->queue && !taken->next && !taken->previous);
-        ++playing_;
+// The request of its next episode; null if memory ran out.
+Request* RequestQueue::begin_episode(Request* request) {
+    Request* played = request;
+    served_share_ = request->key;
+    if (request->num_episodes() > 1) {
+        const bool has_room = reserve(0, request->outputs->is_limited(), request->asked.deadline_ns != 0);
+        played = has_room ? table_->allocate() : nullptr;
+        if (!played) return nullptr;
+        played->asked = request->asked;
+        played->asked.n = 1;
+        played->parts = request->parts;
+        played->outputs = request->outputs;
+        played->submitted_ns = request->submitted_ns;
+        played->sequence = request->sequence;
+        played->key = request->key;
+        played->parent = request;
+        played->continuation = request->begun;
+        played->num_agents = request->num_agents;
+        ++request->holders;
+        ++request->num_playing;
     }
-    table_->room.tell();
-    return taken;
-}
-
-void RequestQueue::finish(const PlayedRequest* played, int64_t count) {
-    MutexGuard guard(table_->mutex);
-    playing_ -= count;
-    DS_ASSERT(playing_ >= 0);
-    for (int64_t i = 0; i < count; ++i) {
-        Request* request = played[i].request;
-        DS_ASSERT(request->answered && played[i].steps >= 0);
-        given_steps_[request->lane] += played[i].steps - steps_of(*request);
-        table_->give_back(request);
-    }
-}
-
-void RequestQueue::finish_over(Request* first) {
-    MutexGuard guard(table_->mutex);
-    for (Request* request = first; request;) {
-        Request* next = request->next;
-        DS_ASSERT(request->answered);
-        table_->give_back(request);
-        request = next;
-    }
-}
-
-// A closed queue's requests wait in its source, which may have no memory for more of them.
-void RequestQueue::take_back(Request* request) {
-    RequestQueue* home = this;
-    {
-        MutexGuard guard(table_->mutex);
-        if (closed_ && source_) home = source_.get();
-        DS_ASSERT(!request->answered && playing_ > 0);
-        given_steps_[request->lane] -= steps_of(*request);
-        --playing_;
-        request->next = request->previous = nullptr;
-        if (request->cancelled) home->end_without_play(request, DS_EPISODE_CANCELLED);
-        else if (!home->insert(request)) home->end_without_play(request, DS_EPISODE_FAILED);
-        home->distribute(monotonic_ns());
-    }
-    home->wake_all();
-}
-
-void RequestQueue::take_back_over(Request* first) {
-    {
-        MutexGuard guard(table_->mutex);
-        for (Request* request = first; request;) {
-            Request* next = request->next;
-            end_without_play(request, request->reason);
-            request = next;
+    if (++request->begun == request->num_episodes()) {
+        remove(request);
+        if (played != request) {
+            request->state = RequestState::kBegun;
+            table_->free(request);
         }
     }
-    wake();
+    played->begun = 0;
+    played->state = RequestState::kPlaying;
+    replace_policies(played);
+    return played;
 }
 
-void RequestQueue::begin_answers(const PlayedRequest* answered, int64_t count) {
-    MutexGuard guard(table_->mutex);
-    for (int64_t i = 0; i < count; ++i) {
-        DS_ASSERT(answered[i].request->in_use && !answered[i].request->queue && !answered[i].request->answered);
-        answered[i].request->answered = true;
+void RequestQueue::replace_policies(Request* request) const {
+    for (int64_t agent = 0; agent < rules_.worlds.num_agents; ++agent) {
+        int32_t& policy = request->asked.policies[agent];
+        policy = table_->replacement_of(policy);
     }
 }
 
-void RequestQueue::record_answers(const PlayedRequest* answered, const Output* outputs, int64_t count) {
-    begin_answers(answered, count);
+bool RequestQueue::has_some(int64_t replica) {
     MutexGuard guard(table_->mutex);
-    if (!table_->recorder) return;
-    const int64_t start = monotonic_ns();
-    for (int64_t i = 0; i < count; ++i) {
-        const bool traced = answered[i].request->asked.record & DS_RECORD_TRACE;
-        table_->recorder->answered(outputs[i].told, traced, start);
-    }
-    table_->recorder->answered_some(start, count);
+    return first(replica) != nullptr;
 }
 
 int64_t RequestQueue::waiting() {
@@ -506,9 +381,37 @@ int64_t RequestQueue::waiting() {
     return waiting_;
 }
 
-bool RequestQueue::has_some() {
+void RequestQueue::output_step(Request* request) {
     MutexGuard guard(table_->mutex);
-    return waiting_ > 0 || over_ || (source_ && source_->over_);
+    ++request->steps_made;
+    request->outputs->push(request, 1);
+}
+
+void RequestQueue::answer(Request* const* requests, int64_t count) {
+    MutexGuard guard(table_->mutex);
+    playing_ -= count;
+    DS_ASSERT(playing_ >= 0);
+    table_->unanswered -= count;
+    for (int64_t i = 0; i < count; ++i) {
+        Request* const request = requests[i];
+        DS_ASSERT(request->state == RequestState::kPlaying && request->results_made == 0);
+        request->state = RequestState::kAnswered;
+        request->results_made = 1;
+        if (request->parent) --request->parent->num_playing;
+        request->outputs->push(request, 1);
+    }
+}
+
+void RequestQueue::take_back(Request* request) {
+    {
+        MutexGuard guard(table_->mutex);
+        DS_ASSERT(request->state == RequestState::kPlaying && playing_ > 0);
+        --playing_;
+        request->state = RequestState::kWaiting;
+        request->lane = 0;
+        insert(request);
+    }
+    table_->arrivals.tell();
 }
 
 }  // namespace doorstep

@@ -24,14 +24,14 @@ int64_t row_bytes(int64_t num_inputs) {
 
 }  // namespace
 
-Ref<AskedRows> AskedRows::create(const Ref<RequestQueue>& queue, int64_t num_rows, int64_t num_inputs) {
+Ref<AskedRows> AskedRows::create(const Ref<RequestTable>& table, int64_t num_rows, int64_t num_inputs) {
     Ref<OutputMemory> memory = OutputMemory::make(num_rows * row_bytes(num_inputs));
     if (!memory) return {};
-    return Ref<AskedRows>::adopt(new (std::nothrow) AskedRows(queue, num_rows, num_inputs, std::move(memory)));
+    return Ref<AskedRows>::adopt(new (std::nothrow) AskedRows(table, num_rows, num_inputs, std::move(memory)));
 }
 
-AskedRows::AskedRows(const Ref<RequestQueue>& queue, int64_t num_rows, int64_t num_inputs, Ref<OutputMemory> given)
-    : num_rows(num_rows), num_inputs(num_inputs), memory(std::move(given)), queue_(queue) {
+AskedRows::AskedRows(const Ref<RequestTable>& table, int64_t num_rows, int64_t num_inputs, Ref<OutputMemory> given)
+    : num_rows(num_rows), num_inputs(num_inputs), memory(std::move(given)), table_(table) {
     char* next = memory->data();
     const auto take = [&](auto** array, int64_t values) {
         *array = reinterpret_cast<std::remove_reference_t<decltype(*array)>>(next);
@@ -110,7 +110,7 @@ ds_status RowDesk::give_back(uint64_t id, const int32_t* actions, int64_t cause)
     if (cause == 0) memcpy(rows->actions_, actions, static_cast<size_t>(rows->num_rows * kBytesOfActions));
     rows->cause_ = cause;
     rows->returned_.store(true, std::memory_order_release);
-    rows->queue_->wake();
+    rows->table_->arrivals.tell();
     return DS_STATUS_OK;
 }
 

@@ -1,15 +1,15 @@
 // Rows that await actions of the callers', on their way from replicas to callers and back.
 #pragma once
 
-#include "rollouts/request_queue.h"
+#include "rollouts/request.h"
 
 namespace doorstep {
 
 // The rows of one policy in one pass of a replica, and their actions.
 class AskedRows : public RefCounted {
 public:
-    // Null if memory ran out. queue: of the replica, which sleeps there.
-    static Ref<AskedRows> create(const Ref<RequestQueue>& queue, int64_t num_rows, int64_t num_inputs);
+    // Null if memory ran out. table: at whose arrivals the replica sleeps.
+    static Ref<AskedRows> create(const Ref<RequestTable>& table, int64_t num_rows, int64_t num_inputs);
 
     // ---- Written by the replica before it asks: arrays in `memory`, as those of ds_rows
     int32_t replica = 0, policy = 0;
@@ -30,9 +30,9 @@ public:
 
 private:
     friend class RowDesk;
-    AskedRows(const Ref<RequestQueue>& queue, int64_t num_rows, int64_t num_inputs, Ref<OutputMemory> memory);
+    AskedRows(const Ref<RequestTable>& table, int64_t num_rows, int64_t num_inputs, Ref<OutputMemory> memory);
 
-    const Ref<RequestQueue> queue_;
+    const Ref<RequestTable> table_;
     int32_t* actions_;
     int64_t cause_ = 0;
     std::atomic<bool> returned_{false};

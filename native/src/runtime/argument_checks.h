@@ -29,13 +29,14 @@ ds_status check_struct(const Struct* given, const char* argument) {
 }
 
 // Structs grow at their end. One of a program that was compiled against an earlier header lacks the latest fields.
-constexpr uint32_t kSmallestStruct = 16;
+constexpr uint32_t kSmallestStruct = 16;  // of those that are as large
 
 template <class Struct>
 ds_status check_grown_struct(const Struct* given, const char* argument) {
     if (!given) return fail_null(argument);
     const uint32_t size = given->struct_size;
-    const bool is_known = size >= kSmallestStruct && size <= sizeof(Struct) && size % alignof(Struct) == 0;
+    const uint32_t smallest = sizeof(Struct) < kSmallestStruct ? sizeof(Struct) : kSmallestStruct;
+    const bool is_known = size >= smallest && size <= sizeof(Struct) && size % alignof(Struct) == 0;
     return is_known ? DS_STATUS_OK : fail_struct_size(argument, size, sizeof(Struct));
 }
 

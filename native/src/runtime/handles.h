@@ -24,10 +24,10 @@ namespace doorstep {
     X(LAYER, "a layer")                         \
     X(POLICY, "a policy")                       \
     X(METRICS, "a metrics store")               \
-    X(SERIES, "a series")                       \
     X(CONFIG, "a configuration")                \
     X(SHARED_LEVEL, "a level")                  \
     X(ENGINE, "an engine")                      \
+    X(OUTPUTS, "a queue of outputs")            \
     X(CAMERAS, "cameras") /* of the library that draws */ \
     X(SAVED_STATE, "a saved state")
 

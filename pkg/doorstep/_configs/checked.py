@@ -31,8 +31,9 @@ class Checked:
     def __post_init__(self) -> None:
         for name, (rule, _) in field_rules(type(self)).items():
             rule, value = self._rule_here(name, rule), getattr(self, name)
-            plain = rule.from_plain(name, value) if isinstance(value, Mapping) else value  # of a part, as in files
-            object.__setattr__(self, name, rule.check(name, plain))
+            if isinstance(value, (Mapping, str)):
+                value = rule.from_plain(name, value)  # of a part its fields or its tag, as in files
+            object.__setattr__(self, name, rule.check(name, value))
         self._check()
 
     def _rule_here(self, name: str, rule: Rule) -> Rule:

@@ -23,8 +23,9 @@ _ABSENT = object()
 class Registry:
     """The classes of one sort, by their type tags."""
 
-    def __init__(self, sort: str) -> None:
-        self.sort = sort
+    def __init__(self, sort: str, decorator: str = "register") -> None:
+        """decorator: what users decorate their own classes with, in the package of the base."""
+        self.sort, self.decorator = sort, decorator
         self.implementations: dict[type[PolymorphicConfig], Callable[..., Any]] = {}
         self._classes: dict[str, type[PolymorphicConfig]] = {}
 
@@ -47,9 +48,13 @@ class Registry:
     def find(self, tag: Any) -> type[PolymorphicConfig]:
         """The class of a tag; ArgumentError if there is none."""
         if not isinstance(tag, str) or tag not in self._classes:
-            allowed = f"a {self.sort}: {', '.join(map(repr, self._classes))}"
-            refuse("type", allowed, tag, nearest(tag, self._classes))
+            refuse("type", f"a {self.sort}: {self.tags}", tag, nearest(tag, self._classes))
         return self._classes[tag]
+
+    @property
+    def tags(self) -> str:
+        """All tags, for messages."""
+        return ", ".join(map(repr, self._classes))
 
 
 def registered(cls: Registered) -> Registered:
@@ -68,6 +73,21 @@ class PolymorphicConfig(Config):
     @classmethod
     def is_abstract(cls) -> bool:
         return not hasattr(cls, "type")
+
+    @classmethod
+    def of(cls: builtins.type[Self], tag: str, /, **fields: Any) -> Self:
+        """The config of a type tag, with values of some of its fields.
+
+        >>> from doorstep.rollouts import SchedulerConfig
+        >>> SchedulerConfig.of("priority", max_chunk=8).to_dict()
+        {'type': 'priority', 'max_chunk': 8}
+
+        Raises:
+            ArgumentError: the tag is unknown, or a value is out of range.
+            TypeError: a name is not a field.
+        """
+        chosen: Any = cls._class_of(tag)
+        return cast("Self", chosen(**fields))
 
     @classmethod
     def implement(cls, config: builtins.type[PolymorphicConfig]) -> Callable[[Implementation], Implementation]:
@@ -97,7 +117,7 @@ class PolymorphicConfig(Config):
             raise ArgumentError(
                 f"{self.registry.sort} is {self}, which no class is registered for",
                 argument=self.registry.sort,
-                hint=f"decorate the class with {self.package()}.register_{self.registry.sort}",
+                hint=f"decorate the class with {self.package()}.{self.registry.decorator}",
             )
         return make(self, *arguments)
 
@@ -127,12 +147,11 @@ class PolymorphicConfig(Config):
     @classmethod
     def _class_of(cls, tag: Any) -> builtins.type[PolymorphicConfig]:
         if not cls.is_abstract():
-            if tag not in (_ABSENT, cls.type):
+            if tag is not _ABSENT and (not isinstance(tag, str) or tag != cls.type):
                 refuse("type", f"{cls.type!r}", tag)
             return cls
         if tag is _ABSENT:
-            hint = f"one of {', '.join(map(repr, cls.registry))}"
-            raise ArgumentError("type is absent; it must be given", argument="type", hint=hint)
+            raise ArgumentError("type is absent; it must be given", argument="type", hint=f"one of {cls.registry.tags}")
         return cls.registry.find(tag)
 
     @classmethod
@@ -143,14 +162,13 @@ class PolymorphicConfig(Config):
 @final
 @dataclass(frozen=True)
 class PolymorphicPart(Part):
-    """A polymorphic config within another one. In dictionaries its tag alone stands for it with its defaults."""
+    """A polymorphic config within another one. Its tag alone stands for it with its defaults."""
 
     cls: type[PolymorphicConfig]
 
     @property
     def requirement(self) -> str:
-        classes = self.cls.registry.classes()
-        return f"a {self.cls.registry.sort} of {self.cls.package()}: {', '.join(cls.__name__ for cls in classes)}"
+        return f"{super().requirement}, or the tag of a {self.cls.registry.sort}: {self.cls.registry.tags}"
 
     def from_plain(self, name: str, value: Any) -> Any:
         return super().from_plain(name, {"type": value} if isinstance(value, str) else value)

@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 12
+ABI_VERSION = 13
 SAVE_FORMAT_VERSION = 4
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -34,15 +34,19 @@ NUM_LOGITS = 19
 MAX_POLICY_LAYERS = 256
 MAX_LAYER_WIDTH = 65536
 MAX_SERIES = 16384
+MAX_POLICY_SERIES = 1024
 MAX_TRACE_EVENTS = 16777216
-MAX_TRACE_TRACKS = 256
 TIME_SERIES_POINTS = 512
 SKETCH_RELATIVE_ERROR_PERCENT = 1
 SKETCH_WINDOW_SECONDS = 60
+SKETCH_SPAN_LOG2 = 33
+SKETCH_SPANS = 8
+SKETCH_BINS_PER_OCTAVE = 38
+SKETCH_LOWEST_EXPONENT = -40
+SKETCH_OCTAVES = 80
 MAX_POLICIES = 1024
 MAX_REPLICAS = 256
 MAX_QUEUE_CAPACITY = 16777216
-NUM_READERS = 2
 MAX_RESTARTS = 1000000
 PYTHON_SIGNATURE_BYTES = 512
 
@@ -208,8 +212,32 @@ class SeriesKind(IntEnum):
     """ds_series_kind"""
 
     COUNTER = 0
-    TIME_SERIES = 1
-    SKETCH = 2
+    SKETCH = 1
+    TIME_SERIES = 2
+    TRACE = 3
+
+
+class Metric(IntEnum):
+    """What is measured: first counters, from QUEUE_WAIT_SECONDS on sketches, then time series."""
+
+    REQUESTS_SUBMITTED = 0
+    REQUESTS_ANSWERED = 1
+    EPISODES_BEGUN = 2
+    STEPS = 3
+    EPISODE_STEPS = 4
+    WORLD_STEPS = 5
+    NONFINITE_ACTIONS = 6
+    DROPPED_SERIES = 7
+    QUEUE_WAIT_SECONDS = 8
+    FIRST_STEP_SECONDS = 9
+    LATENCY_SECONDS = 10
+    BATCH_FILL = 11
+    BEGIN_SECONDS = 12
+    POLICY_SECONDS = 13
+    STEP_SECONDS = 14
+    ACTIVE_WORLDS = 15
+    WAITING_REQUESTS = 16
+    TRACE = 17
 
 
 class TraceKind(IntEnum):
@@ -232,8 +260,9 @@ class Scheduler(IntEnum):
     """How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in
     order of arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY:
     the highest priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest
-    max_steps first, those without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first,
-    in order of arrival for each. CALLER: the smallest key of the request first."""
+    max_steps first, those without a limit last. FAIR_SHARE: policies of agent 0 get equal numbers of steps, in
+    order of arrival for each: start-time fair queuing (Goyal, Vin, Cheng 1996), where a request without max_steps
+    counts as one of the simulator's episode_length. CALLER: the smallest key of the request first."""
 
     FIXED_CHUNK = 0
     DYNAMIC_CHUNK = 1
@@ -264,7 +293,7 @@ class FailureCause(IntEnum):
     CLOSED = -3
     REPLICA = -4
     DEVICE = -5
-    LOGITS = -16
+    LOGITS = -6
 
 
 class EpisodeRecord(IntEnum):
@@ -287,8 +316,9 @@ class OutputKind(IntEnum):
 
 
 class Controller(IntEnum):
-    """How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, and
-    the next request goes to the next one. CALLER: likewise, but to the one that the request names."""
+    """Which replica plays a request. PULL: the one that takes it first. ROUND_ROBIN: the one whose turn it was when
+    the request was submitted. CALLER: the one that the request names. Requests of a replica that has ended are
+    played by any."""
 
     PULL = 0
     ROUND_ROBIN = 1
@@ -1577,25 +1607,14 @@ class SeriesInfo(ctypes.Structure):
     """ds_series_info"""
 
     struct_size: int
+    metric: int
     kind: int
-    name: bytes
-    labels: bytes
-    description: bytes
-
-    _fields_: ClassVar = (
-        ("struct_size", ctypes.c_uint32),
-        ("kind", ctypes.c_int32),
-        ("name", ctypes.c_char * 64),
-        ("labels", ctypes.c_char * 256),
-        ("description", ctypes.c_char * 192),
-    )
-
-
-class SeriesTotals(ctypes.Structure):
-    """ds_series_totals"""
-
-    struct_size: int
+    scheduler: int
+    replica: int
+    detail: int
+    variant: int
     padding: int
+    most_rows: int
     count: int
     sum: float
     minimum: float
@@ -1605,13 +1624,34 @@ class SeriesTotals(ctypes.Structure):
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
+        ("metric", ctypes.c_int32),
+        ("kind", ctypes.c_int32),
+        ("scheduler", ctypes.c_int32),
+        ("replica", ctypes.c_int32),
+        ("detail", ctypes.c_int32),
+        ("variant", ctypes.c_int32),
         ("padding", ctypes.c_int32),
+        ("most_rows", ctypes.c_uint64),
         ("count", ctypes.c_int64),
         ("sum", ctypes.c_double),
         ("minimum", ctypes.c_double),
         ("maximum", ctypes.c_double),
         ("last", ctypes.c_double),
         ("last_ns", ctypes.c_int64),
+    )
+
+
+class SketchCount(ctypes.Structure):
+    """ds_sketch_count"""
+
+    number: int
+    span: int
+    bin: int
+
+    _fields_: ClassVar = (
+        ("number", ctypes.c_int64),
+        ("span", ctypes.c_int32),
+        ("bin", ctypes.c_int32),
     )
 
 
@@ -1632,20 +1672,6 @@ class SeriesPoint(ctypes.Structure):
         ("sum", ctypes.c_double),
         ("minimum", ctypes.c_double),
         ("maximum", ctypes.c_double),
-    )
-
-
-class MetricsConfig(ctypes.Structure):
-    """ds_metrics_config"""
-
-    struct_size: int
-    enabled: int
-    trace: int
-
-    _fields_: ClassVar = (
-        ("struct_size", ctypes.c_uint32),
-        ("enabled", ctypes.c_int32),
-        ("trace", ctypes.c_int64),
     )
 
 
@@ -1673,6 +1699,20 @@ class TraceEvent(ctypes.Structure):
     )
 
 
+class MetricsConfig(ctypes.Structure):
+    """ds_metrics_config"""
+
+    struct_size: int
+    enabled: int
+    trace: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("enabled", ctypes.c_int32),
+        ("trace", ctypes.c_int64),
+    )
+
+
 class EpisodeRequest(ctypes.Structure):
     """ds_episode_request"""
 
@@ -1689,9 +1729,7 @@ class EpisodeRequest(ctypes.Structure):
     record: int
     policies: ctypes.Array[ctypes.c_int32]
     replica: int
-    continuation: int
-    reader: int
-    padding: int
+    n: int
 
     _fields_: ClassVar = (
         ("tag", ctypes.c_uint64),
@@ -1707,9 +1745,7 @@ class EpisodeRequest(ctypes.Structure):
         ("record", ctypes.c_int32),
         ("policies", ctypes.c_int32 * 8),
         ("replica", ctypes.c_int32),
-        ("continuation", ctypes.c_int32),
-        ("reader", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("n", ctypes.c_int32),
     )
 
 
@@ -1726,6 +1762,8 @@ class EpisodeOutput(ctypes.Structure):
     started_ns: int
     ended_ns: int
     cause: int
+    failed_step: int
+    failed_agent: int
     kind: int
     reason: int
     length: int
@@ -1733,7 +1771,7 @@ class EpisodeOutput(ctypes.Structure):
     replica: int
     world: int
     continuation: int
-    padding: int
+    capacity: int
     returns: ctypes.Array[ctypes.c_float]
     max_y: ctypes.Array[ctypes.c_float]
     record: int
@@ -1750,6 +1788,8 @@ class EpisodeOutput(ctypes.Structure):
         ("started_ns", ctypes.c_int64),
         ("ended_ns", ctypes.c_int64),
         ("cause", ctypes.c_int64),
+        ("failed_step", ctypes.c_int32),
+        ("failed_agent", ctypes.c_int32),
         ("kind", ctypes.c_int32),
         ("reason", ctypes.c_int32),
         ("length", ctypes.c_int32),
@@ -1757,7 +1797,7 @@ class EpisodeOutput(ctypes.Structure):
         ("replica", ctypes.c_int32),
         ("world", ctypes.c_int32),
         ("continuation", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("capacity", ctypes.c_int32),
         ("returns", ctypes.c_float * 8),
         ("max_y", ctypes.c_float * 8),
         ("record", ctypes.c_int32),
@@ -1771,14 +1811,12 @@ class SchedulerConfig(ctypes.Structure):
     struct_size: int
     type: int
     max_chunk: int
-    preempts: int
     begin_fraction: float
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
         ("type", ctypes.c_int32),
         ("max_chunk", ctypes.c_int64),
-        ("preempts", ctypes.c_int32),
         ("begin_fraction", ctypes.c_float),
     )
 
@@ -1788,12 +1826,10 @@ class ControllerConfig(ctypes.Structure):
 
     struct_size: int
     type: int
-    depth: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
         ("type", ctypes.c_int32),
-        ("depth", ctypes.c_int64),
     )
 
 
@@ -1873,24 +1909,18 @@ class EngineInfo(ctypes.Structure):
     struct_size: int
     num_replicas: int
     num_playing: int
-    full_readers: int
     submitted: int
     waiting: int
     unanswered: int
-    outputs: ctypes.Array[ctypes.c_int64]
-    unasked_rows: int
     restarts: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
         ("num_replicas", ctypes.c_int32),
         ("num_playing", ctypes.c_int32),
-        ("full_readers", ctypes.c_int32),
         ("submitted", ctypes.c_int64),
         ("waiting", ctypes.c_int64),
         ("unanswered", ctypes.c_int64),
-        ("outputs", ctypes.c_int64 * 2),
-        ("unasked_rows", ctypes.c_int64),
         ("restarts", ctypes.c_int64),
     )
 
@@ -1914,6 +1944,18 @@ class ReplicaInfo(ctypes.Structure):
         ("world_steps", ctypes.c_int64),
         ("episodes", ctypes.c_int64),
         ("restarts", ctypes.c_int64),
+    )
+
+
+class Delivery(ctypes.Structure):
+    """ds_delivery"""
+
+    number: int
+    received: int
+
+    _fields_: ClassVar = (
+        ("number", ctypes.c_uint64),
+        ("received", ctypes.c_uint64),
     )
 
 
@@ -2183,10 +2225,10 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_sampling_key", SamplingKey),
     ("ds_policy_call", PolicyCall),
     ("ds_series_info", SeriesInfo),
-    ("ds_series_totals", SeriesTotals),
+    ("ds_sketch_count", SketchCount),
     ("ds_series_point", SeriesPoint),
-    ("ds_metrics_config", MetricsConfig),
     ("ds_trace_event", TraceEvent),
+    ("ds_metrics_config", MetricsConfig),
     ("ds_episode_request", EpisodeRequest),
     ("ds_episode_output", EpisodeOutput),
     ("ds_scheduler_config", SchedulerConfig),
@@ -2195,6 +2237,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_rows", Rows),
     ("ds_engine_info", EngineInfo),
     ("ds_replica_info", ReplicaInfo),
+    ("ds_delivery", Delivery),
     ("ds_cuda_driver_info", CudaDriverInfo),
     ("ds_cuda_device_info", CudaDeviceInfo),
     ("ds_cuda_kernel_info", CudaKernelInfo),
@@ -2320,34 +2363,13 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_metrics_config_create", ctypes.c_int, (ctypes.POINTER(MetricsConfig), ctypes.c_void_p)),
     ("ds_metrics_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(MetricsConfig))),
     ("ds_metrics_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
-    ("ds_metrics_label", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     ("ds_metrics_release", ctypes.c_int, (ctypes.c_void_p,)),
-    (
-        "ds_metrics_open_series",
-        ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p),
-    ),
     ("ds_metrics_num_series", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
-    ("ds_metrics_get_series", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
-    ("ds_metrics_merge", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)),
-    ("ds_series_release", ctypes.c_int, (ctypes.c_void_p,)),
-    ("ds_series_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesInfo))),
-    ("ds_series_get_totals", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesTotals))),
-    ("ds_series_record", ctypes.c_int, (ctypes.c_void_p, ctypes.c_double, ctypes.c_int64)),
+    ("ds_metrics_get_series", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(SeriesInfo))),
     (
-        "ds_series_get_quantiles",
+        "ds_metrics_get_rows",
         ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p),
-    ),
-    (
-        "ds_series_get_points",
-        ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(SeriesPoint), ctypes.c_void_p),
-    ),
-    (
-        "ds_metrics_get_trace",
-        ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(TraceEvent), ctypes.c_void_p),
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p),
     ),
     ("ds_scheduler_config_default", ctypes.c_int, (ctypes.POINTER(SchedulerConfig),)),
     ("ds_scheduler_config_create", ctypes.c_int, (ctypes.POINTER(SchedulerConfig), ctypes.c_void_p)),
@@ -2374,14 +2396,23 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     (
         "ds_engine_set_policy",
         ctypes.c_int,
-        (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64, ctypes.c_int32),
+        (
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_int32,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_int32,
+            ctypes.c_int32,
+        ),
     ),
     ("ds_engine_replace_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)),
-    ("ds_engine_label_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p)),
+    ("ds_engine_open_outputs", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
     (
         "ds_engine_submit",
         ctypes.c_int,
         (
+            ctypes.c_void_p,
             ctypes.c_void_p,
             ctypes.POINTER(EpisodeRequest),
             ctypes.c_uint64,
@@ -2391,19 +2422,21 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ),
     ),
     ("ds_engine_cancel", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_engine_get_tags", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)),
     (
-        "ds_engine_take",
+        "ds_outputs_take",
         ctypes.c_int,
         (
             ctypes.c_void_p,
-            ctypes.c_int32,
             ctypes.c_uint64,
             ctypes.c_int64,
+            ctypes.POINTER(Delivery),
             ctypes.POINTER(EpisodeOutput),
             ctypes.c_void_p,
         ),
     ),
-    ("ds_engine_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_outputs_settle", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Delivery), ctypes.c_void_p)),
+    ("ds_outputs_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_engine_take_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(Rows))),
     ("ds_engine_return_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)),
     ("ds_engine_add_replica", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
@@ -2597,19 +2630,10 @@ class Functions:
     ds_metrics_config_create: Any
     ds_metrics_config_get: Any
     ds_metrics_create: Any
-    ds_metrics_label: Any
     ds_metrics_release: Any
-    ds_metrics_open_series: Any
     ds_metrics_num_series: Any
     ds_metrics_get_series: Any
-    ds_metrics_merge: Any
-    ds_series_release: Any
-    ds_series_get_info: Any
-    ds_series_get_totals: Any
-    ds_series_record: Any
-    ds_series_get_quantiles: Any
-    ds_series_get_points: Any
-    ds_metrics_get_trace: Any
+    ds_metrics_get_rows: Any
     ds_scheduler_config_default: Any
     ds_scheduler_config_create: Any
     ds_scheduler_config_get: Any
@@ -2630,11 +2654,13 @@ class Functions:
     ds_engine_get_replica: Any
     ds_engine_set_policy: Any
     ds_engine_replace_policy: Any
-    ds_engine_label_policy: Any
+    ds_engine_open_outputs: Any
     ds_engine_submit: Any
     ds_engine_cancel: Any
-    ds_engine_take: Any
-    ds_engine_drain: Any
+    ds_engine_get_tags: Any
+    ds_outputs_take: Any
+    ds_outputs_settle: Any
+    ds_outputs_release: Any
     ds_engine_take_rows: Any
     ds_engine_return_rows: Any
     ds_engine_add_replica: Any

@@ -84,17 +84,8 @@ def read_value(function: Callable[..., int], kind: Any, *arguments: Any) -> Any:
 # ---- Waits ----
 
 
-def wait(
-    function: Callable[[int, int], int],
-    handle: int,
-    timeout: float | None,
-    check_wait: Callable[[], None] = lambda: None,
-) -> bool:
-    """Calls a waiting function of the C API until it is done (True) or the timeout in seconds has passed (False).
-
-    Args:
-        check_wait: called after each slice of a wait without limit; raises if it would never end.
-    """
+def wait(function: Callable[[int, int], int], handle: int, timeout: float | None) -> bool:
+    """Calls a waiting function of the C API until it is done (True) or the timeout in seconds has passed (False)."""
     remaining = None if timeout is None else int(timeout * 1e9)
     while True:
         nanoseconds = SLICE_NANOSECONDS if remaining is None else min(remaining, SLICE_NANOSECONDS)
@@ -106,8 +97,6 @@ def wait(
             remaining -= nanoseconds
             if remaining <= 0:
                 return False
-        else:
-            check_wait()
 
 
 # ---- Fast calls ----

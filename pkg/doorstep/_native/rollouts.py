@@ -19,11 +19,13 @@ from doorstep._native.handle import Handle, new_handle
 from doorstep._native.library import load
 from doorstep._native.memory import array_at
 from doorstep._native.metrics import MetricsHandle
-from doorstep.errors import Status
+from doorstep.errors import DoorstepError, Status
 
 # The structs of arrays of requests and outputs.
 REQUEST_DTYPE = np.dtype(native.EpisodeRequest)
 OUTPUT_DTYPE = np.dtype(native.EpisodeOutput)
+
+MOST_REQUESTS = 16384  # of one call of the library
 
 
 def monotonic_ns() -> int:
@@ -36,190 +38,46 @@ def create_shared_level(level: native.Level, num_agents: int) -> Handle:
     return Handle(made, load().ds_shared_level_release)
 
 
-def _records(array: NDArray[Any], struct: Any) -> Any:
-    return ctypes.cast(array.ctypes.data, ctypes.POINTER(struct))
-
-
-# ---- Requests ----
-
-MOST_REQUESTS = 16384  # of one call of the library
-
-
 def check_requests(config: int, requests: NDArray[Any]) -> None:
     """Raises ArgumentError if an engine of a config refuses one of them, an array of REQUEST_DTYPE."""
     check(load().ds_episode_requests_check(config, _records(requests, native.EpisodeRequest), len(requests)))
 
 
-class SubmitCall:
-    """One submission. What it has done is also known if Ctrl-C ends it."""
-
-    def __init__(self, engine: EngineHandle) -> None:
-        self._engine = engine
-        self._ids = np.empty(0, np.uint64)
-        self._progress = 0, ctypes.c_uint64()  # accepted before the latest call, and by it; changes at once
-
-    @property
-    def ids(self) -> NDArray[np.uint64]:
-        """The ids of the requests that were submitted, which are the first ones."""
-        return self._ids[: self.num_accepted]
-
-    @property
-    def num_accepted(self) -> int:
-        before, latest = self._progress
-        return before + latest.value
-
-    def run(
-        self, part: Callable[..., NDArray[Any]], count: int, timeout: float | None, check_wait: Callable[[], None]
-    ) -> None:
-        """Waits for room, at most `timeout` seconds.
-
-        Args:
-            part: makes a contiguous array of REQUEST_DTYPE of the requests from one place to another.
-            count: of the requests.
-            check_wait: called when no request has found room for a while, without limit; raises if none will.
-        """
-        function, end = load().ds_engine_submit, None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
-        while (done := self.num_accepted) < count:
-            requests = part(done, min(done + MOST_REQUESTS, count))
-            if len(self._ids) < done + len(requests):
-                self._ids = np.concatenate([self.ids, np.empty(max(done, len(requests)), np.uint64)])
-            left = SLICE_NANOSECONDS if end is None else max(end - time.monotonic_ns(), 0)
-            accepted = ctypes.c_uint64()
-            self._progress = done, accepted
-            status = function(
-                self._engine.value,
-                _records(requests, native.EpisodeRequest),
-                len(requests),
-                min(left, SLICE_NANOSECONDS),
-                self._ids[done:].ctypes.data,
-                ctypes.byref(accepted),
-            )
-            if status != Status.PENDING:
-                check(status)
-            elif end is None and not accepted.value:
-                check_wait()
-            elif left == 0:
-                break
+def _records(array: NDArray[Any], struct: Any) -> Any:
+    return ctypes.cast(array.ctypes.data, ctypes.POINTER(struct))
 
 
-# ---- Outputs ----
+class _Made(Owner):
+    """Owns what a function of the library makes, also if Ctrl-C comes right after the call."""
 
-
-class TakeCall(Owner):
-    """One call that takes up to `most` outputs of a reader. It has them also if Ctrl-C ends it, and owns the memory
-    that goes with them until `give_data()`."""
-
-    def __init__(self, engine: EngineHandle, reader: int, most: int) -> None:
-        self._engine, self._reader = engine, reader
-        self._outputs, self._taken = np.empty(most, OUTPUT_DTYPE), ctypes.c_uint64()
-        self._is_given = [False]
-        self._finalizer = Finalizer(self, _release_all_data, self._outputs, self._taken, self._is_given)
+    def __init__(self, release: Any, make: Callable[..., int], *arguments: Any) -> None:
+        self._made = ctypes.c_uint64()
+        self._finalizer = Finalizer(self, _release_made, release, self._made)
+        check(make(*arguments, ctypes.byref(self._made)))
 
     @property
-    def outputs(self) -> NDArray[Any]:
-        """Those that were taken, of OUTPUT_DTYPE."""
-        return self._outputs[: self._taken.value]
+    def value(self) -> int:
+        return self._made.value
 
-    def data(self, place: int) -> NDArray[np.uint8]:
-        """The bytes that go with an output, in place."""
-        output = self._outputs[place]
-        owner = _OutputData(int(output["data"]), self._is_given)
-        return array_at(int(output["data_start"]), np.uint8, (int(output["data_bytes"]),), owner)
-
-    def give_data(self) -> None:
-        """The memory lives as long as what was made of `data()`, for all outputs that have some. The room for other
-        outputs is given up if it is most of it."""
-        self._is_given[0] = True  # at once for all: Ctrl-C may come before and after
-        self._finalizer.detach()
-        if 2 * len(self.outputs) < len(self._outputs):
-            self._outputs = self.outputs.copy()
-
-    def run(self, timeout: float | None) -> None:
-        """Waits for outputs, at most `timeout` seconds, unless it has some. ClosedError if there will be none."""
-        if self._taken.value:
-            return
-        function, taken = load().ds_engine_take, ctypes.byref(self._taken)
-        most, records, engine = len(self._outputs), _records(self._outputs, native.EpisodeOutput), self._engine.value
-        wait(
-            lambda handle, nanoseconds: int(function(handle, self._reader, most, nanoseconds, records, taken)),
-            engine,
-            timeout,
-        )
+    def release(self) -> None:
+        self._finalizer()
 
 
-class _OutputData(Owner):
-    """The memory of an output. It is its owner's once the call that took it has given it."""
-
-    def __init__(self, handle: int, is_given: Sequence[bool]) -> None:
-        Finalizer(self, _release_data, handle, is_given)
-
-
-def _release_data(handle: int, is_given: Sequence[bool]) -> None:
-    if is_given[0]:
-        load().ds_memory_release(handle)
-
-
-def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64, is_given: list[bool]) -> None:
-    if not is_given[0]:
-        for handle in outputs["data"][: taken.value].tolist():
-            if handle:
-                load().ds_memory_release(handle)
+def _release_made(release: Any, made: ctypes.c_uint64) -> None:
+    if made.value:
+        release(made.value)
 
 
 # ---- Engines ----
 
 
 @final
-class RowsToAct:
-    """R rows that await actions of a policy. The arrays have memory of their own.
-
-    Attributes:
-        num_replica_rows: of all worlds of the replica.
-        rows: int32 [R]: world * num_agents + agent.
-        observations: float32 [R, F].
-    """
-
-    def __init__(self, told: native.Rows) -> None:
-        self._told, self._owner = told, Handle(told.data, load().ds_memory_release)
-        self.id: int = told.id
-        self.replica: int = told.replica
-        self.policy: int = told.policy
-        self.num_replica_rows: int = told.num_replica_rows
-        self.rows: NDArray[np.int32] = self._array(told.rows, np.int32)
-        self.observations: NDArray[np.float32] = self._array(told.observations, np.float32, told.num_inputs)
-
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        """[R]: that their episodes have made."""
-        return self._array(self._told.steps, np.int64)
-
-    @property
-    def tags(self) -> NDArray[np.uint64]:
-        """[R]: the library's, of their requests."""
-        return self._array(self._told.tags, np.uint64)
-
-    @property
-    def rewards(self) -> NDArray[np.float32]:
-        """[R]: of the step before."""
-        return self._array(self._told.rewards, np.float32)
-
-    def _array(self, address: int | None, dtype: Any, *of_row: int) -> NDArray[Any]:
-        return array_at(address, dtype, (self._told.num_rows, *of_row), self._owner)
-
-
-@final
-class EngineHandle(Owner):
+class EngineHandle(_Made):
     """An engine, which ends when this is collected."""
 
     def __init__(self, config: int, rewards: native.LevelRewards | None, metrics: int) -> None:
-        self._made = ctypes.c_uint64()  # before the engine: Ctrl-C may come right after the call
-        self._finalizer = Finalizer(self, _release_engine, self._made)
         of_all = None if rewards is None else ctypes.byref(rewards)
-        check(load().ds_engine_create(config, of_all, metrics, ctypes.byref(self._made)))
-
-    @property
-    def value(self) -> int:
-        return self._made.value
+        super().__init__(load().ds_engine_release, load().ds_engine_create, config, of_all, metrics)
 
     def config(self) -> ConfigHandle:
         return ConfigHandle(new_handle(load().ds_engine_get_config, self.value))
@@ -238,28 +96,36 @@ class EngineHandle(Owner):
         load().ds_engine_get_replica(self.value, number, ctypes.byref(info))
         return info
 
-    def check_replica(self, number: int) -> None:
-        """Raises what it has failed with last, also if it was restarted."""
-        read_struct(load().ds_engine_get_replica, native.ReplicaInfo, self.value, number)
+    def failure_of(self, number: int) -> DoorstepError | None:
+        """What a replica has failed with last, also if it was restarted."""
+        try:
+            check(load().ds_engine_get_replica(self.value, number, ctypes.byref(sized(native.ReplicaInfo))))
+        except DoorstepError as error:
+            return error
+        return None
 
-    def set_policy(self, index: int, kind: int, policy: int = 0, version: int = 0) -> None:
-        check(load().ds_engine_set_policy(self.value, index, kind, policy, version))
+    def set_policy(
+        self, index: int, kind: int, policy: int = 0, cause: int = 0, version: int = 0, series: int = 0
+    ) -> None:
+        """cause: of FAILING; series: of the policy's times in metrics."""
+        check(load().ds_engine_set_policy(self.value, index, kind, policy, cause, version, series))
 
     def replace_policy(self, index: int, by: int) -> None:
         """For requests that begin from now on; by itself: no longer."""
         check(load().ds_engine_replace_policy(self.value, index, by))
 
-    def label_policy(self, index: int, labels: str) -> None:
-        """Labels of the policy's series in metrics, as the library writes them."""
-        check(load().ds_engine_label_policy(self.value, index, labels.encode()))
-
     def cancel(self, request_id: int) -> bool:
         """False if it has ended. ArgumentError if another engine gave the id."""
         return bool(read_value(load().ds_engine_cancel, ctypes.c_int32, self.value, request_id))
 
-    def drain(self, timeout: float | None, check_wait: Callable[[], None]) -> bool:
-        """Waits until no request is unanswered; False after the timeout. `check_wait` as of `wait()`."""
-        return wait(load().ds_engine_drain, self.value, timeout, check_wait)
+    def tags(self) -> NDArray[np.uint64]:
+        """Of the requests with a result that has not been received."""
+        most, count = 0, 1024
+        while count > most:  # there may be more by now
+            most = 2 * count
+            tags = np.empty(most, np.uint64)
+            count = read_value(load().ds_engine_get_tags, ctypes.c_uint64, self.value, most, tags.ctypes.data)
+        return tags[:count]
 
     def take_rows(self) -> RowsToAct:
         """Waits for rows, not in the main thread. ClosedError if there will be none."""
@@ -287,6 +153,168 @@ class EngineHandle(Owner):
         return wait(load().ds_engine_join, self.value, timeout)
 
 
-def _release_engine(made: ctypes.c_uint64) -> None:
-    if made.value:
-        load().ds_engine_release(made.value)
+@final
+class RowsToAct:
+    """R rows that await actions of a policy. The arrays have memory of their own.
+
+    Attributes:
+        num_replica_rows: of all worlds of the replica.
+        rows: int32 [R]: world * num_agents + agent.
+        observations: float32 [R, F].
+        steps: int64 [R]: that their episodes have made.
+    """
+
+    def __init__(self, told: native.Rows) -> None:
+        owner = Handle(told.data, load().ds_memory_release)
+        self.id, self.replica, self.policy = told.id, told.replica, told.policy
+        self.num_replica_rows: int = told.num_replica_rows
+        self.rows: NDArray[np.int32] = array_at(told.rows, np.int32, (told.num_rows,), owner)
+        self.steps: NDArray[np.int64] = array_at(told.steps, np.int64, (told.num_rows,), owner)
+        self.observations: NDArray[np.float32] = array_at(
+            told.observations, np.float32, (told.num_rows, told.num_inputs), owner
+        )
+
+
+# ---- Requests and outputs ----
+
+
+@final
+class OutputsHandle(_Made):
+    """A queue of outputs. limited: whether what waits there to be read is bounded, as the config says."""
+
+    def __init__(self, engine: EngineHandle, *, limited: bool) -> None:
+        super().__init__(load().ds_outputs_release, load().ds_engine_open_outputs, engine.value, limited)
+
+
+class SubmitCall:
+    """One submission, whose outputs a queue gets. What it has done is also known if Ctrl-C ends it."""
+
+    def __init__(self, engine: EngineHandle, outputs: OutputsHandle) -> None:
+        self.engine, self._outputs = engine, outputs
+        self._ids = np.empty(0, np.uint64)
+        self._progress = 0, ctypes.c_uint64()  # accepted before the latest call, and by it; changes at once
+
+    @property
+    def ids(self) -> NDArray[np.uint64]:
+        """The ids of the requests that were submitted, which are the first ones."""
+        before, latest = self._progress
+        return self._ids[: before + latest.value]
+
+    def run(self, part: Callable[[int, int], NDArray[Any]], count: int, timeout: float | None) -> None:
+        """Waits for room, at most `timeout` seconds.
+
+        Args:
+            part: makes a contiguous array of REQUEST_DTYPE of the requests from one place to another.
+            count: of the requests.
+        """
+        end = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        while (done := len(self.ids)) < count:
+            requests = part(done, min(done + MOST_REQUESTS, count))
+            if len(self._ids) < done + len(requests):
+                self._ids = np.concatenate([self.ids, np.empty(max(done, len(requests)), np.uint64)])
+            left = SLICE_NANOSECONDS if end is None else max(end - time.monotonic_ns(), 0)
+            accepted = ctypes.c_uint64()
+            self._progress = done, accepted
+            status = load().ds_engine_submit(
+                self.engine.value,
+                self._outputs.value,
+                _records(requests, native.EpisodeRequest),
+                len(requests),
+                min(left, SLICE_NANOSECONDS),
+                self._ids[done:].ctypes.data,
+                ctypes.byref(accepted),
+            )
+            if status != Status.PENDING:
+                check(status)
+            elif left == 0:
+                break
+
+
+@final
+class Delivery(Owner):
+    """What one thread has taken from a queue. What it does not receive can be taken again when it takes the next, or
+    this is collected.
+
+    Attributes:
+        state: the ds_delivery. `state.received` is written when outputs are where they are needed, as the last thing
+            that is done with them: a store, between which and a return or a yield that follows no Ctrl-C comes.
+    """
+
+    def __init__(self, outputs: OutputsHandle) -> None:
+        self.state, self._outputs = native.Delivery(), outputs
+        Finalizer(self, _settle, outputs, self.state)
+
+    def take(self, most: int, timeout: float | None, tend: Callable[[], None]) -> TakenOutputs:
+        """Waits for the first of up to `most` outputs, at most `timeout` seconds. ClosedError if none is to come and
+        the engine has ended. tend: called in waits."""
+        taken = TakenOutputs(most)
+        function, state, count = load().ds_outputs_take, ctypes.byref(self.state), ctypes.byref(taken.count)
+        records = _records(taken.outputs, native.EpisodeOutput)
+
+        def take(outputs: int, nanoseconds: int) -> int:
+            tend()
+            return int(function(outputs, most, nanoseconds, state, records, count))
+
+        taken.is_late = not wait(take, self._outputs.value, timeout)
+        return taken
+
+    def settle(self) -> int:
+        """Gives back what was not received. Returns the number of episodes whose result nobody has taken."""
+        outstanding = ctypes.c_uint64()
+        check(_settle(self._outputs, self.state, outstanding))
+        return outstanding.value
+
+
+def _settle(outputs: OutputsHandle, state: native.Delivery, outstanding: ctypes.c_uint64 | None = None) -> int:
+    left = ctypes.c_uint64() if outstanding is None else outstanding
+    return int(load().ds_outputs_settle(outputs.value, ctypes.byref(state), ctypes.byref(left)))
+
+
+@final
+class TakenOutputs(Owner):
+    """Up to `most` outputs, and the memory that goes with them until `give_data()`.
+
+    Attributes:
+        is_late: none came in time; without outputs otherwise none is to come.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.outputs, self.count, self.is_late = np.empty(most, OUTPUT_DTYPE), ctypes.c_uint64(), False
+        self._is_given = [False]
+        self._finalizer = Finalizer(self, _release_all_data, self.outputs, self.count, self._is_given)
+
+    @property
+    def records(self) -> NDArray[Any]:
+        """Those that were taken, of OUTPUT_DTYPE; without the room for others if it is most of it."""
+        taken = self.outputs[: self.count.value]
+        return taken if 2 * len(taken) >= len(self.outputs) else taken.copy()
+
+    def data(self, place: int) -> NDArray[np.uint8]:
+        """The bytes that go with an output, in place."""
+        output = self.outputs[place]
+        owner = _OutputData(int(output["data"]), self._is_given)
+        return array_at(int(output["data_start"]), np.uint8, (int(output["data_bytes"]),), owner)
+
+    def give_data(self) -> None:
+        """The memory lives as long as what was made of `data()`, for all outputs that have some."""
+        self._is_given[0] = True  # at once for all: Ctrl-C may come before and after
+        self._finalizer.detach()
+
+
+class _OutputData(Owner):
+    """The memory of an output. It is its owner's once it was given."""
+
+    def __init__(self, handle: int, is_given: Sequence[bool]) -> None:
+        Finalizer(self, _release_data, handle, is_given)
+
+
+def _release_data(handle: int, is_given: Sequence[bool]) -> None:
+    if is_given[0]:
+        load().ds_memory_release(handle)
+
+
+def _release_all_data(outputs: NDArray[Any], count: ctypes.c_uint64, is_given: Sequence[bool]) -> None:
+    if not is_given[0]:
+        for handle in outputs["data"][: count.value].tolist():
+            if handle:
+                load().ds_memory_release(handle)

@@ -19,7 +19,7 @@ from doorstep.evaluation.episodes import Ended, Episodes
 from doorstep.metrics import MetricsStore
 from doorstep.policy import Policy
 from doorstep.policy.playing import check_inputs
-from doorstep.rollouts import EpisodeResult, RolloutConfig, RolloutEngine
+from doorstep.rollouts import EpisodeColumns, EpisodeResult, RolloutConfig, RolloutEngine
 
 
 class Match(NamedTuple):
@@ -88,7 +88,8 @@ def _submit(
     """Requests all episodes; returns the match and the number of each by the id of its request."""
     places = {}
     for index, (contestant, arena) in enumerate(matches):
-        ids = engine.submit_batch(seeds, level=arena.level, policy=contestant.policy, **_sampling(contestant.policy))
+        policy = contestant.policy
+        ids = engine.submit(EpisodeColumns(seeds, level=arena.level, policy=policy, **_sampling(policy)))
         places.update({request: (index, episode) for episode, request in enumerate(ids.tolist())})
     return places
 

@@ -14,7 +14,7 @@ from doorstep.evaluation.episodes import MOST_EPISODES
 from doorstep.levels import Rewards
 from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams
-from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig, SchedulerConfig
+from doorstep.rollouts import ControllerConfig, RolloutConfig, SchedulerConfig
 
 
 @final
@@ -30,7 +30,7 @@ class EvaluationConfig(Config):
     ...     "scheduler": {"type": "fair_share"},
     ... })
     >>> config.scheduler
-    FairShareScheduler(max_chunk=None, preempts=False)
+    FairShareScheduler(max_chunk=None)
 
     Of the simulator `seed`, `world_offset`, `auto_reset` and `max_levels` are not used, and its `observations` only by
     policies that do not say what they read.
@@ -57,8 +57,12 @@ class EvaluationConfig(Config):
         default_factory=lambda: SimulatorConfig(256)
     )
     devices: Annotated[tuple[str, ...] | None, Device(), "As in a RolloutConfig."] = None
-    scheduler: Annotated[SchedulerConfig, "As in a RolloutConfig."] = field(default_factory=DynamicChunkScheduler)
-    controller: Annotated[ControllerConfig, "As in a RolloutConfig."] = field(default_factory=PullController)
+    scheduler: Annotated[SchedulerConfig, "As in a RolloutConfig."] = field(
+        default_factory=lambda: SchedulerConfig.of("dynamic_chunk")
+    )
+    controller: Annotated[ControllerConfig, "As in a RolloutConfig."] = field(
+        default_factory=lambda: ControllerConfig.of("pull")
+    )
 
     def _check(self) -> None:
         if self.simulator.cameras is not None:

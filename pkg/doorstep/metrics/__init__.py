@@ -1,8 +1,7 @@
 """What engines measure: counters, time series and quantiles by name and labels, and traces.
 
 with doorstep.RolloutEngine(doorstep.SimulatorConfig(1024)) as engine:
-    engine.submit_batch(range(10_000))
-    engine.drain()
+    engine.run(doorstep.rollouts.EpisodeColumns(range(10_000)))
     print(engine.metrics.total("latency_seconds").quantile(0.99))
     print(engine.metrics.to_prometheus())
 """

@@ -63,12 +63,8 @@ def to_json(series: Sequence[AnySeries]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _kind_of(series: AnySeries) -> str:
-    return "counter" if isinstance(series, Counter) else "sketch" if isinstance(series, Sketch) else "time_series"
-
-
 def _as_dict(series: AnySeries) -> dict[str, Any]:
-    kind = _kind_of(series)
+    kind = series.kind.name.lower()
     known = {"name": series.name, "kind": kind, "labels": series.labels, "description": series.description}
     if isinstance(series, Counter):
         return {**known, "value": series.value}
@@ -94,5 +90,6 @@ def write_csv(path: str | os.PathLike[str], series: Sequence[AnySeries]) -> None
     for one in series:
         totals = [getattr(one, name, "") for name in _TOTALS]
         quantiles = one.quantiles(QUANTILES).tolist() if isinstance(one, Sketch) else [""] * len(QUANTILES)
-        rows.writerow([one.name, _kind_of(one), *(one.labels.get(label, "") for label in labels), *totals, *quantiles])
+        told = (one.labels.get(label, "") for label in labels)
+        rows.writerow([one.name, one.kind.name.lower(), *told, *totals, *quantiles])
     write_text(path, text.getvalue())

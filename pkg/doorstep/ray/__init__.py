@@ -9,7 +9,7 @@ with RayRolloutEngine(doorstep.SimulatorConfig(1024), RayConfig(num_actors=8)) a
 
 from __future__ import annotations
 
-from doorstep.ray.config import ActorsLostError, RayConfig
+from doorstep.ray.config import RayConfig
 from doorstep.ray.engine import RayRolloutEngine
 
-__all__ = ["ActorsLostError", "RayConfig", "RayRolloutEngine"]
+__all__ = ["RayConfig", "RayRolloutEngine"]

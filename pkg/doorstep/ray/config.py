@@ -1,4 +1,4 @@
-"""`RayConfig`: how many actors an engine has, and what each needs; and the error of an engine that lost them."""
+"""`RayConfig`: how many actors an engine has, and what each needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated, final
 
 from doorstep._arguments import refuse
 from doorstep._configs import Config, Integer, Number
-from doorstep.errors import ClosedError
 
 
 @final
@@ -31,22 +30,20 @@ class RayConfig(Config):
     ] = 1.0
     gpus_per_actor: Annotated[float, Number(low=0), "GPUs that Ray sets aside for each."] = 0.0
     chunk: Annotated[
-        int, Integer(1, 65536), "Requests that an actor is sent together; it has two such chunks at most."
-    ] = 256
-    max_losses: Annotated[
         int,
         Integer(1, 65536),
-        "The engine fails after num_actors * max_losses losses of actors without any results in between.",
-    ] = 8
+        "Episodes that an actor is sent together, in whole requests; it has two such chunks at most.",
+    ] = 256
+    max_task_retries: Annotated[
+        int, Integer(0, 65536), "Times that Ray plays a chunk again whose actor was lost; then its requests fail."
+    ] = 2
     start_timeout: Annotated[
-        float, Number(above=0), "The engine fails after so many seconds in which no actor was ready."
+        float,
+        Number(above=0),
+        "Seconds after which an actor that does not answer gets no requests; the engine ends where none answers.",
     ] = 300.0
 
     def _check(self) -> None:
         for name, count in (("cpus_per_actor", self.cpus_per_actor), ("gpus_per_actor", self.gpus_per_actor)):
             if count > 1 and count != int(count):
                 refuse(name, "a part of one, or a whole number, as Ray demands", count)
-
-
-class ActorsLostError(ClosedError):
-    """An engine has ended because its actors died again and again, none of them became ready, or Ray has failed."""

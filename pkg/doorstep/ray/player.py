@@ -1,75 +1,98 @@
-"""The actor: a process with a `RolloutEngine`, which plays chunks of requests."""
+"""The actor: a process with a `RolloutEngine`, which plays chunks of requests; and the policies that it is sent."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import final
+import functools
+import os
+import threading
+from dataclasses import dataclass, replace
+from typing import Any, final
 
+from doorstep._arguments import refuse
 from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
-from doorstep.errors import ClosedError
-from doorstep.ray.policy import MadePolicies
-from doorstep.rollouts.batch import check_recorded
-from doorstep.rollouts.config import RolloutConfig
-from doorstep.rollouts.engine import RolloutEngine
+from doorstep.errors import StateError
+from doorstep.policy import load_policy
+from doorstep.policy.loading import AnyPolicy
+from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine
 from doorstep.rollouts.failures import describe
-from doorstep.rollouts.request import EpisodeRequest, chosen_sampling
-from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.request import check_policy
 
 _NO_REQUEST = EpisodeRequest()  # of results on their way: the engine that asked has the requests
 
 
 @final
+@dataclass(frozen=True)
+class RayPolicy:
+    """A policy for requests to a `RayRolloutEngine`, whose `publish()` makes it.
+
+    Attributes:
+        given: the `ray.ObjectRef` of what `load_policy()` makes the policy of, in each actor.
+    """
+
+    given: Any
+
+    def __call__(self, observations: Any) -> Any:
+        """Only actors of Ray play it."""
+        raise TypeError("a RayPolicy is played by the engine that published it")
+
+
+def publish(ray: Any, policy: AnyPolicy) -> RayPolicy:
+    """Puts a policy into the object store, once it was loaded here, so that mistakes are found."""
+    check_policy(policy)
+    check_policy(load_policy(policy))
+    try:
+        return RayPolicy(ray.put(policy))
+    except ray.exceptions.RayError:
+        raise
+    except Exception as error:  # Ray tells more in the next lines
+        refuse("policy", "what load_policy() takes, and Ray can pickle", policy, describe(error).partition("\n")[0])
+
+
+@final
 class Player:
-    """Made by Ray, which calls it in as many threads as it is sent chunks."""
+    """Made by Ray, which calls it in several threads."""
 
-    def __init__(self, config: str) -> None:
-        """config: of the engine, in JSON."""
-        self._config = RolloutConfig.from_json(config)
-        self._engine: RolloutEngine | None = None
-        self._policies = MadePolicies(lambda published: import_optional("ray", "actors need Ray", "ray").get(published))
-
-    def ready(self) -> str:
-        """Makes the engine, if it is not made yet. Called before all others, and again to see whether this lives.
-
-        Returns:
-            The version of doorstep on this machine.
-
-        Raises:
-            DoorstepError: the engine cannot be made on this machine.
+    def __init__(self, config: str, version: str) -> None:
         """
-        if self._engine is None:
-            self._engine = RolloutEngine(self._config, on_error="return")
-        return VERSION_STRING
-
-    def play(self, requests: list[EpisodeRequest], continuations: list[int]) -> list[EpisodeResult | str]:
-        """The results in the order of the requests; of a request that cannot be played, the reason.
-
         Args:
-            continuations: which of its episodes is played of each.
-
-        Raises:
-            ClosedError: the replicas of the engine have ended, so that this actor can play nothing any more.
+            config: of the engine, in JSON.
+            version: of doorstep where the requests come from: results of another one may have other bits.
         """
-        assert self._engine is not None
-        core = self._engine._core
-        made = {number: self._with_policy(one) for number, one in {id(one): one for one in requests}.items()}
-        playable = [made[id(request)] for request in requests]
-        asked = [one for one in playable if not isinstance(one, str)]
-        numbers = [number for one, number in zip(playable, continuations, strict=True) if not isinstance(one, str)]
-        results = (replace(one.result(), request=_NO_REQUEST) for one in core.submit_futures(asked, None, numbers))
-        answers = [one if isinstance(one, str) else next(results) for one in playable]
-        if not core.num_playing:
-            raise ClosedError("the replicas of this actor have ended")
+        if version != VERSION_STRING:
+            message = f"a machine of the cluster has doorstep {VERSION_STRING}, the program {version}"
+            raise StateError(message, hint="install the same version on all of them")
+        made = RolloutConfig.from_json(config)
+        self._engine = RolloutEngine(made, on_error="return")
+        self._lock = threading.Lock()  # so that a policy is made once
+        self._made = functools.lru_cache(made.max_policies)(_make)
+
+    def ping(self) -> None:
+        """Shows that this lives."""
+
+    def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult | str]:
+        """The results in the order of the requests, `n` for each; of one that cannot be played, the reason."""
+        try:
+            results = self._engine.run([self._with_policies(one) for one in requests])
+            answers: list[EpisodeResult | str] = [replace(result, request=_NO_REQUEST) for result in results]
+        except Exception as error:  # of one of them: the others are played without it
+            if middle := len(requests) // 2:
+                return self.play(requests[:middle]) + self.play(requests[middle:])
+            answers = [describe(error)] * requests[0].n
+        if not self._engine.replicas:
+            os._exit(1)  # this actor can play nothing any more: Ray starts another one, and plays the chunk again
         return answers
 
-    def _with_policy(self, request: EpisodeRequest) -> EpisodeRequest | str:
-        """The request for the engine here, or why there is no policy for it."""
-        given = request.policy
-        try:
-            policies = tuple(map(self._policies, given if isinstance(given, tuple) else (given,)))
-            chosen_sampling(request, policies)
-            check_recorded(request.record, policies)
-            return replace(request, policy=policies if isinstance(given, tuple) else policies[0])
-        except Exception as error:  # of what is loaded here, or policies that do not go together, or do not tell this
-            return describe(error)
+    def _with_policies(self, request: EpisodeRequest) -> EpisodeRequest:
+        """The request for the engine here, which loads texts itself."""
+        with self._lock:
+            policies = tuple(self._made(one) if isinstance(one, RayPolicy) else one for one in policies_of(request))
+        return replace(request, policy=policies if isinstance(request.policy, tuple) else policies[0])
+
+
+def policies_of(request: EpisodeRequest) -> tuple[Any, ...]:
+    return request.policy if isinstance(request.policy, tuple) else (request.policy,)
+
+
+def _make(policy: RayPolicy) -> Any:
+    return load_policy(import_optional("ray", "actors need Ray", "ray").get(policy.given))

@@ -1,9 +1,8 @@
 """Episodes as requests: submit them from any thread, and get their results when they have been played.
 
-with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1024))) as engine:
-    engine.submit([doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000)])
-    for result in engine:
-        print(result.request.seed, result.returns)
+with doorstep.RolloutEngine(doorstep.SimulatorConfig(1024)) as engine:
+    results = engine.run(doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000))
+    print(results.returns.mean(axis=0), results[17].request.seed)
 """
 
 from __future__ import annotations
@@ -11,51 +10,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doorstep._optional import Lazy, lazy_names
-from doorstep.rollouts.asynchronous import AsyncEpisodes
-from doorstep.rollouts.config import (
-    ControllerConfig,
-    DynamicChunkScheduler,
-    EarliestDeadlineScheduler,
-    FairShareScheduler,
-    FixedChunkScheduler,
-    LeastRemainingStepsScheduler,
-    PriorityScheduler,
-    PullController,
-    RolloutConfig,
-    RoundRobinController,
-    SchedulerConfig,
-)
-from doorstep.rollouts.controllers import register_controller
+from doorstep.rollouts.config import ControllerConfig, RolloutConfig, SchedulerConfig
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.minari import write_minari
 from doorstep.rollouts.padding import pad_trajectories
-from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.schedulers import register_scheduler
+from doorstep.rollouts.registry import register
+from doorstep.rollouts.request import EpisodeColumns, EpisodeRequest
+from doorstep.rollouts.results import EpisodeResult
 
 if TYPE_CHECKING:
     from doorstep.rollouts.dataset import TrajectoryDataset
 
 __all__ = [
-    "AsyncEpisodes",
     "ControllerConfig",
-    "DynamicChunkScheduler",
-    "EarliestDeadlineScheduler",
+    "EpisodeColumns",
     "EpisodeRequest",
     "EpisodeResult",
-    "FairShareScheduler",
-    "FixedChunkScheduler",
-    "LeastRemainingStepsScheduler",
-    "PriorityScheduler",
-    "PullController",
     "RolloutConfig",
     "RolloutEngine",
-    "RoundRobinController",
     "SchedulerConfig",
     "TrajectoryDataset",
     "pad_trajectories",
-    "register_controller",
-    "register_scheduler",
+    "register",
     "write_minari",
 ]
 

@@ -15,29 +15,7 @@ from doorstep._native import ACTIONS
 from doorstep._native.rollouts import EngineHandle, RowsToAct
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError, StateError
-from doorstep.rollouts.changes import TimeLimit
-from doorstep.rollouts.exchange import AskedRows, Exchange
 from doorstep.rollouts.failures import FailureTexts
-from doorstep.rollouts.readers import OwnThreads
-
-
-@final
-class _Waiting:
-    """Counts threads that wait for rows."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
-
-    def begin(self) -> None:
-        with self._lock:
-            self._count += 1
-
-    def end(self) -> bool:
-        """Whether it was the last one."""
-        with self._lock:
-            self._count -= 1
-            return self._count == 0
 
 
 @final
@@ -47,7 +25,6 @@ class Callers:
 
     Args:
         failures: gets what policies raise.
-        threads: gets these.
         tend: called before actions are returned.
         config: of the simulators.
         find_policy: the policy of a number of requests.
@@ -57,17 +34,15 @@ class Callers:
         self,
         engine: EngineHandle,
         failures: FailureTexts,
-        threads: OwnThreads,
         tend: Callable[[], None],
         config: SimulatorConfig,
         find_policy: Callable[[int], Any],
         states: RowStates,
     ) -> None:
-        self._engine, self._find_policy, self._failures = engine, find_policy, failures
-        self._own_threads, self._tend = threads, tend
+        self._engine, self._find_policy, self._failures, self._tend = engine, find_policy, failures, tend
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._states = states
-        self._waiting = _Waiting()
+        self._waiting: list[None] = []  # an element for each thread that waits for rows
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -87,14 +62,20 @@ class Callers:
         if not any(thread.is_alive() for thread in self._threads):
             self._add()
 
-    def join(self, limit: TimeLimit) -> None:
+    def join(self, left: Callable[[], float]) -> None:
+        """Waits for their end, so many seconds."""
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(limit.left())
+                thread.join(left())
+
+    @property
+    def calls_here(self) -> bool:
+        """Whether the current thread is one of them."""
+        return threading.current_thread() in self._threads
 
     def _add(self) -> None:
         name = f"doorstep-policies-{len(self._threads)}"
-        given = weakref.ref(self), self._engine, self._own_threads, self._waiting
+        given = weakref.ref(self), self._engine, self._waiting
         thread = threading.Thread(target=_run, args=given, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -116,29 +97,25 @@ class Callers:
             self._engine.return_rows(asked.id, actions, cause)
 
     def _call(self, asked: RowsToAct) -> NDArray[np.int32]:
-        policy = self._find_policy(asked.policy)
-        if isinstance(policy, Exchange):
-            return policy(AskedRows(asked.steps, asked.tags, asked.observations, asked.rewards))
-        chosen = _read_actions(self._states.call(policy, asked), len(asked.rows))
+        chosen = _read_actions(self._states.call(self._find_policy(asked.policy), asked), len(asked.rows))
         if self._check_actions:
             _refuse_out_of_range(chosen)
         return chosen
 
 
-def _run(callers: weakref.ref[Callers], engine: EngineHandle, own_threads: OwnThreads, waiting: _Waiting) -> None:
+def _run(callers: weakref.ref[Callers], engine: EngineHandle, waiting: list[None]) -> None:
     """A thread."""
-    own_threads.enter("a policy")
     with contextlib.suppress(ClosedError):  # the engine has ended
         while True:
-            waiting.begin()
+            waiting.append(None)
             try:
                 asked = engine.take_rows()
             finally:
-                is_last = waiting.end()
+                waiting.pop()
             its = callers()
             if its is None:
                 return  # nobody refers to the engine, which ends
-            its.serve(asked, is_last=is_last)
+            its.serve(asked, is_last=not waiting)
             del asked, its
 
 

@@ -17,7 +17,12 @@ from doorstep.metrics.config import MetricsConfig
 
 @dataclass(frozen=True)
 class SchedulerConfig(PolymorphicConfig, NativeConfig):
-    """How replicas take requests that wait. Use one of its subclasses, or one of yours, see `register_scheduler()`."""
+    """How replicas take requests that wait: `SchedulerConfig.of("priority")`, or a class of yours, see `register()`.
+
+    >>> from doorstep.rollouts import SchedulerConfig
+    >>> SchedulerConfig.of("priority", max_chunk=8)
+    PriorityScheduler(max_chunk=8)
+    """
 
     registry = Registry("scheduler")
     kind = ConfigKind.SCHEDULER
@@ -29,16 +34,7 @@ class SchedulerConfig(PolymorphicConfig, NativeConfig):
         Integer(1, 1073741824),
         "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",
     ] = None
-    preempts: Annotated[
-        bool,
-        "A request takes the world of an episode that is played later, which goes on when its turn comes again.",
-    ] = False
     # end
-
-    def _check(self) -> None:
-        if self.preempts and self.type in ("fixed_chunk", "dynamic_chunk", "fair_share"):
-            hint = "use a scheduler that orders requests by what they say"
-            refuse("preempts", "False where requests are played as they come", self.preempts, hint)
 
 
 @registered
@@ -105,7 +101,8 @@ class LeastRemainingStepsScheduler(SchedulerConfig):
 @final
 @dataclass(frozen=True)
 class FairShareScheduler(SchedulerConfig):
-    """The policy of agent 0 that has been given the fewest steps first; in order of arrival for each policy."""
+    """Policies of agent 0 get equal numbers of steps, as far as their requests say how many they need (`max_steps`); in
+    order of arrival for each policy."""
 
     # generated: ds_scheduler_config FAIR_SHARE
     type: ClassVar[str] = "fair_share"
@@ -114,7 +111,7 @@ class FairShareScheduler(SchedulerConfig):
 
 @dataclass(frozen=True)
 class ControllerConfig(PolymorphicConfig, NativeConfig):
-    """How requests reach the replicas. Use one of its subclasses, or one of yours, see `register_controller()`."""
+    """Which replica plays a request: `ControllerConfig.of("round_robin")`, or a class of yours, see `register()`."""
 
     registry = Registry("controller")
     kind = ConfigKind.CONTROLLER
@@ -128,7 +125,7 @@ class ControllerConfig(PolymorphicConfig, NativeConfig):
 @final
 @dataclass(frozen=True)
 class PullController(ControllerConfig):
-    """All replicas take from one queue."""
+    """The one that takes it first."""
 
     # generated: ds_controller_config PULL
     type: ClassVar[str] = "pull"
@@ -139,15 +136,10 @@ class PullController(ControllerConfig):
 @final
 @dataclass(frozen=True)
 class RoundRobinController(ControllerConfig):
-    """Every replica has a queue of its own, and the next request goes to the next one."""
+    """The one whose turn it was when the request was submitted, or any if that has ended."""
 
     # generated: ds_controller_config ROUND_ROBIN
     type: ClassVar[str] = "round_robin"
-    depth: Annotated[
-        int,
-        Integer(1, 16777216),
-        "Requests that wait for one replica at most; the others wait in the engine's queue.",
-    ] = 4096
     # end
 
 
@@ -159,10 +151,11 @@ class RolloutConfig(NativeConfig):
     >>> import doorstep
     >>> config = doorstep.RolloutConfig(doorstep.SimulatorConfig(256), devices=("cpu", "cpu"))
     >>> config.scheduler
-    DynamicChunkScheduler(max_chunk=None, preempts=False, begin_fraction=1.0)
+    DynamicChunkScheduler(max_chunk=None, begin_fraction=1.0)
 
-    Of the simulator `seed`, `world_offset` and `auto_reset` are not used, and it has no `cameras`. With
-    `observations="by_name"` it has the default ones. In `devices` "cpu" may be there more than once.
+    A scheduler and a controller may be given by their type tags: `scheduler="priority"`. Of the simulator `seed`,
+    `world_offset` and `auto_reset` are not used, and it has no `cameras`. With `observations="by_name"` it has the
+    default ones. In `devices` "cpu" may be there more than once.
 
     Raises:
         ArgumentError: a value is out of range; the message names the field, its value and the range.
@@ -178,18 +171,18 @@ class RolloutConfig(NativeConfig):
         "One replica is made on each; none: one, on the simulator's device.",
     ] = None
     scheduler: Annotated[SchedulerConfig, "How replicas take requests."] = field(default_factory=DynamicChunkScheduler)
-    controller: Annotated[ControllerConfig, "How requests reach replicas."] = field(default_factory=PullController)
+    controller: Annotated[ControllerConfig, "Which replica plays a request."] = field(default_factory=PullController)
     metrics: Annotated[MetricsConfig, "What the engine measures."] = field(default_factory=MetricsConfig)
     queue_capacity: Annotated[int, Integer(1, 16777216), "Requests that wait at most."] = 1048576
     output_capacity: Annotated[
         int,
         Integer(1, 16777216),
-        "Outputs that wait to be read at most; replicas wait for room.",
+        "Replicas begin no episode of submit() while so many outputs wait to be read.",
     ] = 1048576
     output_bytes: Annotated[
         int,
         Integer(1, 1099511627776),
-        "Bytes at most of what these outputs record; a larger one waits alone.",
+        "Likewise, while what these outputs record takes so much memory.",
     ] = 268435456
     max_policies: Annotated[int, Integer(1, 1024), "Different policies that unanswered requests may have."] = 64
     max_restarts: Annotated[int, Integer(0, 1000000), "Times that a replica is made again after it has failed."] = 3
@@ -203,13 +196,6 @@ class RolloutConfig(NativeConfig):
             refuse("simulator", "without cameras", self.simulator, "policies of an engine read flat observations")
         if len(self.replica_devices) > MAX_REPLICAS:
             refuse("devices", f"at most {MAX_REPLICAS} devices", self.devices)
-        if isinstance(self.controller, RoundRobinController) and self.controller.depth > self.queue_capacity:
-            refuse(
-                "controller.depth",
-                f"at most queue_capacity, {self.queue_capacity}",
-                self.controller.depth,
-                "requests wait in the engine's queue before they reach a replica's",
-            )
 
     @property
     def replica_devices(self) -> tuple[str, ...]:

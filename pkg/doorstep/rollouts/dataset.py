@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeAlias, final
 
@@ -16,11 +17,10 @@ from doorstep._arguments import check_integer, refuse, showing
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.rollouts.config import RolloutConfig
-from doorstep.rollouts.core import AwaitedEpisode
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.padding import STEPS, trajectory_of
 from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.results import EpisodeResult
 
 # Tensors of T steps by name, see `TrajectoryDataset`.
 Trajectory: TypeAlias = "dict[str, torch.Tensor]"
@@ -55,9 +55,8 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     [torch.Size([23, 4, 2, 94]), torch.Size([27, 4, 2, 94])]
 
     Args:
-        engine: plays; a thread of it takes all its results from then on, as with `engine.future()`. Or the config of
-            one that is made for each iteration: in the worker processes of a DataLoader, each of which plays its part
-            of the requests.
+        engine: plays, as with `engine.future()`. Or the config of one that is made for each iteration: in the worker
+            processes of a DataLoader, each of which plays its part of the requests.
         requests: are iterated over anew for each iteration over the dataset; "observations" are recorded of all.
         ahead: episodes that are requested before they are used, at most; None: twice as many as the engine has worlds.
         shuffle_seed: the order of the requests, a sequence, is drawn from it and the epoch; None: as they are.
@@ -113,17 +112,17 @@ class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     def _play(self, engine: RolloutEngine) -> Iterator[Trajectory]:
         worlds = engine.config.simulator.num_worlds * len(engine.config.replica_devices)
         ahead = self._ahead or min(2 * worlds, _MOST_AHEAD)
-        pending: collections.deque[AwaitedEpisode] = collections.deque()
+        pending: collections.deque[Future[EpisodeResult]] = collections.deque()
         try:
             for request in self._own_requests():
-                pending.append(AwaitedEpisode(engine._core, _recorded(request)))
+                pending.append(engine.future(_recorded(request)))
                 if len(pending) > ahead:
                     yield _trajectory(pending.popleft().result())
             while pending:
                 yield _trajectory(pending.popleft().result())
         finally:
-            for episode in pending:
-                episode.cancel()
+            for future in pending:
+                future.cancel()
 
     def _own_requests(self) -> Iterator[EpisodeRequest]:
         """This worker's part of the requests of the epoch: every n-th of n workers."""

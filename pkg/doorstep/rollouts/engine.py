@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+import atexit
+import functools
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, final, overload
+from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,29 +19,42 @@ from numpy.typing import NDArray
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse, showing
 from doorstep._copies import ClosingOwner
 from doorstep._level_table import REFERENCE
+from doorstep._native import rollouts as native
 from doorstep._native._generated import MAX_REPLICAS
 from doorstep._native.finalizer import Finalizer
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ClosedError
+from doorstep.errors import ClosedError, StateError
 from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.levels.files import AnyLevel
-from doorstep.levels.native import check_spawns
+from doorstep.levels.native import check_spawns, to_native_rewards
 from doorstep.levels.rules import Rewards
 from doorstep.metrics.store import MetricsStore
 from doorstep.policy.loading import AnyPolicy
-from doorstep.rollouts.batch import RequestBatch, make_batch
-from doorstep.rollouts.changes import TimeLimit
-from doorstep.rollouts.checks import as_list, check_all_submitted, check_single
+from doorstep.rollouts.callers import Callers, RowStates
 from doorstep.rollouts.config import RolloutConfig, with_reward
-from doorstep.rollouts.core import Core, end, watch_process
-from doorstep.rollouts.named_policies import NamedPolicies
-from doorstep.rollouts.outputs import columns_of
-from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult, EpisodeStep
+from doorstep.rollouts.delivery import Futures, Submission, Submissions
+from doorstep.rollouts.failures import FailureTexts, ReplicaLog, describe, failure_of_replicas
+from doorstep.rollouts.native_policies import NativePolicies
+from doorstep.rollouts.policies import NamedPolicies, NamedPolicy, PolicyTable, is_callable
+from doorstep.rollouts.registry import make_controller, make_scheduler
+from doorstep.rollouts.request import (
+    AnyRequests,
+    EpisodeColumns,
+    EpisodeRequest,
+    check_policy,
+    kinds_of,
+    num_episodes,
+    requests_of,
+    with_levels,
+)
+from doorstep.rollouts.results import EpisodeResult, EpisodeResults
+from doorstep.rollouts.writing import RequestWriter
+from doorstep.simulator import resolve_device
 
 _MOST_OUTPUTS = 4096  # taken at a time
-_ONE_RESULT = "a future has one result; run() returns all"
+_MOST_OF_LOOP = 256  # likewise, by iteration
 _PAUSE_SECONDS = 0.002  # between two attempts of a coroutine to submit
+_EXIT_SECONDS = 5.0  # to wait for all threads: policies may never return
 
 
 @final
@@ -52,16 +71,16 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
     Any thread may call anything. Results come in the order in which episodes end; each depends on its request alone.
 
     An episode fails if its policy raises, or returns something that is not actions, or if a network gives NaN or
-    infinity. Reading its result then raises a StateError, in `run()`, `future().result()`, iteration, `get_outputs()`
-    and `get_records()`: after the results before it were read, and once. The exception's `result` is the
-    `EpisodeResult`, and its `__cause__` shows where the policy raised. The next call reads what follows.
+    infinity. Reading its result then raises a StateError, in `run()`, `future().result()`, iteration and
+    `get_outputs()`: after the results before it were read, and once. The exception's `result` is the `EpisodeResult`,
+    and its `__cause__` shows where the policy raised. The next call reads what follows.
 
-    A replica that fails is restarted, as often as the config's `max_restarts` allows, and a line about it is logged as
-    "doorstep.rollouts"; its episodes begin again, there or in other replicas. Episodes that the last replica leaves
-    fail.
+    A replica that fails is restarted, as often as the config's `max_restarts` allows; its episodes begin again, there
+    or in other replicas. Calls that wait log a line about it, as "doorstep.rollouts". Episodes that the last replica
+    leaves fail.
 
     A policy, which the engine waits for, cannot wait for the engine: a call that would have to raises a StateError at
-    once; so does one in a callback of a future.
+    once. A future that it waits for waits for ever.
 
     Args:
         config: a `RolloutConfig`, or a `SimulatorConfig` for one replica with the defaults.
@@ -93,21 +112,49 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
         check_spawns(table, self._config.simulator.num_agents)
         if metrics is not None and not isinstance(metrics, MetricsStore):
             refuse("metrics", "a doorstep.metrics.MetricsStore", metrics)
-        raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
-        self._parts = Core(self._config, metrics, table, raises=raises)
-        try:
-            self._finalizer = Finalizer(self, end, self._parts.handle, self._parts.promises.signals)
-            watch_process(self._parts)
-            self._parts.start()
-        except BaseException:
-            self._parts.end()
-            raise
+        self._raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
+        self._levels, simulator = table, self._config.simulator
+        key = make_scheduler(self._config.scheduler)
+        resolved = self._config.replace(devices=tuple(map(resolve_device, self._config.replica_devices)))
+        rewards = None if self._config.reward is None else to_native_rewards(self._config.reward)
+        given = 0 if metrics is None else metrics.native_handle
+        self._engine = handle = native.EngineHandle(resolved.native_handle, rewards, given)
+        self._finalizer = Finalizer(self, handle.close)
+        made = handle.metrics() if metrics is None else None
+        self._metrics = metrics if made is None else MetricsStore._of(made, self._config.metrics.trace)
+        # No part refers to the engine, and no thread that waits does: it ends when nobody else refers to it
+        failures, states = FailureTexts(handle), RowStates()
+        self._natives = NativePolicies(handle, failures, self._metrics)
+        tell = functools.partial(_tell, self._natives, states)
+        self._policies = PolicyTable(self._config.max_policies, simulator, tell)
+        log = ReplicaLog(handle, self._config.max_restarts)
+        about = handle, self._policies, self._natives, failures, log, simulator.num_agents
+        self._submissions = Submissions(*about)
+        find_policy, tend = self._policies.__getitem__, self._submissions.tend
+        self._callers = Callers(handle, failures, tend, simulator, find_policy, states)
+        num_replicas, num_now = len(self._config.replica_devices), lambda: int(handle.info().num_replicas)
+        replica = make_controller(self._config.controller, num_replicas, num_now)
+        self._writer = RequestWriter(simulator.num_agents, self._policies, replica=replica, key=key)
+        self._outputs = native.OutputsHandle(handle, limited=True)
+        outputs = native.OutputsHandle(handle, limited=False)
+        self._futures = Futures(outputs, self._submissions, raises=self._raises)
+        self._here = threading.local()
+        self._removed: set[int] = set()  # replicas
+        self._is_ending = self._is_copy = False  # in a forked child
+        _engines[:] = [*map(weakref.ref, _living()), weakref.ref(self)]
 
-    @property
-    def _core(self) -> Core:
-        if self._parts.is_copy:
+    def _check_process(self) -> None:
+        if self._is_copy:
             raise ClosedError("this engine belongs to the process that was forked", hint="make one after the fork")
-        return self._parts
+
+    def _check_open(self, ids: Sequence[int] = ()) -> None:
+        """ids: of the requests that have found room before, which the error tells."""
+        self._check_process()
+        if self._is_ending:
+            raise _with_ids(ClosedError("this engine was closed", hint="make a new one"), ids)
+        if not self._engine.info().num_playing and (failure := failure_of_replicas(self._engine)) is not None:
+            told = f"the replicas of this engine have ended: {describe(failure)}"
+            raise _with_ids(ClosedError(told, hint="make a new one"), ids) from failure
 
     # ---- What it is ----
 
@@ -118,27 +165,21 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
     @property
     def native_handle(self) -> int:
         """The ds_engine. Its config has the devices of its first replicas."""
-        return self._core.handle.value
-
-    @property
-    def num_waiting(self) -> int:
-        """Requests that no replica has taken."""
-        return int(self._core.handle.info().waiting)
-
-    @property
-    def num_outputs(self) -> int:
-        """Outputs that have come, and that no call has returned."""
-        return self._core.answers.num_outputs
+        self._check_process()
+        return self._engine.value
 
     @property
     def outstanding(self) -> int:
-        """Requests whose result has not been taken."""
-        return self._core.answers.outstanding
+        """Episodes of `submit()` whose result has not been read."""
+        outstanding = self._delivery.settle()
+        if not outstanding:
+            self._submissions.tidy()
+        return outstanding
 
     @property
     def metrics(self) -> MetricsStore | None:
         """What the engine has measured; None: it does not measure. A result that you have is in it."""
-        return self._parts.metrics
+        return self._metrics
 
     @property
     def policies(self) -> MutableMapping[str, AnyPolicy]:
@@ -164,14 +205,30 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             KeyError: there is no such name.
             ClosedError: on assignment: the engine was closed.
         """
-        return NamedPolicies(self._core)
+        self._check_process()
+        return NamedPolicies(self._policies, self._submissions.lock, self._name_policy)
+
+    def _name_policy(self, name: str, policy: AnyPolicy) -> None:
+        check_policy(policy)
+        named = NamedPolicy(name, policy, self._policies.load(policy))
+        self._check_open()
+        with self._submissions.lock:
+            if is_callable(named.loaded):
+                self._callers.start()
+            self._policies.set_name(named, self._submissions.policies_in_use, self._replace_policy)
+
+    def _replace_policy(self, number: int, by: int) -> None:
+        self._submissions.use_too(number, by)
+        self._engine.replace_policy(number, by)
 
     # ---- Replicas ----
 
     @property
     def replicas(self) -> tuple[int, ...]:
         """The numbers of the replicas that play, as in `EpisodeResult.replica`."""
-        return self._core.replicas
+        self._check_process()
+        numbers = range(self._engine.info().num_replicas)
+        return tuple(one for one in numbers if one not in self._removed and not self._engine.replica(one).has_ended)
 
     def add_replica(self, **rules: Any) -> int:
         """Adds a replica while the others play, and returns its number.
@@ -192,7 +249,11 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             StateError: the engine has had 256 replicas.
             OutOfMemoryError, DeviceError: as `Simulator`.
         """
-        return self._core.add_replica(self._config.simulator.replace(**rules))
+        simulator = self._config.simulator.replace(**rules)
+        self._check_open()
+        self._config.replace(simulator=simulator)  # which checks it
+        resolved = simulator.replace(device=resolve_device(simulator.device))  # which owns its handle
+        return self._engine.add_replica(resolved.native_handle)
 
     def remove_replica(self, number: int) -> None:
         """Ends a replica after the step that it makes. Its episodes wait again, and others play them from their
@@ -206,22 +267,79 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             StateError: it is the last one.
             ClosedError: the engine was closed.
         """
-        self._core.remove_replica(check_integer("number", number, 0, MAX_REPLICAS - 1))
+        check_integer("number", number, 0, MAX_REPLICAS - 1)
+        self._check_open()
+        with self._submissions.lock:
+            others = set(self.replicas) - {number}
+            if len(others) == len(self.replicas):
+                refuse("number", f"that of a replica, {', '.join(map(str, others))}", number)
+            if not others:
+                raise StateError("the last replica cannot be removed", hint="add another one, or close the engine")
+            self._removed.add(number)
+            self._engine.end_replica(number)
 
     # ---- Requests ----
 
-    @overload
-    def submit(self, request: EpisodeRequest, *, timeout: float | None = None) -> int: ...
-    @overload
-    def submit(self, request: Sequence[EpisodeRequest], *, timeout: float | None = None) -> list[int]: ...
-    def submit(
-        self, request: EpisodeRequest | Sequence[EpisodeRequest], *, timeout: float | None = None
-    ) -> int | list[int]:
-        """Submits a request, or several at once, and returns the ids of their episodes: of a sequence with a larger `n`
-        so many for each, in order. Waits while the queue is full.
+    def run(self, requests: EpisodeRequest | Iterable[EpisodeRequest]) -> EpisodeResults:
+        """Plays requests and waits for them; the results are in their order, `n` for each. What else was submitted does
+        not matter.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=16) as engine:
+        ...     results = engine.run(doorstep.EpisodeRequest(seed=seed, max_steps=20) for seed in range(40))
+        >>> results[7].request.seed, results.length.sum()
+        (7, np.int64(800))
 
         Args:
-            request: one, with `n` 1, or a sequence of them.
+            requests: one, any number of them, or `EpisodeColumns`.
+
+        Returns:
+            A sequence of `EpisodeResult`, with columns, arrays of what all have: `length`, `reason`, `returns`, ...;
+            and all of them as one array of `records`. See `EpisodeResults`.
+
+        Raises:
+            ArgumentError, ClosedError: as `submit()`.
+            StateError: an episode failed, as above; or a policy calls. The other requests are cancelled.
+        """
+        given = self._without_steps(requests)
+        self._check_open()
+        outputs = native.OutputsHandle(self._engine, limited=False)
+        call, delivery = native.SubmitCall(self._engine, outputs), native.Delivery(outputs)
+        parts: list[EpisodeResults] = []
+        try:
+            self._submit(call, self._submissions.make(given), None)
+            left = num_episodes(given)
+            while left:
+                part = self._submissions.take(delivery, min(left, _MOST_OUTPUTS), None, alone=self._raises)
+                if self._raises and part.failed:
+                    raise part.error(0)
+                delivery.state.received = len(part)
+                parts.append(part)
+                left -= len(part)
+        except BaseException:
+            for request_id in call.ids.tolist():
+                self._engine.cancel(request_id)
+            raise
+        finally:
+            delivery.settle()
+            outputs.release()
+            self._submissions.tidy()
+        return EpisodeResults.join(parts, self._config.simulator.num_agents)
+
+    @overload
+    def submit(self, requests: EpisodeRequest, *, timeout: float | None = None) -> int: ...
+    @overload
+    def submit(  # type: ignore[overload-overlap]
+        self, requests: EpisodeColumns, *, timeout: float | None = None
+    ) -> NDArray[np.uint64]: ...
+    @overload
+    def submit(self, requests: Sequence[EpisodeRequest], *, timeout: float | None = None) -> list[int]: ...
+    def submit(self, requests: EpisodeRequest | Sequence[EpisodeRequest], *, timeout: float | None = None) -> Any:
+        """Submits a request, or several at once, and returns its id, or a list of their ids; of `EpisodeColumns` an
+        array, uint64 [n]. Waits while the queue is full. A request has one id, whatever its `n` is.
+
+        Args:
+            requests: one, a sequence of them, or `EpisodeColumns`.
             timeout: seconds to wait for room; None: without limit.
 
         Raises:
@@ -233,59 +351,134 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
-        requests = as_list(request)
-        if isinstance(request, EpisodeRequest):
-            check_single(requests, "submit([request]) returns the ids of all")
-        ids: list[int] = self._core.submit(requests, check_timeout(timeout)).tolist()
-        check_all_submitted(ids, sum(one.n for one in requests))
-        return ids[0] if isinstance(request, EpisodeRequest) else ids
+        call = native.SubmitCall(self._engine, self._outputs)
+        given = with_levels(requests_of(requests), self._levels)
+        self._submit(call, self._submissions.make(given), check_timeout(timeout))
+        ids = call.ids
+        if isinstance(requests, EpisodeColumns):
+            return ids
+        return int(ids[0]) if isinstance(requests, EpisodeRequest) else ids.tolist()
 
-    def submit_batch(
-        self,
-        seeds: Sequence[int] | NDArray[Any],
-        *,
-        max_steps: int | Sequence[int] | NDArray[Any] | None = None,
-        timeout: float | None = None,
-        **fields: Any,
-    ) -> NDArray[np.uint64]:
-        """Submits a request for each seed; many times faster than a sequence of requests.
+    @overload
+    def future(self, requests: EpisodeRequest) -> Future[EpisodeResult]: ...
+    @overload
+    def future(self, requests: Sequence[EpisodeRequest]) -> list[Future[EpisodeResult]]: ...
+    def future(
+        self, requests: EpisodeRequest | Sequence[EpisodeRequest]
+    ) -> Future[EpisodeResult] | list[Future[EpisodeResult]]:
+        """Submits a request, or several at once, whose results go to futures instead of `get_outputs()`. Waits while
+        the queue is full. Cancelling a future cancels its request. Callbacks of futures run in one thread, and cannot
+        wait for other futures.
 
-        Args:
-            seeds: integers [n].
-            max_steps: of all, or one for each seed.
-            timeout: as in `submit()`.
-            fields: others of `EpisodeRequest`, for all, but no `seed`.
-
-        Returns:
-            uint64 [n], the ids of the episodes; with a larger `EpisodeRequest.n` so many for each seed.
+        >>> import doorstep
+        >>> from doorstep.rollouts import EpisodeColumns
+        >>> with doorstep.RolloutEngine(num_worlds=64) as engine:
+        ...     futures = engine.future(EpisodeColumns(range(100), max_steps=5))
+        ...     sum(future.result().length for future in futures)
+        500
 
         Raises:
-            ArgumentError, StateError, ClosedError, TimeoutError: as `submit()`.
+            ArgumentError, StateError, ClosedError: as `submit()`; futures have one result each, and no steps.
         """
-        batch = _batch_of(seeds, max_steps, fields)
-        ids = self._core.submit(batch, check_timeout(timeout))
-        check_all_submitted(ids, len(batch) * batch.template.n)
-        return ids
+        futures = self._submit_futures(requests, None)
+        return futures[0] if isinstance(requests, EpisodeRequest) else futures
+
+    def _submit_futures(self, requests: Any, timeout: float | None) -> list[Future[EpisodeResult]]:
+        given = self._without_steps(requests)
+        for request in kinds_of(given):
+            if request.n > 1:
+                refuse("n", "1 for a future, which has one result", request.n, "run() returns all")
+        call, submission = native.SubmitCall(self._engine, self._futures.outputs), self._submissions.make(given)
+        futures = self._futures.make(call, len(given))
+        tagged = dict(enumerate(futures, submission.first_tag))
+        try:
+            self._submit(call, submission, timeout, lambda: self._futures.begin(submission, tagged))
+        finally:
+            self._futures.forget(list(tagged)[len(call.ids) :])
+        return futures
+
+    async def play(self, request: EpisodeRequest) -> EpisodeResult:
+        """Submits a request and awaits its result, in any event loop of asyncio. Cancelling the task cancels the
+        request. Raises as `run()`."""
+        if not isinstance(request, EpisodeRequest):
+            refuse("request", "a doorstep.EpisodeRequest", request)
+        while True:
+            try:
+                (future,) = self._submit_futures(request, 0.0)
+                break
+            except TimeoutError:  # no room yet
+                await asyncio.sleep(_PAUSE_SECONDS)
+        return await asyncio.wrap_future(future)
 
     def cancel(self, request_id: int) -> bool:
-        """Cancels a request that waits or is being played; its result, "cancelled", follows.
+        """Cancels a request that waits or is being played; its results follow, "cancelled" unless they were known.
 
         Returns:
-            False if it has ended, which is so a moment after its result can be taken, or was never submitted.
+            False if it has ended, or was never submitted.
         """
-        check_integer("request_id", request_id, 0, 2**64 - 1)
-        return self._core.handle.cancel(request_id)
+        self._check_process()
+        return self._engine.cancel(check_integer("request_id", request_id, 0, 2**64 - 1))
+
+    def _without_steps(self, requests: Any) -> AnyRequests:
+        """Those of a call whose results alone are returned."""
+        given = requests_of(requests)
+        for request in kinds_of(given):
+            if "stream" in request.record:
+                refuse("request", "one that records no 'stream'", request, "get_outputs() gives steps")
+        return with_levels(given, self._levels)
+
+    def _submit(
+        self,
+        call: native.SubmitCall,
+        submission: Submission,
+        timeout: float | None,
+        begin: Callable[[], None] = lambda: None,
+    ) -> None:
+        """begin: called when outputs may come.
+
+        Raises:
+            TimeoutError: not all requests have found room in time.
+        """
+        requests = submission.requests
+        if not requests:
+            return
+        self._check_open()
+        try:
+            with self._submissions.lock:
+                written = self._writer.write(requests, self._submissions.policies_in_use)
+                self._natives.renew(written.policies)
+                if any(is_callable(self._policies[number]) for number in written.policies):
+                    self._callers.start()
+                submission.policies = written.policies
+                self._submissions.open(submission)  # before they are submitted: outputs may come at once
+            begin()
+            if len(requests) > native.MOST_REQUESTS:  # else this is done where they are submitted
+                for start in range(0, len(requests), native.MOST_REQUESTS):
+                    part = written.part(start, min(start + native.MOST_REQUESTS, len(requests)))
+                    native.check_requests(self._config.native_handle, part)
+            call.run(functools.partial(written.part, first_tag=submission.first_tag), len(requests), timeout)
+        except (ClosedError, StateError) as error:
+            if isinstance(error, ClosedError):
+                self._check_open(call.ids.tolist())
+            error.ids = call.ids.tolist()  # type: ignore[union-attr]
+            raise
+        finally:
+            submission.is_over = True  # first of all: a second Ctrl-C may end what follows
+        if len(call.ids) < len(requests):
+            told = f"{len(call.ids)} of {len(requests)} requests found room in the queue"
+            raise _with_ids(TimeoutError(told), call.ids.tolist())
 
     # ---- Results ----
 
     def get_outputs(
         self, block: bool = True, timeout: float | None = None, most: int = _MOST_OUTPUTS
-    ) -> list[EpisodeResult | EpisodeStep]:
-        """The outputs that have come, at least one if `block`, unless nothing is outstanding.
+    ) -> EpisodeResults:
+        """The outputs that have come, at least one if `block`, unless nothing is outstanding: a sequence as that of
+        `run()`, with an `EpisodeStep` for each step of requests that record "stream".
 
         Args:
             block: whether to wait for the first.
-            timeout: seconds to wait; None: without limit. After it the list is empty.
+            timeout: seconds to wait; None: without limit. After it there may be none.
             most: outputs to return.
 
         Raises:
@@ -293,113 +486,56 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             ClosedError: the engine was closed, and all outputs have been taken.
         """
         limit = check_timeout(timeout) if check_flag("block", block) else 0.0
-        return self._core.answers.outputs(check_integer("most", most, 1, 1 << 20), limit)
-
-    def get_records(self, timeout: float | None = None, most: int = _MOST_OUTPUTS) -> NDArray[Any]:
-        """The results that have come, as records: the fields of `EpisodeResult` that are numbers, with `returns_0`,
-        `max_y_0`, ... by agent, and times on `time.monotonic_ns()`; `reason` is the place in `EpisodeResult`'s list.
-        Many times faster than `get_outputs()`, and otherwise as this; what requests record is dropped.
-
-        >>> import doorstep
-        >>> with doorstep.RolloutEngine(num_worlds=64) as engine:
-        ...     ids = engine.submit_batch(range(100), max_steps=20)
-        ...     assert engine.drain()
-        ...     records = engine.get_records()   # pandas.DataFrame(records) is a table of them
-        >>> records["length"].mean(), records["returns_1"].shape
-        (np.float64(20.0), (100,))
-        """
-        columns, most = columns_of(self._config.simulator.num_agents), check_integer("most", most, 1, 1 << 20)
-        return self._core.answers.records(columns, most, check_timeout(timeout))
+        delivery = self._delivery
+        outputs = self._submissions.take(
+            delivery, check_integer("most", most, 1, 1 << 20), limit, alone=self._raises
+        )
+        if self._raises and outputs.failed:
+            _raise_alone(outputs, delivery)
+        state, count = delivery.state, len(outputs)
+        state.received = count
+        return outputs
 
     def __iter__(self) -> Iterator[EpisodeResult]:
         """Results until nothing is outstanding; steps are left out. Raises StateError for an episode that failed;
-        another loop then goes on."""
+        another loop then goes on. What a loop has not come to when it ends goes to the next one."""
+        delivery, number = self._delivery, 0
         try:
-            while True:
-                result = self._core.answers.result()
-                if result is None:
-                    return
-                yield result  # on its way here Python does not look for signals, as it does at a jump back
+            while outputs := self._submissions.take(delivery, _MOST_OF_LOOP, None, alone=self._raises):
+                state, number = delivery.state, delivery.state.number
+                if self._raises and outputs.failed:
+                    number = 0
+                    _raise_alone(outputs, delivery)
+                for place in range(len(outputs)):
+                    if state.number != number or self._delivery is not delivery:  # another call has taken, or thread
+                        break
+                    if outputs.is_result(place):
+                        result = outputs[place]
+                        state.received = place + 1
+                        yield result
+                else:
+                    if state.number == number:
+                        state.received = len(outputs)
+                if self._delivery is not delivery:
+                    if state.number == number:
+                        delivery.settle()
+                    delivery = self._delivery
         except ClosedError:  # nothing comes any more
-            if self._parts.is_copy:
+            if self._is_copy:
                 raise
+        finally:
+            if number and delivery.state.number == number:
+                delivery.settle()
 
-    @overload
-    def future(self, request: EpisodeRequest) -> Future[EpisodeResult]: ...
-    @overload
-    def future(self, request: Sequence[EpisodeRequest]) -> list[Future[EpisodeResult]]: ...
-    def future(
-        self, request: EpisodeRequest | Sequence[EpisodeRequest]
-    ) -> Future[EpisodeResult] | list[Future[EpisodeResult]]:
-        """Submits a request, or several at once, whose results go to futures instead of `get_outputs()`. Waits while
-        the queue is full. Cancelling a future cancels its request. Callbacks of futures run in one thread, and cannot
-        wait for other futures. In them and in policies `concurrent.futures.wait()` is refused, whatever its timeout,
-        unless all have ended.
-
-        Raises:
-            ArgumentError, StateError, ClosedError: as `submit()`; steps of futures cannot be streamed.
-        """
-        requests = as_list(request)
-        check_single(requests, _ONE_RESULT)
-        futures = self._core.submit_futures(requests, None)
-        return futures[0] if isinstance(request, EpisodeRequest) else futures
-
-    def future_batch(
-        self,
-        seeds: Sequence[int] | NDArray[Any],
-        *,
-        max_steps: int | Sequence[int] | NDArray[Any] | None = None,
-        **fields: Any,
-    ) -> list[Future[EpisodeResult]]:
-        """A future for each seed; as `future()` of the requests of `submit_batch()`.
-
-        >>> import doorstep
-        >>> with doorstep.RolloutEngine(num_worlds=64) as engine:
-        ...     futures = engine.future_batch(range(100), max_steps=5)
-        ...     sum(future.result().length for future in futures)
-        500
-        """
-        batch = _batch_of(seeds, max_steps, fields)
-        check_single([batch.template], _ONE_RESULT)
-        return self._core.submit_futures(batch, None)
-
-    def run(self, requests: Iterable[EpisodeRequest]) -> list[EpisodeResult]:
-        """Plays requests and waits for them; the results are in their order, `n` for each. What else was submitted does
-        not matter.
-
-        >>> import doorstep
-        >>> with doorstep.RolloutEngine(num_worlds=16) as engine:
-        ...     results = engine.run(doorstep.EpisodeRequest(seed=seed, max_steps=20) for seed in range(40))
-        >>> [result.request.seed for result in results] == list(range(40))
-        True
-
-        Raises:
-            ArgumentError, ClosedError: as `submit()`.
-            StateError: an episode failed, as above; or a policy calls. The other requests are cancelled.
-        """
-        self._core.threads.check_wait(None)
-        return self._core.run(as_list(requests))
-
-    async def play(self, request: EpisodeRequest) -> EpisodeResult:
-        """Submits a request and awaits its result, in any event loop of asyncio. Cancelling the task cancels the
-        request. Raises as `run()`."""
-        self._core.threads.check_wait(None)
-        check_single([request], _ONE_RESULT)
-        while not (futures := self._core.submit_futures([request], 0.0)):
-            await asyncio.sleep(_PAUSE_SECONDS)
-        return await asyncio.wrap_future(futures[0])
-
-    def drain(self, timeout: float | None = None) -> bool:
-        """Waits until every request has its result; takes none.
-
-        Returns:
-            False if the timeout, in seconds, has passed before.
-
-        Raises:
-            StateError: a policy calls, whose own request has no result; or outputs have no room, see
-                `RolloutConfig.output_capacity`, and no other thread reads them.
-        """
-        return self._core.drain(check_timeout(timeout))
+    @property
+    def _delivery(self) -> native.Delivery:
+        """That of the current thread."""
+        self._check_process()
+        try:
+            return self._here.delivery  # type: ignore[no-any-return]
+        except AttributeError:
+            made = self._here.delivery = native.Delivery(self._outputs)
+            return made
 
     # ---- The end ----
 
@@ -410,12 +546,23 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             timeout: seconds to wait for all policies that are being called; None: without limit. After it they are left
                 to end by themselves.
         """
-        limit = TimeLimit(check_timeout(timeout))
-        if self._parts.is_copy:
-            return
-        self._parts.end()
-        self._parts.join(limit)
-        self._finalizer.detach()
+        left = _time_left(check_timeout(timeout))
+        if not self._is_copy:
+            self._end()
+            self._join(left)
+            self._finalizer.detach()
+
+    def _end(self) -> None:
+        """Ends soon. Takes no lock and does not wait."""
+        self._is_ending = True
+        self._engine.close()
+
+    def _join(self, left: Callable[[], float]) -> None:
+        """Waits for the end, so many seconds, unless one of its own threads calls."""
+        if not self._callers.calls_here and not self._futures.calls_here:
+            self._engine.join(left())
+            self._callers.join(left)
+            self._futures.join(left)
 
 
 def _config_of(config: RolloutConfig | SimulatorConfig | None, rules: dict[str, Any]) -> RolloutConfig:
@@ -430,14 +577,67 @@ def _config_of(config: RolloutConfig | SimulatorConfig | None, rules: dict[str, 
     return config
 
 
-def _batch_of(seeds: Any, max_steps: Any, fields: dict[str, Any]) -> RequestBatch:
-    if "seed" in fields:
-        refuse("seed", "left out: `seeds` has that of each request", fields["seed"])
-    return make_batch(EpisodeRequest(**fields), seeds, max_steps)
-
-
 def _with_room(config: RolloutConfig, levels: Sequence[AnyLevel]) -> RolloutConfig:
     """For levels: each request brings its own, so that room for one is enough."""
     if not levels or config.simulator.max_levels:
         return config
     return config.replace(simulator=config.simulator.replace(max_levels=1))
+
+
+def _tell(natives: NativePolicies, states: RowStates, number: int, policy: Any, name: str) -> None:
+    """The policy, which metrics call so, gets a number; None: that of the number has it no longer."""
+    if policy is None:
+        natives.take_back(number)
+        states.forget(number)
+    else:
+        natives.give(number, policy, name)
+
+
+def _with_ids(error: Any, ids: Sequence[int]) -> Any:
+    error.ids = list(ids)
+    return error
+
+
+def _raise_alone(outputs: EpisodeResults, delivery: native.Delivery) -> NoReturn:
+    """Raises the error of the only output, which is received so."""
+    error, state = outputs.error(0), delivery.state
+    try:
+        state.received = 1
+        raise error
+    finally:
+        del error  # whose traceback refers to this frame
+
+
+def _time_left(timeout: float | None) -> Callable[[], float]:
+    """Tells the seconds of a timeout that are left; None: without limit."""
+    end = time.monotonic() + (threading.TIMEOUT_MAX / 2 if timeout is None else timeout)
+    return lambda: max(end - time.monotonic(), 0.0)
+
+
+# ---- Exit and fork
+
+_engines: list[weakref.ref[RolloutEngine]] = []  # of this process; a WeakSet's callbacks would lose Ctrl-C
+
+
+def _living() -> list[RolloutEngine]:
+    return [engine for reference in _engines if (engine := reference()) is not None]
+
+
+def _end_all() -> None:
+    """When the interpreter exits."""
+    left, engines = _time_left(_EXIT_SECONDS), _living()
+    for engine in engines:
+        engine._end()
+    for engine in engines:
+        engine._join(left)
+
+
+def _forget_all() -> None:
+    """In a forked child, which has no threads of the engines."""
+    for engine in _living():
+        engine._is_copy = True
+    _engines.clear()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,41 +1,35 @@
-"""Why episodes failed: texts by the numbers that go through the library, and the errors that readers of results get."""
+"""Why episodes and replicas failed: texts by the numbers that go through the library, and the errors that readers of
+results get."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import traceback
-from collections.abc import Callable
 from typing import Any, final
 
 from doorstep._native._generated import EpisodeReason, FailureCause
-from doorstep.errors import StateError
+from doorstep._native.rollouts import EngineHandle
+from doorstep.errors import DoorstepError, StateError
 
 _MOST_TEXTS = 4096  # that are kept: results with older ones say less
 
-_AGENTS = 8  # as ds_failure_cause counts steps
-
-CLOSED = int(FailureCause.CLOSED)  # which is no failure of the episode
-CLOSED_TEXT = "the engine was closed"
-
 _KNOWN = {
-    CLOSED: CLOSED_TEXT,
+    int(FailureCause.CLOSED): "the engine was closed",
     int(FailureCause.MEMORY): "no memory was left for what the request records, or for its policy",
     int(FailureCause.SIMULATION): "a step met a value that is not finite, or more contacts than a world can hold",
     int(FailureCause.DEVICE): "the policy is on a CUDA device where the replica is not; copy its module to the CPU",
 }
 
+_log = logging.getLogger("doorstep.rollouts")
+
 
 @final
 class FailureTexts:
-    """Any thread may use it.
+    """Any thread may use it."""
 
-    Args:
-        replicas: what the replicas have failed with; None: they have not.
-    """
-
-    def __init__(self, replicas: Callable[[], BaseException | None]) -> None:
-        self._replicas = replicas
-        self._lock = threading.Lock()
+    def __init__(self, engine: EngineHandle) -> None:
+        self._engine, self._lock = engine, threading.Lock()
         self._numbers: dict[str, int] = {}
         self._texts: dict[int, tuple[str, str]] = {}  # with where it was raised; in the order of their numbers
         self._next = 1
@@ -52,21 +46,22 @@ class FailureTexts:
                     del self._numbers[self._texts.pop(next(iter(self._texts)))[0]]
             return number
 
-    def text_of(self, reason: int, cause: int) -> str:
-        """What a result with this reason and cause says."""
-        if reason != EpisodeReason.FAILED:
-            return ""
-        if cause <= FailureCause.LOGITS:
-            step, agent = divmod(FailureCause.LOGITS - cause, _AGENTS)
-            return f"the logits of agent {agent} were not finite in step {step} (counted from 0), which it made idly"
+    def text_of(self, output: Any) -> tuple[str, str]:
+        """What a failed result says, and where it was raised, or ""."""
+        cause = int(output["cause"])
+        if cause == FailureCause.LOGITS:
+            agent, step = f"agent {output['failed_agent']}", f"step {output['failed_step']} (counted from 0)"
+            return f"the logits of {agent} were not finite in {step}, which it made idly", ""
         if cause == FailureCause.REPLICA:
-            failure = self._replicas()
-            return "its replica failed" if failure is None else describe(failure)
-        return _KNOWN.get(cause) or self._texts.get(cause, ("its policy raised", ""))[0]
+            failure = failure_of_replicas(self._engine)
+            return ("its replica failed" if failure is None else describe(failure)), ""
+        return (_KNOWN[cause], "") if cause in _KNOWN else self._texts.get(cause, ("its policy raised", ""))
 
-    def error_of(self, result: Any, cause: int) -> StateError:
-        """What the reader of a failed result gets."""
-        return error_of(result, self._texts.get(cause, ("", ""))[1])
+
+def have_failed(outputs: Any) -> Any:
+    """Which of an array of the library's outputs are results of episodes that failed, and were not just left unplayed
+    when their engine was closed. Steps have another reason."""
+    return (outputs["reason"] == EpisodeReason.FAILED) & (outputs["cause"] != FailureCause.CLOSED)
 
 
 class _PolicyError(Exception):
@@ -92,9 +87,31 @@ def error_of(result: Any, where: str = "") -> StateError:
     return error
 
 
-def has_failed(result: Any) -> bool:
-    """Whether the episode of an `EpisodeResult` failed, and was not just left unplayed when its engine was closed."""
-    return bool(result.reason == "failed" and result.error != CLOSED_TEXT)
+def failure_of_replicas(engine: EngineHandle) -> DoorstepError | None:
+    """Of the first replica that has failed and is not restarted."""
+    numbers = range(engine.info().num_replicas)
+    failures = (engine.failure_of(number) for number in numbers if engine.replica(number).has_ended)
+    return next(filter(None, failures), None)
+
+
+@final
+class ReplicaLog:
+    """Logs failures of replicas. most: times that one is made again."""
+
+    def __init__(self, engine: EngineHandle, most: int) -> None:
+        self._engine, self._most = engine, most
+        self._told: dict[int, int] = {}  # failures, by replica
+
+    def write(self) -> None:
+        """A line for each replica that has failed since the last call."""
+        for number in range(self._engine.info().num_replicas):
+            replica = self._engine.replica(number)
+            has_failed_for_good = replica.has_ended and replica.restarts == self._most
+            failures = replica.restarts + has_failed_for_good
+            if failures > self._told.get(number, 0) and (error := self._engine.failure_of(number)) is not None:
+                self._told[number] = failures
+                what = "it has ended" if has_failed_for_good else f"restart {replica.restarts} of {self._most}"
+                _log.warning("replica %d has failed, %s: %s", number, what, describe(error))
 
 
 def describe(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.rollouts.config import RolloutConfig
-from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.results import EpisodeResult
 
 _NAMES = ("author", "author_email")  # of these Minari keeps sets
 _ABOUT = (*_NAMES, "code_permalink", "algorithm_name", "description")

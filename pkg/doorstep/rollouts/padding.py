@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from doorstep._arguments import refuse
-from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.results import EpisodeResult
 
 STEPS = ("observations", "actions", "rewards", "log_probs", "versions", "values", "states")  # have a row per step
 
@@ -29,12 +29,12 @@ def pad_trajectories(trajectories: Sequence[EpisodeResult] | Sequence[Mapping[st
     """A batch of B trajectories of different lengths, time first.
 
     >>> import doorstep
-    >>> from doorstep.rollouts import pad_trajectories
+    >>> from doorstep.rollouts import EpisodeColumns, pad_trajectories
     >>> with doorstep.RolloutEngine(num_worlds=8) as engine:
-    ...     ids = engine.submit_batch(range(4), max_steps=[5, 9, 7, 2], record="observations")
-    ...     batch = pad_trajectories(list(engine))
+    ...     results = engine.run(EpisodeColumns(range(4), max_steps=[5, 9, 7, 2], record="observations"))
+    >>> batch = pad_trajectories(results)
     >>> batch["rewards"].shape, batch["lengths"].tolist(), int(batch["mask"].sum())
-    ((9, 4, 2), [2, 5, 7, 9], 23)
+    ((9, 4, 2), [5, 9, 7, 2], 23)
 
     Args:
         trajectories: results whose requests record "actions" or "observations"; or what a `TrajectoryDataset` yields,

@@ -28,11 +28,12 @@ def record_episode(
     if not isinstance(config, (RolloutConfig, SimulatorConfig)):
         refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
     played = config if isinstance(config, RolloutConfig) else RolloutConfig(config)
-    _check_end(request, actions, state_hash, played)
     with _new_world(request, played) as sim, whole_recording(path, sim) as writer:
         for step_actions in actions:
             sim.actions = step_actions[None]
             writer.step()
+        if int(sim.world_hashes()[0]) != state_hash:
+            raise _other_end(request, len(actions))
     return Recording(path)
 
 
@@ -59,18 +60,11 @@ def _new_world(request: EpisodeRequest, played: RolloutConfig) -> Simulator:
     return sim
 
 
-def _check_end(request: EpisodeRequest, actions: NDArray[np.int32], state_hash: int, played: RolloutConfig) -> None:
-    """Plays the episode again; nothing is written if it ends otherwise."""
-    with _new_world(request, played) as sim:
-        for step_actions in actions:
-            sim.actions = step_actions[None]
-            sim.step()
-        if int(sim.world_hashes()[0]) == state_hash:
-            return
+def _other_end(request: EpisodeRequest, num_steps: int) -> ReplayError:
     error = ReplayError(
         f"the episode of seed {request.seed} comes out differently; nothing was written",
         argument="config",
         hint="pass engine.config of the engine that played it",
     )
-    error.different_step, error.worlds = len(actions), (0,)
-    raise error
+    error.different_step, error.worlds = num_steps, (0,)
+    return error

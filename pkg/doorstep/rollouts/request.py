@@ -1,11 +1,16 @@
-"""`EpisodeRequest`: an episode to be played."""
+"""`EpisodeRequest`: an episode to be played; `EpisodeColumns`: many of them."""
 
 from __future__ import annotations
 
+import copy
+import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar, final
+from typing import Any, Literal, TypeAlias, TypeVar, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from doorstep._arguments import check_bytes, check_integer, is_number, named, refuse
 from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
@@ -49,8 +54,8 @@ class EpisodeRequest:
             `sim.save([world])`, of a simulator with the `num_agents` and `episode_length` of the engine's, and with
             levels if it has levels; its device, `auto_reset` and observations may be others. Pending resets and actions
             are no part of it. Policies with a memory begin with an empty one.
-        n: how many episodes to play that differ in the random numbers of their policies only, each with a result, an id
-            and a number of its own, `EpisodeResult.continuation`. The first of them is that of n = 1.
+        n: how many episodes to play that differ in the random numbers of their policies only, each with a result and a
+            number of its own, `EpisodeResult.continuation`. The first of them is that of n = 1.
         policy: chooses the actions: a name in the engine's `policies`, or what `load_policy()` takes, if it observes
             "flat"; or a tuple of that, one for each agent. Each engine loads an object once while requests have it, and
             a text once. The scripted policy plans on the state of a simulator, which engines do not give:
@@ -114,6 +119,157 @@ def made_of(kind: type[Made], fields: dict[str, Any]) -> Made:
     made = object.__new__(kind)
     vars(made).update(fields)
     return made
+
+
+@final
+class EpisodeColumns(Sequence[EpisodeRequest]):
+    """Many requests, at the cost of no object for each: arrays of what differs among them.
+
+    >>> import doorstep
+    >>> from doorstep.rollouts import EpisodeColumns
+    >>> requests = EpisodeColumns(range(1000), max_steps=20, policy="idle")
+    >>> len(requests), requests[7].seed
+    (1000, 7)
+
+    Args:
+        seed: integers [n], a request for each.
+        max_steps: as in `EpisodeRequest`, of all, or a sequence with one for each.
+        level: likewise.
+        policy: likewise; one for each are a list, since a tuple is a policy for each agent.
+        fields: others of `EpisodeRequest`, of all.
+
+    Raises:
+        ArgumentError: a value is out of range, or a sequence has not n elements; the message names the field.
+    """
+
+    def __init__(
+        self,
+        seed: Sequence[int] | NDArray[Any],
+        *,
+        max_steps: int | Sequence[int] | NDArray[Any] | None = None,
+        level: AnyLevel | Sequence[AnyLevel | None] | None = None,
+        policy: AnyPolicy | tuple[AnyPolicy, ...] | list[Any] = "random",
+        **fields: Any,
+    ) -> None:
+        self.seed = _integers("seed", seed, 0, MAX_SEED)
+        if max_steps is None:
+            self.max_steps = np.broadcast_to(np.int64(0), len(self.seed))  # no limit
+        elif isinstance(max_steps, Sized) and getattr(max_steps, "shape", None) != ():
+            self.max_steps = _integers("max_steps", max_steps, 1, MAX_EPISODE_LENGTH)
+            self._check_length("max_steps", max_steps)
+        else:
+            steps = check_integer("max_steps", max_steps, 1, MAX_EPISODE_LENGTH)
+            self.max_steps = np.broadcast_to(np.int64(steps), len(self.seed))
+        self.levels, self.level_of = self._distinct("level", level, isinstance(level, (list, tuple)))
+        policies, self.kind_of = self._distinct("policy", policy, isinstance(policy, list))
+        self.kinds = tuple(EpisodeRequest(policy=one, **fields) for one in policies)  # what else there is to say
+        for one in self.levels:
+            EpisodeRequest(level=one, state=fields.get("state"))  # which checks it
+
+    def _distinct(self, name: str, given: Any, is_sequence: bool) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+        """The different values of a field, and which of them each request has."""
+        if not is_sequence:
+            return (given,), np.broadcast_to(np.int64(0), len(self.seed))
+        self._check_length(name, given)
+        values = {id(one): one for one in given}
+        places = {key: place for place, key in enumerate(values)}
+        return tuple(values.values()), np.array([places[id(one)] for one in given], np.int64)
+
+    def _check_length(self, name: str, given: Sized) -> None:
+        if len(given) != len(self.seed):
+            refuse(name, f"one, or one for each of {len(self.seed)} seeds", given)
+
+    def __len__(self) -> int:
+        return len(self.seed)
+
+    @overload
+    def __getitem__(self, index: int) -> EpisodeRequest: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[EpisodeRequest]: ...
+    def __getitem__(self, index: int | slice) -> EpisodeRequest | list[EpisodeRequest]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(len(self))[index]]
+        level, steps = self.levels[self.level_of[index]], int(self.max_steps[index])
+        own = {"seed": int(self.seed[index]), "level": level, "max_steps": steps or None}
+        return made_of(EpisodeRequest, {**vars(self.kinds[self.kind_of[index]]), **own})
+
+    def __repr__(self) -> str:
+        return f"EpisodeColumns({len(self)} requests)"
+
+
+AnyRequests: TypeAlias = list[EpisodeRequest] | EpisodeColumns
+
+
+def requests_of(given: Any) -> AnyRequests:
+    """The requests of a call, which has one, some, or columns.
+
+    Raises:
+        ArgumentError: it has something else, or too many.
+    """
+    requests: AnyRequests
+    if isinstance(given, EpisodeColumns):
+        requests = given
+    elif isinstance(given, EpisodeRequest):
+        requests = [given]
+    else:
+        hint = "a doorstep.EpisodeRequest, a sequence of them, or EpisodeColumns"
+        try:
+            requests = list(itertools.islice(given, MOST_AT_ONCE + 1))  # of which one is too many
+        except TypeError:
+            refuse("requests", hint, given)
+        for request in requests:
+            if not isinstance(request, EpisodeRequest):
+                refuse("requests", hint, request)
+    if (total := num_episodes(requests)) > MOST_AT_ONCE:
+        refuse("requests", f"at most {MOST_AT_ONCE} episodes at a time", total)
+    return requests
+
+
+def kinds_of(requests: AnyRequests) -> Sequence[EpisodeRequest]:
+    """Some of which each of them has all fields but those that columns have."""
+    return requests.kinds if isinstance(requests, EpisodeColumns) else requests
+
+
+def num_episodes(requests: AnyRequests) -> int:
+    if isinstance(requests, EpisodeColumns):
+        return requests.kinds[0].n * len(requests) if len(requests) else 0
+    return sum(request.n for request in requests)
+
+
+def with_levels(requests: AnyRequests, levels: Sequence[AnyLevel]) -> AnyRequests:
+    """The requests; those without a level and a state get the level of number `seed % len(levels)`, if there are
+    levels."""
+    if not levels:
+        return requests
+    if not isinstance(requests, EpisodeColumns):
+        return [
+            made_of(EpisodeRequest, {**vars(one), "level": levels[one.seed % len(levels)]})
+            if one.level is None and one.state is None
+            else one
+            for one in requests
+        ]
+    if any(one.state is not None for one in requests.kinds):
+        return requests
+    given, has_none = copy.copy(requests), np.array([level is None for level in requests.levels])
+    given.levels = (*requests.levels, *levels)
+    drawn = len(requests.levels) + requests.seed % len(levels)
+    given.level_of = np.where(has_none[requests.level_of], drawn, requests.level_of)
+    return given
+
+
+def _integers(name: str, values: Any, low: int, high: int) -> NDArray[np.int64]:
+    if isinstance(values, Sized) and getattr(values, "shape", None) != () and len(values) > MOST_AT_ONCE:
+        refuse(name, f"at most {MOST_AT_ONCE} of them", f"{len(values)} of them")
+    array = np.asarray(values)
+    requirement = f"a sequence of integers, {low} to {high}"
+    if array.shape == (0,):  # an empty list is an array of floats
+        return np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        refuse(name, requirement, values)
+    outside = np.flatnonzero((array < low) | (array > high))
+    if outside.size:
+        refuse(f"{name}[{outside[0]}]", f"an integer, {low} to {high}", int(array[outside[0]]))
+    return array.astype(np.int64)
 
 
 def chosen_sampling(request: EpisodeRequest, policies: Iterable[Any]) -> SamplingParams:

@@ -15,23 +15,22 @@ from doorstep._documents import from_json, to_json
 from doorstep.errors import ArgumentError, DoorstepError
 from doorstep.levels.files import level_from
 from doorstep.policy.sampling import SamplingParams
+from doorstep.rollouts import EpisodeResult
 from doorstep.rollouts.request import RECORDED, EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult
 
-_FIELDS = ("seed", "level", "state", "n", "policy", "sampling", "max_steps", "priority", "deadline", "record", "tag")
+_FIELDS = ("seed", "level", "state", "policy", "sampling", "max_steps", "priority", "deadline", "record", "tag")
 _RECORDED = tuple(name for name in RECORDED if name != "stream")  # results alone are sent
 _STEPS = ("actions", "observations", "rewards", "log_probs", "versions", "values", "states")
 _ARRAYS = ("returns", "max_y", *_STEPS, "last_observations", "last_states")
 _MOST_SAID = 1000  # characters of an error
-_NUMBERS = ("id", "continuation", "reason", "length", "queued_seconds", "played_seconds", "replica", "error")
+_NUMBERS = ("id", "reason", "length", "queued_seconds", "played_seconds", "replica", "error")
 
 
 # ---- Requests
 
 
 def requests_of(text: bytes, policies: Sequence[str], most: int) -> list[EpisodeRequest]:
-    """The requests of a list, each an object with the fields of an `EpisodeRequest`. policies: their names; most: of
-    their episodes.
+    """The requests of a list, each an object with the fields of an `EpisodeRequest`. policies: their names.
 
     Raises:
         ArgumentError: names the entry and the field, as `requests[3].seed`.
@@ -39,10 +38,7 @@ def requests_of(text: bytes, policies: Sequence[str], most: int) -> list[Episode
     entries = from_json(text)
     if not isinstance(entries, list) or not 1 <= len(entries) <= most:
         refuse("requests", f"a list of 1 to {most} objects", entries)
-    requests = [_request_of(f"requests[{i}]", entry, policies) for i, entry in enumerate(entries)]
-    if (episodes := sum(request.n for request in requests)) > most:
-        refuse("requests", f"those of at most {most} episodes", f"{episodes} episodes", "send some of them later")
-    return requests
+    return [_request_of(f"requests[{i}]", entry, policies) for i, entry in enumerate(entries)]
 
 
 def _request_of(name: str, entry: Any, policies: Sequence[str]) -> EpisodeRequest:

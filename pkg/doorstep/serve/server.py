@@ -45,11 +45,11 @@ def serve(
 ) -> None:
     """Offers an engine over HTTP until Ctrl-C or SIGTERM, in the main thread. The engine stays open.
 
-    `POST /episodes` takes a JSON list of objects with the fields of an `EpisodeRequest`, and streams a line of JSON for
-    each result, in the order in which episodes end; `index` is the place of its request in the list. Clients name the
-    engine's `policies`, which may change meanwhile, as may its replicas; they send no functions and no paths. A client
-    that disconnects cancels its requests. `GET /metrics` is the engine's metrics as Prometheus reads them, `GET /info`
-    its config, policies, replicas and limits.
+    `POST /episodes` takes a JSON list of objects with the fields of an `EpisodeRequest`, all but `n`, and streams a
+    line of JSON for each result, in the order in which episodes end; `index` is the place of its request in the list.
+    Clients name the engine's `policies`, which may change meanwhile, as may its replicas; they send no functions and no
+    paths. A client that disconnects cancels its requests. `GET /metrics` is the engine's metrics as Prometheus reads
+    them, `GET /info` its config, policies, replicas and limits.
 
     Errors are JSON, `{"error": {"type", "message", "argument"}}`: 400 for requests that are refused, 401 and 403 for
     callers, 413 for a body of more than 8 MiB, 429 with `Retry-After` while 4,096 episodes are being answered, 503
@@ -240,12 +240,11 @@ class _Offer:
         asked = await asyncio.to_thread(requests_of, await _body_of(request), policies, self._most)
         if self._is_ending:
             raise ClosedError("this server is ending", hint="send the requests to another one")
-        episodes = sum(one.n for one in asked)
-        if self._in_flight + episodes > self._most:
+        if self._in_flight + len(asked) > self._most:
             busy = f"{self._in_flight} episodes are being answered, and at most {self._most} may be"
             raise RefusedError(429, busy, **RETRY)
         with self.room.answering(request.protocol.opened):
-            self._in_flight += episodes
+            self._in_flight += len(asked)
             stream = _Stream()
             self._streams.add(stream)
             try:
@@ -254,7 +253,7 @@ class _Offer:
             finally:
                 stream.cancel()
                 self._streams.remove(stream)
-                self._in_flight -= episodes
+                self._in_flight -= len(asked)
 
 
 async def _body_of(request: web.BaseRequest) -> bytes:
@@ -290,18 +289,16 @@ class _Stream:
 
     def __init__(self) -> None:
         self._futures: list[Future[EpisodeResult]] = []
-        self._indices: list[int] = []  # of their requests
         self._done: asyncio.Queue[int | None] = asyncio.Queue()  # places of futures; None: the server ends
 
     async def submit(self, engine: RolloutEngine, requests: list[EpisodeRequest]) -> None:
         """All or, with an error, none. The engine may have no room for a while, and is waited for in a thread."""
-        submitting = asyncio.ensure_future(asyncio.to_thread(engine._core.submit_futures, requests, None))
+        submitting = asyncio.ensure_future(asyncio.to_thread(engine.future, requests))
         try:
             self._futures = await asyncio.shield(submitting)
         except asyncio.CancelledError:
             submitting.add_done_callback(_cancel_submitted)
             raise
-        self._indices = [index for index, request in enumerate(requests) for _ in range(request.n)]
         loop = asyncio.get_running_loop()
         for place, future in enumerate(self._futures):
             future.add_done_callback(lambda _, place=place: self._tell(loop, place))  # type: ignore[misc]
@@ -332,11 +329,10 @@ class _Stream:
                 await _write(request, response, b" ")  # before a line, which may begin so
 
     def _line(self, place: int) -> bytes:
-        index = self._indices[place]
         try:
-            return result_line(index, self._futures[place].result())
+            return result_line(place, self._futures[place].result())
         except StateError as error:  # the episode has failed
-            return result_line(index, error.result)  # type: ignore[attr-defined]
+            return result_line(place, error.result)  # type: ignore[attr-defined]
         except (CancelledError, ClosedError) as error:
             return error_line(ClosedError(f"the request was not played: {error}"))
 

@@ -132,7 +132,7 @@ class PPOConfig(Config):
 class CurriculumConfig(PolymorphicConfig):
     """How likely worlds draw each level. Use one of its subclasses, or one of yours, see `register_curriculum()`."""
 
-    registry = Registry("curriculum")
+    registry = Registry("curriculum", "register_curriculum")
 
     window: Annotated[
         int, Integer(2, MAX_COUNT), "Episodes of a level after which an older one weighs 1/e in its success rate."

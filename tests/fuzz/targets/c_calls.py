@@ -48,7 +48,7 @@ RELEASES = {"ds_simulator": "ds_simulator_close", "ds_event": "ds_event_close"} 
 TYPES = {name: types for name, _, types in native.FUNCTIONS}
 # What only an engine, or a batch, needs right; the rest is drawn.
 LIKELY = (
-    *("ds_simulator_step", "ds_engine_submit", "ds_engine_take", "ds_engine_take_rows", "ds_engine_create"),
+    *("ds_simulator_step", "ds_engine_submit", "ds_outputs_take", "ds_engine_take_rows", "ds_engine_create"),
     *("ds_simulator_get_tensor", "ds_simulator_get_memory", "ds_memory_read", "ds_batch_create", "ds_batch_step"),
     *("ds_layer_create", "ds_policy_create", "ds_policy_act", "ds_simulator_step_async", "ds_event_wait"),
 )
@@ -124,6 +124,8 @@ class _World:
         rollout.queue_capacity, rollout.output_capacity = 8, 8
         self._add("ds_config", library.ds_rollout_config_create, ctypes.byref(rollout))
         self._add("ds_engine", library.ds_engine_create, self.handles["ds_config"][-1], None, 0)
+        for is_limited in (0, 1):
+            self._add("ds_outputs", library.ds_engine_open_outputs, self.handles["ds_engine"][0], is_limited)
 
     def _add(self, kind: str, function: Any, *arguments: Any) -> None:
         handle = ctypes.c_uint64()
@@ -136,18 +138,9 @@ class _World:
         for handle in self.handles["ds_engine"]:
             library.ds_engine_close(handle)
             library.ds_engine_join(handle, 10**10)
-            self._take_outputs(handle)
         for kind, handles in self.handles.items():
             for handle in handles:
                 getattr(library, RELEASES.get(kind, f"{kind}_release"))(handle)
-
-    def _take_outputs(self, engine: int) -> None:
-        outputs, taken = (native.EpisodeOutput * 64)(), ctypes.c_uint64()
-        for reader in (0, 1):
-            while load().ds_engine_take(engine, reader, 64, 0, outputs, ctypes.byref(taken)) == Status.OK:
-                for output in outputs[: taken.value]:
-                    self.handles["ds_memory"].append(output.data)
-
 
 def _save_of(simulator: int) -> bytes:
     size = ctypes.c_uint64()
@@ -198,7 +191,7 @@ class _Caller:
         kind = parameter.type.removesuffix("*")
         if kind in HANDLES and parameter.type.endswith("*"):
             self._world.handles[kind] += [handle for handle in made if handle]
-        if function.name == "ds_engine_take" and parameter.name == "outputs":
+        if function.name == "ds_outputs_take" and parameter.name == "taken_outputs":
             self._world.handles["ds_memory"] += [output.data for output in made if output.data]
         if function.name == "ds_engine_take_rows" and parameter.name == "rows":
             self._world.handles["ds_memory"].append(made.data)

@@ -15,10 +15,10 @@ from tests.pkg.damaged import damaged
 from tests.refuses import assert_refused, refuses
 
 import doorstep
-from doorstep import RolloutConfig, SimulatorConfig, rollouts
+from doorstep import RolloutConfig, SimulatorConfig
 from doorstep._configs import Anything, Config, Integer, Number
 from doorstep._configs.changes import apply_changes, split_changes, to_changes
-from doorstep.rollouts.config import SchedulerConfig
+from doorstep.rollouts import ControllerConfig, SchedulerConfig
 
 SIMULATOR = {"num_worlds": 4}
 
@@ -59,14 +59,15 @@ def test_a_type_tag_chooses_the_class():
     config = RolloutConfig.from_dict(
         {"simulator": SIMULATOR, "scheduler": {"type": "fixed_chunk", "max_chunk": 3}, "controller": "round_robin"}
     )
-    assert config.scheduler == rollouts.FixedChunkScheduler(max_chunk=3)
-    assert config.controller == rollouts.RoundRobinController()
-    assert SchedulerConfig.from_dict({"type": "priority"}) == rollouts.PriorityScheduler()
-    assert rollouts.PriorityScheduler.from_dict({"max_chunk": 2}) == rollouts.PriorityScheduler(2)
+    assert config.scheduler == SchedulerConfig.of("fixed_chunk", max_chunk=3)
+    assert config.controller == ControllerConfig.of("round_robin")
+    priority = SchedulerConfig.of("priority")
+    assert SchedulerConfig.from_dict({"type": "priority"}) == priority
+    assert type(priority).from_dict({"max_chunk": 2}) == SchedulerConfig.of("priority", max_chunk=2)
 
 
 def test_errors_have_the_path_and_the_nearest_name():
-    of_type, too_deep = {"type": "priority"}, {"controller": {"type": "round_robin", "depth": 9}, "queue_capacity": 8}
+    of_type = {"type": "priority"}
     rows = [
         ({"simulator": {"num_world": 4}}, "simulator.num_world", "simulator: 'num_world' is not a field of Simulator"),
         ({"simulator": {"num_worlds": 0}}, "simulator.num_worlds", "simulator.num_worlds is 0; it must be an integer"),
@@ -78,7 +79,6 @@ def test_errors_have_the_path_and_the_nearest_name():
         ({"scheduler": {**of_type, "begin_fraction": 0.5}}, "scheduler.begin_fraction", "not a field of PrioritySched"),
         ({"simulator": {**SIMULATOR, "cameras": {"widht": 3}}}, "simulator.cameras.widht", "did you mean 'width'?"),
         ({"devices": ["cpu", "gpu"]}, "device", "device is 'gpu'"),
-        (too_deep, "controller.depth", "controller.depth is 9; it must be at most queue_capacity, 8"),
     ]
     for values, argument, says in rows:
         values = {"simulator": SIMULATOR, **values} if values else values
@@ -87,7 +87,7 @@ def test_errors_have_the_path_and_the_nearest_name():
 
 def test_files_are_loaded_or_refused(tmp_path):
     pytest.importorskip("yaml")
-    config = RolloutConfig(SimulatorConfig(4), scheduler=rollouts.FairShareScheduler(max_chunk=5))
+    config = RolloutConfig(SimulatorConfig(4), scheduler=SchedulerConfig.of("fair_share", max_chunk=5))
     for name in ("a.json", "b.yaml", "c.yml", "d.YAML"):
         text = config.to_json() if name.endswith("json") else config.to_yaml()
         (tmp_path / name).write_text(text, "utf-8")
@@ -112,10 +112,10 @@ def test_files_are_loaded_or_refused(tmp_path):
 
 
 def test_changes_concern_the_fields_that_they_name_alone():
-    base = RolloutConfig(SimulatorConfig(4, seed=3), scheduler=rollouts.DynamicChunkScheduler(max_chunk=7))
+    base = RolloutConfig(SimulatorConfig(4, seed=3), scheduler=SchedulerConfig.of("dynamic_chunk", max_chunk=7))
     assert changed(base, "simulator.num_agents=3", "scheduler.begin_fraction=0.5", "max_policies=2") == RolloutConfig(
         SimulatorConfig(4, seed=3, num_agents=3),
-        scheduler=rollouts.DynamicChunkScheduler(max_chunk=7, begin_fraction=0.5),
+        scheduler=SchedulerConfig.of("dynamic_chunk", max_chunk=7, begin_fraction=0.5),
         max_policies=2,
     )
     assert changed(SimulatorConfig(4), "seed=1", "num_worlds=2", "seed=3") == SimulatorConfig(2, seed=3)  # the later
@@ -124,11 +124,13 @@ def test_changes_concern_the_fields_that_they_name_alone():
 
 
 def test_another_type_begins_with_its_defaults():
-    base = RolloutConfig(SimulatorConfig(4), scheduler=rollouts.DynamicChunkScheduler(max_chunk=7, begin_fraction=0.5))
-    assert changed(base, "scheduler.type=fair_share").scheduler == rollouts.FairShareScheduler()
+    base = RolloutConfig(
+        SimulatorConfig(4), scheduler=SchedulerConfig.of("dynamic_chunk", max_chunk=7, begin_fraction=0.5)
+    )
+    assert changed(base, "scheduler.type=fair_share").scheduler == SchedulerConfig.of("fair_share")
     assert changed(base, "scheduler.type=dynamic_chunk") == base
     chosen = changed(base, "scheduler.type=fair_share", "scheduler.max_chunk=8")
-    assert chosen.scheduler == rollouts.FairShareScheduler(max_chunk=8)
+    assert chosen.scheduler == SchedulerConfig.of("fair_share", max_chunk=8)
 
 
 def test_of_a_part_some_fields_or_its_type_are_given_and_a_name_that_no_other_has_needs_no_path():
@@ -178,7 +180,7 @@ class MyConfig(Config):
     name: str = "run"
     folder: Annotated[Path | None, Anything()] = None
     resume: bool = False
-    scheduler: SchedulerConfig = field(default_factory=rollouts.PriorityScheduler)
+    scheduler: SchedulerConfig = field(default_factory=lambda: SchedulerConfig.of("priority"))
     warm_up: int | None = None
 
     def _check(self):

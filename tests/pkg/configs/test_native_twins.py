@@ -10,15 +10,15 @@ import pytest
 from tests.pkg.configs.drawn_configs import draw_config, is_close
 
 import doorstep
-from doorstep import RolloutConfig, SimulatorConfig, rollouts
+from doorstep import RolloutConfig, SimulatorConfig
 from doorstep._native import _generated as native
 from doorstep._native.configs import ConfigHandle
 from doorstep.policy import SamplingParams
-from doorstep.rollouts.config import SchedulerConfig
+from doorstep.rollouts import ControllerConfig, SchedulerConfig
 
 NATIVE = (
-    SimulatorConfig, SamplingParams, RolloutConfig, *SchedulerConfig.registry.classes(), rollouts.PullController,
-    rollouts.RoundRobinController,
+    SimulatorConfig, SamplingParams, RolloutConfig, *SchedulerConfig.registry.classes(),
+    *ControllerConfig.registry.classes(),
 )  # fmt: skip
 
 PARTS = ("simulator", "scheduler", "controller", "metrics")
@@ -89,7 +89,7 @@ def test_parts_and_the_config_of_an_engine_live_as_long_as_they_are_used():
     del config
     assert (live_configs(), part.struct().num_worlds) == (before + 1, 7)
     with doorstep.RolloutEngine(RolloutConfig(SimulatorConfig(3), queue_capacity=77)) as engine:
-        of_engine = engine._parts.handle.config()
+        of_engine = engine._engine.config()
     del engine
     assert (live_configs() > before + 1, of_engine.struct().queue_capacity) == (True, 77)
     del part, of_engine

@@ -17,8 +17,9 @@ from tests.refuses import raising, refuses
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep._native._generated import MAX_POLICY_SERIES
 from doorstep.metrics import MetricsConfig, MetricsStore
-from doorstep.rollouts import FixedChunkScheduler, PriorityScheduler, PullController, RoundRobinController
+from doorstep.rollouts import EpisodeColumns
 
 SIMULATOR = SimulatorConfig(4, num_threads=1)
 REASONS = ("goal", "time", "cancelled", "expired", "failed")
@@ -43,7 +44,7 @@ def assert_accounted_for(engine, results, submitted):
 
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_every_request_is_accounted_for(replicas):
-    controller = PullController() if replicas == 1 else RoundRobinController(depth=50)
+    controller = "pull" if replicas == 1 else "round_robin"
     config = RolloutConfig(SimulatorConfig(8, num_threads=1), devices=("cpu",) * replicas, controller=controller)
     with RolloutEngine(config, on_error="return") as engine:
         ids = engine.submit(some_requests(300))
@@ -53,10 +54,9 @@ def test_every_request_is_accounted_for(replicas):
         for request_id in ids[::3]:
             engine.cancel(request_id)
         results = list(engine)
-        assert engine.drain(10)
         assert_accounted_for(engine, results, 560)
         assert count(engine, "requests_answered", reason="failed", cause="caller") == 60
-        played = [engine._core.handle.replica(number) for number in range(replicas)]
+        played = [engine._engine.replica(number) for number in range(replicas)]
         for name in ("steps", "step_seconds", "batch_fill"):
             assert count(engine, name) == sum(info.steps for info in played), name
         assert count(engine, "episodes_begun") == sum(info.episodes for info in played)
@@ -66,10 +66,9 @@ def test_every_request_is_accounted_for(replicas):
 
 
 def test_worlds_are_never_idle_while_requests_wait():
-    config = RolloutConfig(SimulatorConfig(8, num_threads=1), scheduler=FixedChunkScheduler())
+    config = RolloutConfig(SimulatorConfig(8, num_threads=1), scheduler="fixed_chunk")
     with RolloutEngine(config) as engine:
-        engine.submit_batch(range(64), max_steps=5)  # which come at once
-        assert engine.drain(30)
+        engine.run(EpisodeColumns(range(64), max_steps=5))  # which come at once
         for name, expected in (("steps", 40), ("world_steps", 320), ("episode_steps", 320), ("episodes_begun", 64)):
             assert count(engine, name) == expected, name
         fill = engine.metrics.total("batch_fill")
@@ -79,7 +78,6 @@ def test_worlds_are_never_idle_while_requests_wait():
 def test_times_are_those_of_the_results():
     with RolloutEngine(SimulatorConfig(2, num_threads=1)) as engine:
         results = results_of(engine, some_requests(200))
-        engine.drain()
         fractions = np.linspace(0, 1, 21)
         waits, latencies = (engine.metrics.total(name) for name in ("queue_wait_seconds", "latency_seconds"))
         queued = [result.queued_seconds for result in results]
@@ -134,13 +132,23 @@ def test_a_policy_that_gets_the_number_of_another_has_its_own_name():
         assert count(engine, "policy_seconds", policy="second") == 3
 
 
+def test_policies_beyond_the_last_number_are_recorded_together():
+    store = MetricsStore()
+    numbers = [store.series_of_policy(f"policy {index}") for index in range(1100)]
+    assert numbers == [min(index, MAX_POLICY_SERIES - 1) for index in range(1100)]
+    assert store.series_of_policy("policy 7") == 7
+    with RolloutEngine(SIMULATOR, metrics=store) as engine:
+        for policy in (named("policy 1022"), named("policy 1023"), named("policy 1024")):
+            engine.run(EpisodeRequest(policy=policy, max_steps=2))
+    assert count(engine, "policy_seconds", policy="others") == 2 * count(engine, "policy_seconds", policy="policy 1022")
+
+
 def test_a_picture_is_drawn_of_what_was_recorded(tmp_path):
     pytest.importorskip("matplotlib")
     with RolloutEngine(SIMULATOR) as engine:
         with pytest.raises(doorstep.StateError, match="no time series"):
             MetricsStore().plot(tmp_path / "empty.svg")
         results_of(engine, [*some_requests(5), *some_requests(5, policy=walk)])
-        engine.drain()
         engine.metrics.plot(tmp_path / "metrics.svg")
         shown = {series.name for series in engine.metrics if series.count}
     texts = set(re.findall(r"<!-- (.*?) -->", (tmp_path / "metrics.svg").read_text("utf-8")))
@@ -151,10 +159,9 @@ def test_a_picture_is_drawn_of_what_was_recorded(tmp_path):
 def test_series_tell_replica_and_scheduler_and_are_on_the_page():
     page = (Path(__file__).parents[3] / "docs" / "how_to" / "metrics.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
-    config = RolloutConfig(SIMULATOR, devices=("cpu",) * 2, scheduler=PriorityScheduler())
+    config = RolloutConfig(SIMULATOR, devices=("cpu",) * 2, scheduler="priority")
     with RolloutEngine(config) as engine:
-        engine.submit(some_requests(10))
-        engine.drain()
+        engine.run(some_requests(10))
         assert {series.labels["scheduler"] for series in engine.metrics} == {"priority"}
         replicas = {series.labels.get("replica") for series in engine.metrics if series.name == "steps"}
         assert replicas == {"0", "1"}
@@ -162,13 +169,19 @@ def test_series_tell_replica_and_scheduler_and_are_on_the_page():
 
 
 def test_engines_may_share_a_store():
-    shared = MetricsStore()
-    for _ in range(2):
+    """One after another goes on with the series, with policies that are called otherwise; two at once add up."""
+    shared = MetricsStore(trace=10)
+    for policy in ("random", "idle", "random"):
         with RolloutEngine(SIMULATOR, metrics=shared) as engine:
             assert engine.metrics is shared
-            engine.submit(some_requests(10))
-            engine.drain()
-    assert (shared.total("requests_answered").count, shared.total("latency_seconds").count) == (20, 20)
+            engine.run(some_requests(10, policy=policy))
+    names = [(series.name, series.labels) for series in shared]
+    with RolloutEngine(SIMULATOR, metrics=shared) as one, RolloutEngine(SIMULATOR, metrics=shared) as other:
+        for engine in (one, other, one):
+            engine.run(some_requests(10, policy="idle"))
+    assert (shared.total("requests_answered").count, shared.total("latency_seconds").count) == (60, 60)
+    assert shared.total("policy_seconds", policy="random").count < shared.total("policy_seconds").count
+    assert [(series.name, series.labels) for series in shared] == names
     with pytest.raises(doorstep.ArgumentError, match="metrics"):
         RolloutEngine(SimulatorConfig(4), metrics={})
 
@@ -233,12 +246,12 @@ def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path):
         cancelled = engine.submit(EpisodeRequest(seed=3, policy=gate, record=("trace", "actions")))
         engine.cancel(cancelled)
         gate.open.set()
-        assert engine.drain(10)
+        results = list(engine)
         # Idle replicas note a wait when it ends
         assert is_soon(lambda: len({one["tid"] for one in trace_of(engine, tmp_path) if one["name"] == "wait"}) == 2)
         events = trace_of(engine, tmp_path)
         steps = count(engine, "steps")
-        assert all(result.actions is result.observations is None for result in engine)  # it records nothing else
+        assert all(result.actions is result.observations is None for result in results)  # it records nothing else
     assert_well_formed(events)
     spans = [event for event in events if event["ph"] == "X"]
     worlds = [event["args"]["worlds"] for event in spans if event["name"] == "step"]
@@ -269,7 +282,6 @@ def test_a_full_trace_keeps_the_latest_events(tmp_path):
             gate.open.set()
             timed = [event["ts"] for event in trace_of(engine, tmp_path) if event["ph"] != "M"]  # while it plays
             assert timed == sorted(timed)
-            engine.drain()
     assert "step" in {event["name"] for event in events}
 
 

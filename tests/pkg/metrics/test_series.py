@@ -94,8 +94,8 @@ def test_quantiles_are_within_one_percent():
 
 def test_quantiles_of_the_last_seconds_leave_out_what_is_older():
     sketch = MetricsStore().sketch("s")
-    sketch._handle.record(1000, 0)  # at the start of this machine's clock, or of a process that has just begun
-    sketch._handle.record(50, max(time.monotonic_ns() - 30 * 10**9, 0))
+    sketch._record(1000, 0)  # at the start of this machine's clock, or of a process that has just begun
+    sketch._record(50, max(time.monotonic_ns() - 30 * 10**9, 0))
     for value in (1, 2, 3):
         sketch.add(value)
     assert sketch.quantile(1) == pytest.approx(1000, rel=0.01)
@@ -148,7 +148,7 @@ def test_a_part_of_a_store_has_its_labels_and_is_in_the_whole():
     series = store.counter("n", by="y")
     del store
     assert (series.value, a.counter("n", by="x").value) == (8, 3)
-    for labels in ({}, {"engine": "x" * 300}, {"1": "x"}):
+    for labels in ({}, {"reason": "x"}, {"1": "x"}):
         with pytest.raises(doorstep.ArgumentError, match="label"):
             a.labelled(**labels)
     with pytest.raises(doorstep.ArgumentError, match="engine"):
@@ -222,9 +222,9 @@ def test_bad_arguments_change_nothing():
     for call in (
         lambda: store.sketch("a"),
         lambda: store.counter("1a"),
-        lambda: store.counter("a" * 64),
-        lambda: store.counter("a", label="x" * 300),
+        lambda: store.counter("a", **{"a-b": 1}),
         lambda: store.counter("a\0b"),
+        lambda: store.series_of_policy("\ud800"),
         lambda: counter.add(-1),
         lambda: sketch.add(math.nan),
         lambda: sketch.quantile(1.1),

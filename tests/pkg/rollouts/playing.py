@@ -10,7 +10,7 @@ import numpy as np
 import doorstep
 from doorstep import EpisodeRequest
 from doorstep._native import _generated as native
-from doorstep._native.calls import check
+from doorstep._native.calls import check, read_struct, read_value
 from doorstep._native.library import load
 from doorstep.levels import Goal, Level, Spawn
 
@@ -65,18 +65,17 @@ def some_requests(count, **fields):
 
 def results_of(engine, requests):
     """The results, in the order of the requests."""
-    ids = engine.submit(list(requests))
-    results = {result.id: result for result in engine}
-    assert len(results) == len(ids)
-    return [results[request_id] for request_id in ids]
+    return in_order(engine, engine.submit(list(requests)))
 
 
 def in_order(engine, ids):
     """Of the results that are outstanding those of these requests."""
-    outstanding = list(engine)
-    results = {result.id: result for result in outstanding}
-    assert len(results) == len(outstanding)
-    return [results[request_id] for request_id in ids]
+    results = {}
+    for result in sorted(engine, key=lambda one: one.continuation):
+        of_request = results.setdefault(result.id, [])
+        assert result.continuation == len(of_request)
+        of_request.append(result)
+    return [result for one in ids for result in results[one]]
 
 
 def all_outputs(engine, most=4096):
@@ -85,6 +84,25 @@ def all_outputs(engine, most=4096):
     while engine.outstanding:
         outputs += engine.get_outputs(most=most)
     return outputs
+
+
+def info_of(engine):
+    return read_struct(load().ds_engine_get_info, native.EngineInfo, engine.native_handle)
+
+
+def num_outstanding(engine):
+    """Requests with a result that nobody has received, no future either."""
+    return read_value(load().ds_engine_get_tags, ctypes.c_uint64, engine.native_handle, 0, None)
+
+
+def play_all(engine):
+    """Waits until each episode has a result."""
+    assert is_soon(lambda: info_of(engine).unanswered == 0)
+
+
+def end_replica(engine, number):
+    """As if it had failed for good."""
+    check(load().ds_engine_end_replica(engine.native_handle, number))
 
 
 def play_again(result, **options):

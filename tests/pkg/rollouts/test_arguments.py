@@ -1,16 +1,18 @@
 """Arguments that are refused, and the messages that say what they must be."""
 
+import functools
 import math
 import sys
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import walk
+from tests.pkg.rollouts.playing import info_of, walk
 from tests.refuses import assert_refused
 
 import doorstep
-from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels, rollouts
+from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
 from doorstep.planner import ScriptedPolicy
+from doorstep.rollouts import ControllerConfig, EpisodeColumns, SchedulerConfig
 
 SIMULATOR = SimulatorConfig(2)
 
@@ -36,9 +38,10 @@ REQUESTS = [
 CONFIGS = [
     ({"simulator": 3}, "simulator is 3; it must be a doorstep.SimulatorConfig"),
     ({"simulator": SimulatorConfig(2, cameras=Cameras(width=32, height=32))}, "without cameras"),
-    ({"devices": "cpu"}, "devices is 'cpu'; it must be a sequence of one or more devices or None"),
+    ({"devices": "cpu"}, "devices is 'cpu'; it must be a sequence of one or more devices"),
     ({"devices": ("gpu",)}, "device is 'gpu'"),
-    ({"scheduler": "priority"}, "it must be a scheduler of doorstep.rollouts: FixedChunkScheduler, "),
+    ({"scheduler": "priorities"}, "is 'priorities' ... dynamic_chunk"),
+    ({"controller": SIMULATOR}, "controller is"),
     ({"queue_capacity": 0}, "queue_capacity is 0; it must be an integer, 1 to 16777216"),
     ({"output_capacity": 2**60}, "output_capacity is"),
     ({"output_bytes": 0}, "output_bytes is 0"),
@@ -49,12 +52,12 @@ CONFIGS = [
 def test_requests_and_configs_are_checked():
     assert_refused(EpisodeRequest, REQUESTS)
     assert_refused(lambda simulator=SIMULATOR, **fields: RolloutConfig(simulator, **fields), CONFIGS)
-    assert_refused(rollouts.FixedChunkScheduler, [({"max_chunk": 0}, "max_chunk is 0")])
-    assert_refused(rollouts.RoundRobinController, [({"depth": 0}, "depth is 0")])
-    for kind in (rollouts.FixedChunkScheduler, rollouts.DynamicChunkScheduler, rollouts.FairShareScheduler):
-        assert_refused(kind, [({"preempts": True}, "preempts is True")])
+    assert_refused(functools.partial(SchedulerConfig.of, "fixed_chunk"), [({"max_chunk": 0}, "max_chunk is 0")])
     fractions = [({"begin_fraction": one}, "begin_fraction is") for one in (0, 1.5, "x", True)]
-    assert_refused(rollouts.DynamicChunkScheduler, fractions)
+    assert_refused(functools.partial(SchedulerConfig.of, "dynamic_chunk"), fractions)
+    for kind, tag in ((SchedulerConfig, "pull"), (ControllerConfig, "priority")):
+        with pytest.raises(doorstep.ArgumentError, match=f"'{tag}'"):
+            kind.of(tag)
 
 
 def test_requests_have_named_fields_only_and_are_frozen():
@@ -70,9 +73,8 @@ def test_requests_have_named_fields_only_and_are_frozen():
 
 def test_what_is_submitted_is_checked_and_changes_nothing():
     cases = [
-        (3, "request is 3; it must be a doorstep.EpisodeRequest"),
-        ([EpisodeRequest(), "x"], "request is 'x'"),
-        (EpisodeRequest(n=2), "n is 2; it must be 1 here"),
+        (3, "requests is 3; it must be a doorstep.EpisodeRequest, a sequence of them, or EpisodeColumns"),
+        ([EpisodeRequest(), "x"], "requests is 'x'"),
         ([EpisodeRequest(n=2**24), EpisodeRequest()], "at most 16777216 episodes"),
         (EpisodeRequest(policy=None), "policy is None"),
         (EpisodeRequest(policy=("idle",)), "policy is ('idle',); it must be one policy, or a tuple of 2"),
@@ -80,34 +82,23 @@ def test_what_is_submitted_is_checked_and_changes_nothing():
         (EpisodeRequest(policy="no_such_module:walk"), "policy is 'no_such_module:walk'; there is no module"),
         (EpisodeRequest(level=levels.reference()), "create the engine with max_levels"),
     ]
-    batches = [
-        ({"seeds": 3}, "seeds is 3; it must be a sequence of integers, 0 to 4294967295"),
-        ({"seeds": [0.5]}, "seeds is [0.5]"),
-        ({"seeds": [1, -2]}, "seeds[1] is -2; it must be an integer, 0 to 4294967295"),
-        ({"seeds": [1, 2], "max_steps": [1, 0]}, "max_steps[1] is 0; it must be an integer, 1 to"),
-        ({"seeds": [1, 2], "max_steps": [1, 2, 3]}, "max_steps is [1, 2, 3]; it must be"),
-        ({"seeds": [1], "timeout": -1}, "timeout is -1"),
-        ({"seeds": [1], "seed": 3}, "seed is 3; it must be left out: `seeds` has that of each request"),
-    ]
     with RolloutEngine(SIMULATOR) as engine:
         assert_refused(engine.submit, cases)
-        assert_refused(engine.submit_batch, batches)
-        assert engine.outstanding == engine.num_waiting == 0
+        assert_refused(engine.run, cases)
+        assert_refused(engine.future, cases)
+        assert (engine.outstanding, info_of(engine).submitted) == (0, 0)
         assert engine.submit([EpisodeRequest(max_steps=1)]) == [result.id for result in engine]
-        assert engine.submit([]) == engine.submit_batch([]).tolist() == engine.run([]) == []
+        assert len(engine.submit([])) == len(engine.submit(EpisodeColumns([]))) == len(engine.run([])) == 0
 
 
 def test_calls_are_checked():
     with RolloutEngine(SIMULATOR) as engine:
         assert_refused(lambda timeout: engine.submit(EpisodeRequest(), timeout=timeout), [("x", "timeout is 'x'")])
-        wrong = {"timeout": -1, "most": 0, "block": 2}
-        assert_refused(engine.get_outputs, [({name: value}, f"{name} is") for name, value in wrong.items()])
-        wrong = {"timeout": math.nan, "most": 1.5}
-        assert_refused(engine.get_records, [({name: value}, f"{name} is") for name, value in wrong.items()])
-        assert_refused(engine.drain, [({"timeout": 1e300}, "timeout is")])
+        wrong = {"timeout": (-1, math.nan, 1e300), "most": (0, 1.5), "block": (2,)}
+        rows = [({name: value}, f"{name} is") for name, values in wrong.items() for value in values]
+        assert_refused(engine.get_outputs, rows)
         assert_refused(engine.close, [({"timeout": -1}, "timeout is")])
         assert_refused(engine.cancel, [(-1, "request_id is -1")])
-        assert_refused(engine.future, [(3, "request is 3")])
     assert_refused(
         RolloutEngine, [({"config": 3}, "config is 3"), ({"config": SIMULATOR, "metrics": {}}, "metrics is")]
     )

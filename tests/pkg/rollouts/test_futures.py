@@ -7,60 +7,38 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.pkg.rollouts.playing import Gate, assert_equal_results, results_of, some_requests, steps_of
+from tests.pkg.rollouts import playing
+from tests.pkg.rollouts.playing import Gate, assert_equal_results, in_order, play_all, results_of, some_requests
 from tests.refuses import assert_refused
 
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.rollouts import EpisodeColumns
 
 
-def test_futures_of_many_requests_are_those_of_each():
+def test_futures_are_of_their_requests_and_other_outputs_are_not():
     requests = some_requests(30, record="actions")
     with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
         expected = results_of(engine, requests)
-        gate, is_kept = Gate(), threading.Event()
-        first = engine.future(EpisodeRequest(policy=gate, max_steps=1))
-        first.add_done_callback(lambda _: is_kept.wait(30))  # in the thread of futures
-        each = [engine.future(request) for request in requests]
-        gate.open.set()
-        assert not engine.drain(0.3)  # although all have been played
-        is_kept.set()
-        assert engine.drain(30)
-        assert all(future.done() for future in each)
-        assert_equal_results([future.result() for future in each], expected)
-        assert [future.result().request for future in each] == requests
-        assert_equal_results([future.result(30) for future in engine.future(requests)], expected)
-        seeds, steps = ([getattr(one, name) for one in requests] for name in ("seed", "max_steps"))
-        batch = [future.result(30) for future in engine.future_batch(seeds, max_steps=steps, record="actions")]
-        assert_equal_results(batch, expected)
-        assert [result.request for result in batch] == requests
-        assert engine.future([]) == engine.future_batch([]) == []
-        assert engine.drain(30)  # a future has its result a moment before its request is counted
-        assert engine.outstanding == 0
-
-
-def test_other_outputs_are_not_mixed_with_those_of_futures():
-    with RolloutEngine(SimulatorConfig(4)) as engine:
-        ids = engine.submit(some_requests(20))
+        ids = engine.submit(requests)
         with ThreadPoolExecutor() as threads:
-            taker = threads.submit(list, engine)  # before the first future
-            futures = [engine.future(request) for request in some_requests(20)]
-            ids += engine.submit(some_requests(20, record="stream"))
-        taken = [*taker.result(), *engine]
-        assert sorted(output.id for output in taken) == sorted(ids)
-        assert not {future.result(timeout=30).id for future in futures} & set(ids)
-        assert engine.get_outputs() == []
-        ids = engine.submit(some_requests(10))
-        assert engine.drain(30)
-        assert engine.outstanding == 10
-        assert len(engine.get_outputs(most=4)) == 4
-        assert engine.outstanding == 6
-        assert set(engine.get_records()["id"].tolist()) < set(ids)
+            taker = threads.submit(in_order, engine, ids)  # before the first future
+            each = [engine.future(request) for request in requests]
+            assert_equal_results(taker.result(), expected)
+        ids = engine.submit(requests)
+        for futures in (each, engine.future(requests), engine.future(iter(requests))):
+            assert all(type(future) is concurrent.futures.Future for future in futures)
+            found = [future.result(30) for future in futures]
+            assert_equal_results(found, expected)
+            assert [result.request for result in found] == requests
+            assert not {result.id for result in found} & {*ids}
+        assert engine.future([]) == engine.future(EpisodeColumns([])) == []
+        assert_equal_results(in_order(engine, ids), expected)
 
 
 def test_a_cancelled_future_cancels_its_request_alone():
     for submit in (
         lambda engine, gate: [engine.future(EpisodeRequest(policy=gate, seed=seed)) for seed in range(20)],
-        lambda engine, gate: engine.future_batch(range(20), policy=gate),
+        lambda engine, gate: engine.future(EpisodeColumns(range(20), policy=gate)),
     ):
         with RolloutEngine(SimulatorConfig(1)) as engine:
             gate = Gate()
@@ -68,8 +46,8 @@ def test_a_cancelled_future_cancels_its_request_alone():
             assert all(future.cancel() for future in futures[1:])
             gate.open.set()
             assert futures[0].result(timeout=30).reason == "time"
-            assert engine.drain(30)
-            assert steps_of(engine) <= 202  # one episode, not twenty
+            play_all(engine)
+            assert playing.steps_of(engine) <= 202  # one episode, not twenty
             assert engine.metrics.total("requests_answered", reason="cancelled").value == 19
             with pytest.raises(concurrent.futures.CancelledError):
                 futures[1].result()
@@ -92,10 +70,13 @@ def test_callbacks_may_submit_and_close():
     engine.close()
 
 
-def test_steps_of_futures_cannot_be_streamed():
+def test_what_has_no_single_result_has_no_future():
     with RolloutEngine(SimulatorConfig(2)) as engine:
-        assert_refused(engine.future, [(EpisodeRequest(record="stream"), "record ... 'stream'")])
-        assert_refused(engine.future_batch, [({"seeds": range(3), "record": "stream"}, "record ... 'stream'")])
+        for many in (EpisodeRequest(n=2), EpisodeColumns([1], n=2)):
+            assert_refused(engine.future, [(many, "n is 2; it must be 1")])
+        for stream in (EpisodeRequest(record="stream"), EpisodeColumns([1], record="stream")):
+            assert_refused(engine.future, [(stream, "record ... 'stream'")])
+        assert engine.outstanding == 0
 
 
 def test_coroutines_await_results():
@@ -130,9 +111,9 @@ def test_cancelling_a_task_cancels_its_request():
             asyncio.run(play(engine))
         finally:
             gate.open.set()
-        assert engine.drain(30)
+        play_all(engine)
         assert engine.outstanding == 0
-        assert steps_of(engine) <= 2
+        assert playing.steps_of(engine) <= 2
 
 
 def test_what_users_do_with_futures_disturbs_no_other(monkeypatch, capfd):
@@ -148,14 +129,13 @@ def test_what_users_do_with_futures_disturbs_no_other(monkeypatch, capfd):
 
             gate, done = Gate(), threading.Event()
             future = engine.future(EpisodeRequest(policy=gate, max_steps=20))
-            future.add_done_callback(raises)
             future.add_done_callback(lambda _, done=done: done.set())
+            future.add_done_callback(raises)
             own = engine.future(EpisodeRequest(policy=gate, max_steps=20))
             own.set_result("mine")
             gate.open.set()
             assert done.wait(30)
             assert engine.future(EpisodeRequest(max_steps=2)).result(30).finished  # their thread goes on
-            assert engine.drain(30)
-            assert (own.result(), engine.outstanding) == ("mine", 0)
+            assert own.result() == "mine"
     assert told == [SystemExit, KeyboardInterrupt, GeneratorExit]  # Python's logger tells of the ordinary one
     assert capfd.readouterr().err == ""

@@ -13,7 +13,7 @@ from tests.refuses import assert_refused
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.policy import SamplingParams
-from doorstep.rollouts import native_policies
+from doorstep.rollouts import EpisodeColumns, delivery
 
 torch = pytest.importorskip("torch")
 
@@ -64,7 +64,7 @@ def test_a_policy_chooses_in_an_engine_as_it_does_alone():
         for fields, same in alike:
             expected = results_of(engine, some_requests(10, **same))
             assert_equal_results(results_of(engine, some_requests(10, **fields)), expected)
-            ids = engine.submit_batch(seeds, max_steps=steps, **fields).tolist()
+            ids = engine.submit(EpisodeColumns(seeds, max_steps=steps, **fields)).tolist()
             assert_equal_results(playing.in_order(engine, ids), expected)
             hashes.add(tuple(result.state_hash for result in expected))
         assert len(hashes) == 3
@@ -98,7 +98,7 @@ def test_policies_of_a_tuple_that_choose_differently_need_a_sampling():
 
 def test_weights_that_move_fail_the_episodes_and_are_not_read(monkeypatch):
     """Large arrays are mapped by themselves: reading them when they are gone would crash."""
-    monkeypatch.setattr(native_policies, "RENEWAL_SECONDS", 0.0)
+    monkeypatch.setattr(delivery, "_RENEWAL_SECONDS", 0.0)
     module = mlp(2048)
     policy, passing, waiting = doorstep.load_policy(module), threading.Semaphore(0), threading.Semaphore(0)
 
@@ -305,7 +305,6 @@ def test_a_slow_policy_does_not_stop_others_nor_change_what_its_partner_draws():
             slow = engine.future(requests(gate))
             assert gate.entered.wait(30)
             assert_equal_results(engine.run(others), expected)
-            assert not engine.drain(timeout=0.05)
             assert not any(future.done() for future in slow)
             gate.open.set()
             assert_equal_results([future.result(30) for future in slow], engine.run(requests(still)))
@@ -327,7 +326,7 @@ def test_a_name_plays_what_it_stands_for():
             named = results_of(engine, some_requests(10, policy=names))
             assert [result.request.policy for result in named] == [names] * 10
             assert hashes(named) == hashes(results_of(engine, some_requests(10, policy=objects)))
-        batch = engine.submit_batch(range(3), policy="second", max_steps=2)
+        batch = engine.submit(EpisodeColumns(range(3), policy="second", max_steps=2))
         assert [result.request.policy for result in engine] == ["second"] * len(batch)
         assert 'policy="second"' in engine.metrics.to_prometheus()
 
@@ -346,7 +345,7 @@ def test_another_policy_plays_the_episodes_that_begin_later(num_replicas, other)
         begun = engine.submit(requests("it", *range(num_replicas)))
         waiting = engine.submit(requests("it", *range(100, 108)))
         assert gate.entered.wait(20)
-        while engine.num_waiting > len(waiting):
+        while playing.info_of(engine).waiting > len(waiting):
             pass
         engine.policies["it"] = "idle"
         engine.policies["it"] = other  # before anything has begun with that
@@ -363,7 +362,6 @@ def test_policies_that_were_replaced_are_forgotten():
         for turn in range(20):
             engine.policies["it"] = acting(turn % 4, 0, 2, 0)
             engine.run([EpisodeRequest(policy="it", max_steps=1)])
-            assert engine.drain(20)  # a run has its results a moment before its requests are counted
         gate = Gate()
         engine.policies["it"] = gate
         engine.submit([EpisodeRequest(policy="it", max_steps=1)] * 9)

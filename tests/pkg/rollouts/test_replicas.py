@@ -1,23 +1,23 @@
 """Replicas that fail, come and go while an engine plays: results are those of the requests."""
 
 import logging
-import warnings
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from tests.pkg.rollouts import playing
 from tests.pkg.rollouts.playing import assert_equal_results, in_order, is_soon, results_of, some_requests
-from tests.refuses import assert_refused, raising
+from tests.refuses import assert_refused
 
 import doorstep
-from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
-from doorstep.rollouts import PullController, RoundRobinController
-from doorstep.rollouts.restarts import RestartLog
+from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.rollouts.failures import ReplicaLog
 
 SIMULATOR = SimulatorConfig(4, num_threads=1)
 
 
-@pytest.mark.parametrize("controller", [PullController(), RoundRobinController(depth=10)])
+@pytest.mark.parametrize("controller", ["pull", "round_robin"])
 def test_replicas_come_and_go_while_others_play(controller):
     with RolloutEngine(RolloutConfig(SIMULATOR, controller=controller)) as engine:
         expected = results_of(engine, some_requests(200))
@@ -33,6 +33,32 @@ def test_replicas_come_and_go_while_others_play(controller):
             played = {result.replica for result in results_of(engine, some_requests(100))}
             assert played <= {1, 2}
             players |= played
+
+
+def test_steps_that_were_not_read_stay_in_order_when_another_replica_plays_their_episodes():
+    paused, goes_on = threading.Event(), threading.Event()
+
+    def pauses(rows):
+        calls.append(len(rows))
+        if len(calls) == 6:
+            paused.set()
+            assert goes_on.wait(30)
+        return playing.walk(rows)
+
+    calls, expected = [], [(request, step) for request in range(3) for step in range(1, 10)]
+    with RolloutEngine(SIMULATOR) as engine:
+        ids = engine.submit([EpisodeRequest(policy=pauses, max_steps=9, record="stream")] * 3)
+        assert paused.wait(30)
+        behind = engine.submit(some_requests(9))
+        assert is_soon(lambda: playing.info_of(engine).unanswered == 3)
+        engine.add_replica()
+        engine.remove_replica(0)
+        goes_on.set()
+        outputs = playing.all_outputs(engine, most=7)
+    results = [one for one in outputs if isinstance(one, doorstep.EpisodeResult)]
+    assert sorted(one.id for one in results) == sorted([*behind, *ids])
+    steps = [(ids.index(one.id), one.step) for one in outputs if not isinstance(one, doorstep.EpisodeResult)]
+    assert sorted(steps, key=lambda one: one[0]) == expected
 
 
 def test_any_thread_adds_and_removes():
@@ -77,47 +103,24 @@ def test_replicas_that_cannot_be_removed_are_told():
             change()
 
 
-def test_a_replica_that_has_failed_is_told_once_and_one_that_was_removed_never(monkeypatch):
-    failure = doorstep.OutOfMemoryError("no memory")
-    with RolloutEngine(RolloutConfig(SIMULATOR, devices=("cpu",) * 3), on_error="return") as engine:
-        monkeypatch.setattr(rollouts.core, "_failure_of", lambda handle: failure)
-        engine.remove_replica(2)
-        assert is_soon(lambda: engine._core.num_playing == 2)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            engine.submit(EpisodeRequest(max_steps=1))
-            assert told == []
-            engine._core.handle.end_replica(0)
-            assert is_soon(lambda: engine._core.num_playing == 1)
-            for _ in range(2):
-                engine.submit(EpisodeRequest(max_steps=1))
-        expected = "a replica has ended, others play on: OutOfMemoryError: no memory"
-        found = [(one.category, str(one.message), one.filename) for one in told]
-        assert found == [(RuntimeWarning, expected, __file__)]
-        engine._core.handle.end_replica(1)
-        assert is_soon(lambda: not engine._core.num_playing)
-        with pytest.raises(doorstep.ClosedError, match="replicas of this engine have ended: OutOfMem") as caught:
-            engine.submit(EpisodeRequest())
-        assert caught.value.__cause__ is failure
-        assert len(list(engine)) == 3
-
-
-def test_a_restart_is_logged_once(caplog):
-    restarts = [0, 0]  # of an engine whose replicas have failed
+def test_each_failure_of_a_replica_is_logged_once(caplog):
+    replicas = [SimpleNamespace(restarts=0, has_ended=False) for _ in range(3)]  # of an engine
     engine = SimpleNamespace(
-        info=lambda: SimpleNamespace(restarts=sum(restarts), num_replicas=2),
-        replica=lambda number: SimpleNamespace(restarts=restarts[number]),
-        check_replica=raising(doorstep.OutOfMemoryError, "no memory"),
+        info=lambda: SimpleNamespace(num_replicas=3),
+        replica=replicas.__getitem__,
+        failure_of=lambda number: None if number == 2 else doorstep.OutOfMemoryError("no memory"),
     )
-    log = RestartLog(engine, 3)
+    log = ReplicaLog(engine, 3)
     with caplog.at_level(logging.WARNING, "doorstep.rollouts"):
         log.write()
-        restarts[1] = 2
+        replicas[1].restarts = 2
+        replicas[2].has_ended = True  # it was removed
         log.write()
         log.write()
-        restarts[0] = 1
+        replicas[0].restarts, replicas[0].has_ended = 3, True
+        log.write()
         log.write()
     assert [record.getMessage() for record in caplog.records] == [
-        "replica 1 has failed: restart 2 of 3: OutOfMemoryError: no memory",
-        "replica 0 has failed: restart 1 of 3: OutOfMemoryError: no memory",
+        "replica 1 has failed, restart 2 of 3: OutOfMemoryError: no memory",
+        "replica 0 has failed, it has ended: OutOfMemoryError: no memory",
     ]

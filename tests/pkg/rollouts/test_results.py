@@ -3,7 +3,6 @@
 import itertools
 import pickle
 import random
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,18 +11,15 @@ from tests.pkg.rollouts import playing
 from tests.pkg.rollouts.playing import assert_equal_results, play_again, results_of, some_requests, walk
 
 import doorstep
-from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels, rollouts
-from doorstep.rollouts.result import REASONS
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
+from doorstep.rollouts import EpisodeColumns, SchedulerConfig
 
 SCHEDULERS = (
-    rollouts.FixedChunkScheduler(max_chunk=3),
-    rollouts.DynamicChunkScheduler(),
-    rollouts.DynamicChunkScheduler(begin_fraction=0.01),
-    rollouts.PriorityScheduler(),
-    rollouts.PriorityScheduler(preempts=True),
-    rollouts.EarliestDeadlineScheduler(),
-    rollouts.LeastRemainingStepsScheduler(max_chunk=5),
-    rollouts.FairShareScheduler(),
+    SchedulerConfig.of("fixed_chunk", max_chunk=3),
+    SchedulerConfig.of("dynamic_chunk", begin_fraction=0.01),
+    *("dynamic_chunk", "priority", "earliest_deadline"),
+    SchedulerConfig.of("least_remaining_steps", max_chunk=5),
+    "fair_share",
 )
 
 
@@ -82,15 +78,15 @@ def expected():
         return results_of(engine, _mixed_requests())
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda one: one.type + "-preempts" * one.preempts)
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=str)
 def test_results_do_not_depend_on_the_engine(scheduler, expected):
-    """Nor on the order of arrival."""
+    """Nor on the order of arrival, nor on whether episodes are asked for alone, or as many of one request."""
     shuffled = _mixed_requests()
     random.Random(1).shuffle(shuffled)
     for controller, num_replicas, num_worlds, num_threads, strict in (
-        (rollouts.PullController(), 3, 16, 1, False),
-        (rollouts.RoundRobinController(depth=3), 1, 7, 2, True),
-        (rollouts.RoundRobinController(depth=3), 3, 5, 1, False),
+        ("pull", 3, 16, 1, False),
+        ("round_robin", 1, 7, 2, True),
+        ("round_robin", 3, 5, 1, False),
     ):
         simulator = SimulatorConfig(num_worlds, num_threads=num_threads, strict=strict)
         parts = {"scheduler": scheduler, "controller": controller}
@@ -98,7 +94,9 @@ def test_results_do_not_depend_on_the_engine(scheduler, expected):
         with RolloutEngine(config) as engine:
             assert_equal_results(results_of(engine, _mixed_requests()), expected)
             results = sorted(results_of(engine, shuffled), key=lambda result: result.request.tag)
+            some = engine.run([replace(one, n=3) for one in _mixed_requests()[:20]])
         assert_equal_results(results, expected)
+        assert_equal_results([some[place] for place in range(0, 60, 3)], expected[:20])
         assert [result.request.tag for result in results] == list(range(60))
 
 
@@ -128,7 +126,7 @@ def test_requests_without_a_level_play_those_of_the_engine_by_their_seeds():
         others = engine.submit([EpisodeRequest(max_steps=1)] * 9)
         results = engine.run([*requests, EpisodeRequest(level=own, max_steps=8)])
         assert sorted(result.id for result in engine) == others  # which a run leaves
-        batch = playing.in_order(engine, engine.submit_batch([3, 4], max_steps=8).tolist())
+        batch = playing.in_order(engine, engine.submit(EpisodeColumns([3, 4], max_steps=8)).tolist())
     for request, result in zip(requests, results, strict=False):
         assert result.request.level is TWO[request.seed % 2]
     assert results[-1].request.level is own
@@ -179,8 +177,7 @@ def test_results_and_steps_pickle_without_functions():
         request = EpisodeRequest(policy=policy, **fields)
         with RolloutEngine(SimulatorConfig(2, max_levels=1)) as engine:
             engine.submit(request)
-            assert engine.drain(30)
-            outputs = engine.get_outputs()
+            outputs = playing.all_outputs(engine)
         copies = pickle.loads(pickle.dumps(outputs))
         assert len(copies) == len(outputs) == 4
         for output, copy in zip(outputs, copies, strict=True):
@@ -188,37 +185,3 @@ def test_results_and_steps_pickle_without_functions():
             assert (copy.request, output.request) == (replace(request, policy=kept), request)
             for name in set(vars(output)) - {"request"}:
                 np.testing.assert_array_equal(getattr(copy, name), getattr(output, name))
-
-
-@pytest.mark.parametrize("num_agents", [1, 2, 5])
-def test_records_are_columns_of_what_results_tell(num_agents):
-    requests = [replace(one, tag=tag) for tag, one in enumerate(some_requests(20, record="actions"))]
-    with RolloutEngine(num_worlds=4, num_agents=num_agents) as engine:
-        played = engine.run(requests)
-        empty = engine.get_records().dtype
-        begin = time.monotonic_ns()
-        ids = engine.submit(requests) + engine.submit_batch(range(3), max_steps=5, tag=99).tolist()
-        assert engine.drain(60)
-        some = engine.get_records(most=5)
-        assert (len(some), engine.outstanding) == (5, 18)
-        records = np.sort(np.concatenate([some, engine.get_records()]), order="tag", kind="stable")
-        end = time.monotonic_ns()
-        assert engine.outstanding == len(engine.get_records()) == 0
-    assert records["id"][:20].tolist() == ids[:20]
-    assert set(records["id"][20:].tolist()) == set(ids[20:])
-    assert records["tag"].tolist() == [*range(20), 99, 99, 99]
-    for times in ("submitted_ns", "started_ns"), ("started_ns", "ended_ns"):
-        assert (records[times[0]] <= records[times[1]]).all()
-        assert (begin <= records[times[0]]).all()
-    assert (records["ended_ns"] <= end).all()
-    assert empty == some.dtype
-    names = records.dtype.names
-    assert all(records.dtype[name].shape == () for name in names)
-    records = records[:20]
-    for name in ("continuation", "length", "replica", "state_hash"):
-        assert records[name].tolist() == [getattr(one, name) for one in played], name
-    assert [REASONS[reason] for reason in records["reason"].tolist()] == [one.reason for one in played]
-    for name in ("returns", "max_y"):
-        columns = [records[f"{name}_{agent}"] for agent in range(num_agents)]
-        np.testing.assert_array_equal(np.stack(columns, 1), [getattr(one, name) for one in played])
-        assert f"{name}_{num_agents}" not in names

@@ -8,11 +8,12 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.pkg.rollouts.playing import Gate, all_outputs, in_order, walk
+from tests.pkg.rollouts.playing import Gate, all_outputs, in_order, info_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, Simulator, SimulatorConfig, levels
 from doorstep.policy import SamplingParams
+from doorstep.rollouts import EpisodeColumns
 
 LEVEL = levels.curated()["two rooms"]
 
@@ -108,17 +109,17 @@ def test_groups_of_episodes_begin_with_the_same_level():
         assert len({result.state_hash for result in results}) == 6
 
 
-def test_each_episode_of_a_group_has_an_id_and_a_record():
+def test_episodes_of_a_group_have_its_id_and_their_numbers():
     state = played().save([0])
     with RolloutEngine(num_worlds=4) as engine:
         ids = engine.submit([EpisodeRequest(state=state, max_steps=5, n=n, tag=n) for n in (1, 4, 2)])
-        assert len(set(ids)) == len(ids) == 7
-        records = np.concatenate([engine.get_records() for _ in iter(lambda: engine.outstanding, 0)])
-        order = np.argsort(records["id"])[np.argsort(np.argsort(ids))]
-        assert records["tag"][order].tolist() == [1, 4, 4, 4, 4, 2, 2]
-        assert records["continuation"][order].tolist() == [0, 0, 1, 2, 3, 0, 1]
-        batch = engine.submit_batch([5, 6], state=state, max_steps=5, n=3)
-        found = [(result.request.seed, result.continuation) for result in in_order(engine, batch.tolist())]
+        assert len(set(ids)) == len(ids) == 3
+        assert (engine.outstanding, info_of(engine).submitted) == (7, 3)
+        found = [(result.id, result.request.tag, result.continuation) for result in in_order(engine, ids)]
+        asked = zip(ids, (1, 4, 2), strict=True)
+        assert found == [(one, n, part) for one, n in asked for part in range(n)]
+        columns = engine.submit(EpisodeColumns([5, 6], state=state, max_steps=5, n=3))
+        found = [(result.request.seed, result.continuation) for result in in_order(engine, columns.tolist())]
         assert found == list(itertools.product((5, 6), range(3)))
         engine.submit([EpisodeRequest(state=state, max_steps=3, record="stream", n=2)])
         outputs = [one for one in all_outputs(engine) if not isinstance(one, EpisodeResult)]
@@ -162,14 +163,14 @@ def test_cancelled_expired_and_closed_continuations_have_results_and_free_their_
         before = doorstep.live_counts()["rollout"]
         engine.run([EpisodeRequest(state=played().save([world]), max_steps=2, n=50) for world in range(4)])
         gate = Gate()
-        ids = engine.submit([EpisodeRequest(state=state, policy=gate, max_steps=9, n=200)])
-        for one in ids[50:]:
-            engine.cancel(one)
+        ids = [engine.submit(EpisodeRequest(state=state, policy=gate, max_steps=9, n=n)) for n in (50, 150)]
+        assert gate.entered.wait(30)
+        assert engine.cancel(ids[1])
         gate.open.set()
         results = in_order(engine, ids + engine.submit([EpisodeRequest(state=state, deadline=1e-6, n=5)]))
         assert [result.reason for result in results] == ["time"] * 50 + ["cancelled"] * 150 + ["expired"] * 5
-        assert [result.continuation for result in results] == [*range(200), *range(5)]
-        assert engine.drain(30)
+        assert [result.continuation for result in results] == [*range(50), *range(150), *range(5)]
+        assert engine.run(EpisodeRequest(max_steps=1))[0].finished
         assert doorstep.live_counts()["rollout"] == before
         engine.submit([EpisodeRequest(state=state, policy="idle", n=5000)])
         engine.close()
