@@ -16,23 +16,17 @@ namespace {
 
 // ---- Engines
 
-// Null, with the thread's error set, if it was released or is the parent's.
+// An engine, or what it made. Null, with the thread's error set, if it was released or is the parent's.
 template <class T>
-Ref<T> unless_copied(Ref<T> found, const RequestTable* table) {
-    if (!found || !table->is_copy()) return found;
+Ref<T> find_here(HandleRegistry<T>& registry, uint64_t handle, const char* argument) {
+    Ref<T> found = registry.find(handle, argument);
+    if (!found || !found->table().is_copy()) return found;
     fail(DS_STATUS_CLOSED, "engine", "make one after the fork", "this engine belongs to the process that was forked");
     return {};
 }
 
-Ref<Engine> find_engine(ds_engine handle) {
-    Ref<Engine> found = engines.find(handle, "engine");
-    return unless_copied(found, found ? &found->requests().table() : nullptr);
-}
-
-Ref<OutputQueue> find_outputs(ds_outputs handle) {
-    Ref<OutputQueue> found = output_queues.find(handle, "outputs");
-    return unless_copied(found, found ? &found->table() : nullptr);
-}
+Ref<Engine> find_engine(ds_engine handle) { return find_here(engines, handle, "engine"); }
+Ref<OutputQueue> find_outputs(ds_outputs handle) { return find_here(output_queues, handle, "outputs"); }
 
 // The table of the engine whose rows this thread has taken and not returned: it would wait for itself.
 thread_local const RequestTable* acting_for = nullptr;
@@ -241,7 +235,7 @@ ds_status ds_engine_submit(ds_engine engine, ds_outputs outputs, const ds_episod
     if (!found) return last_status();
     const Ref<OutputQueue> to = find_outputs(outputs);
     if (!to) return last_status();
-    if (&to->table() != &found->requests().table()) {
+    if (&to->table() != &found->table()) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "outputs", "pass one that it opened", "outputs are those of another engine");
     }
     if (count == 0) return DS_STATUS_OK;
@@ -259,7 +253,7 @@ ds_status ds_engine_cancel(ds_engine engine, uint64_t request_id, int32_t* found
     if (!found) return fail_null("found");
     const Ref<Engine> of_id = find_engine(engine);
     if (!of_id) return last_status();
-    const uint32_t here = of_id->requests().table().number, there = request_id::table_of(request_id);
+    const uint32_t here = of_id->table().number, there = request_id::table_of(request_id);
     if (there != here) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "request_id", "cancel it in the engine that gave this id",
                     "request_id is %lu, an id of engine %u; this is engine %u", request_id, there, here);
@@ -371,7 +365,7 @@ ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* row
         return status;
     }
     tell(*asked, id, rows);
-    acting_for = &found->requests().table();
+    acting_for = &found->table();
     return DS_STATUS_OK;
 }
 
@@ -471,7 +465,7 @@ ds_status ds_engine_join(ds_engine engine, int64_t timeout_ns) {
 ds_status ds_engine_release(ds_engine engine) {
     const Ref<Engine> found = engines.remove(engine, "engine");
     if (!found) return last_status();
-    if (found->requests().table().is_copy()) return DS_STATUS_OK;
+    if (found->table().is_copy()) return DS_STATUS_OK;
     found->close();
     found->abandon();
     return DS_STATUS_OK;

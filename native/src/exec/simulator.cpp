@@ -130,15 +130,14 @@ void Simulator::describe_state(int field, ds_tensor_info* info) const {
 
 ds_status Simulator::summarise(const uint8_t* mask, EpisodeSummary* summaries) {
     DS_ASSERT(mask);
-    return visit_blocks(mask, [&](int64_t world, const char* block) { summarise_block(block, &summaries[world]); });
-}
-
-void Simulator::summarise_block(const char* block, EpisodeSummary* summary) const {
-    model_->read_progress(block, &summary->progress);
-    summary->hash = hash_bytes(block, model_->world_bytes);
-    WorldHealth counts;
-    model_->read_health(block, &counts);
-    summary->met_trouble = counts.dropped_contacts || counts.nonfinite_values || counts.repaired_indices;
+    return visit_blocks(mask, [&](int64_t world, const char* block) {
+        EpisodeSummary& summary = summaries[world];
+        model_->read_progress(block, &summary.progress);
+        summary.hash = hash_bytes(block, model_->world_bytes);
+        WorldHealth counts;
+        model_->read_health(block, &counts);
+        summary.met_trouble = counts.dropped_contacts || counts.nonfinite_values || counts.repaired_indices;
+    });
 }
 
 ds_status Simulator::read_health(ds_health* health) {

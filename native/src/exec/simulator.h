@@ -183,8 +183,6 @@ public:
 
     // Summaries, by slot, of the worlds of the mask.
     ds_status summarise(const uint8_t* mask, EpisodeSummary* summaries);
-    // Of a block on the host; needs no turn.
-    void summarise_block(const char* block, EpisodeSummary* summary) const;
 
     // Runs a task over [0, count) in parts of `grain` items on the simulator's threads, or on the calling one where it
     // has none. worker: below num_workers().

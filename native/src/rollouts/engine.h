@@ -52,6 +52,7 @@ public:
     const Ref<Config>& config() const { return config_; }
     const Ref<MetricsStore>& metrics() const { return metrics_; }
     RequestQueue& requests() const { return *requests_; }
+    RequestTable& table() const { return requests_->table(); }
     PolicyTable& policies() const { return *policies_; }
     RowDesk& desk() const { return *desk_; }
     int64_t num_inputs() const { return num_inputs_; }

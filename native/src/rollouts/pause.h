@@ -11,7 +11,7 @@ public:
     // arrivals: ends a sleep, so that its end may be looked for.
     Pause(TurnLock& turn, Signal& arrivals) : turn_(turn), arrivals_(arrivals) {}
 
-    // Sleeps end as soon as their signals are told.
+    // A sleep ends as soon as its signal is told.
     void close() { closed_.store(true); }
     bool is_closed() const { return closed_.load(); }
 
@@ -19,12 +19,9 @@ public:
     template <class IsDone>
     void until(const IsDone& is_done) {
         const uint32_t before = arrivals_.now();
-        if (!is_closed() && !is_done()) sleep(arrivals_, before);
-    }
-    // Until another signal has been told since `before`, or the longest sleep is over.
-    void sleep(Signal& signal, uint32_t before) {
+        if (is_closed() || is_done()) return;
         turn_.unlock();
-        signal.wait(before, kLongestSleep);
+        arrivals_.wait(before, kLongestSleep);
         turn_.lock();
     }
     // For a fork, which waits for the turn.

@@ -153,7 +153,7 @@ public:
     template <class Function>
     void for_each(const Function& function) const {
         for (uint32_t i = 0; i < num_chunks_ * kChunk; ++i) {
-            const Request& request = chunks_[i / kChunk][i % kChunk];
+            Request& request = chunks_[i / kChunk][i % kChunk];
             if (request.state != RequestState::kFree) function(request);
         }
     }

@@ -36,12 +36,11 @@ int64_t in_order(double key) {
 // Nobody takes their results: their output queues have ended, or drop what they have.
 RequestQueue::~RequestQueue() {
     MutexGuard guard(table_->mutex);
-    table_->for_each([&](const Request& one) {
-        Request* const request = const_cast<Request*>(&one);
-        if (request->state != RequestState::kWaiting) return;
-        remove(request);
-        request->state = RequestState::kAnswered;
-        if (!request->is_listed) table_->free(request);
+    table_->for_each([&](Request& request) {
+        if (request.state != RequestState::kWaiting) return;
+        remove(&request);
+        request.state = RequestState::kAnswered;
+        if (!request.is_listed) table_->free(&request);
     });
 }
 
@@ -74,9 +73,9 @@ int64_t RequestQueue::lane_of(const ds_episode_request& request) {
     if (rules_.controller == DS_CONTROLLER_CALLER && request.replica >= 0 && is_open_[request.replica]) {
         return 1 + request.replica;
     }
-    for (int64_t i = 0; rules_.controller == DS_CONTROLLER_ROUND_ROBIN && i < DS_MAX_REPLICAS; ++i) {
+    for (int64_t i = 0; rules_.controller == DS_CONTROLLER_ROUND_ROBIN && i < num_replicas_; ++i) {
         const int64_t replica = turn_;
-        turn_ = (turn_ + 1) % DS_MAX_REPLICAS;
+        turn_ = (turn_ + 1) % num_replicas_;
         if (is_open_[replica]) return 1 + replica;
     }
     return 0;
@@ -284,6 +283,7 @@ void RequestQueue::close() {
 void RequestQueue::open_lane(int64_t replica) {
     MutexGuard guard(table_->mutex);
     is_open_[replica] = true;
+    num_replicas_ = std::max(num_replicas_, replica + 1);
 }
 
 void RequestQueue::close_lane(int64_t replica) {

@@ -90,6 +90,7 @@ private:
     Lane lanes_[1 + DS_MAX_REPLICAS][kKinds];
     RequestHeap<&Request::deadline_place> deadlines_;  // of those that have one
     bool is_open_[DS_MAX_REPLICAS] = {};               // by replica
+    int64_t num_replicas_ = 0;                         // whose lanes have ever been open
     int64_t turn_ = 0;                                 // ROUND_ROBIN: the replica that gets the next request
     // FAIR_SHARE: tags of start-time fair queuing, in steps
     int64_t shares_[DS_MAX_POLICIES] = {}, served_share_ = 0;

@@ -35,7 +35,7 @@ class _Table:
         self._series: dict[tuple[str, str], AnySeries] = {}
 
     def open(self, kind: type[Any], name: str, description: str, labels: dict[str, str]) -> Any:
-        """The series, of this kind, which is made if there is none."""
+        """Finds or makes the series, which is of this kind."""
         _check_name("name", name)
         for label in labels:
             _check_name("labels", label)
@@ -112,7 +112,7 @@ class MetricsStore(Owner, remedy="copy its numbers: to_json()"):
     # ---- Series
 
     def counter(self, name: str, /, description: str = "", **labels: object) -> Counter:
-        """The counter with this name and exactly these labels, which is made if there is none.
+        """Finds or makes the counter with this name and exactly these labels.
 
         Raises:
             ArgumentError: the name or a label is malformed, or series of this name are of another kind.

@@ -28,6 +28,7 @@ from doorstep.ray.work import CLOSED, Asked, Chunk, Work, has_failed, in_chunks
 from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig
 from doorstep.rollouts.config import PullController, RoundRobinController, with_reward
 from doorstep.rollouts.failures import describe, error_of
+from doorstep.rollouts.request import requests_of
 
 _MOST_OUTPUTS = 4096  # taken at a time
 _MOST_CHUNKS = 2  # that an actor has: while it plays the end of one, the other keeps its worlds busy
@@ -212,14 +213,8 @@ class RayRolloutEngine(ClosingOwner, remedy="make another one of its config"):
         return sorted(work.arrived, key=lambda result: (result.id, result.continuation))
 
     def _asked(self, requests: Any) -> list[Asked]:
-        try:
-            listed = [requests] if isinstance(requests, EpisodeRequest) else list(requests)
-        except TypeError:
-            refuse("requests", "a doorstep.EpisodeRequest, or several", requests)
         asked, num_agents = [], self._config.simulator.num_agents
-        for request in listed:
-            if not isinstance(request, EpisodeRequest):
-                refuse("requests", "doorstep.EpisodeRequest objects", request)
+        for request in requests_of(requests):
             if "stream" in request.record:
                 refuse("record", "without 'stream'", request.record, "steps do not leave their actor")
             if request.deadline is not None:
@@ -433,7 +428,7 @@ class RayRolloutEngine(ClosingOwner, remedy="make another one of its config"):
                 self._ray.kill(actor.handle)
 
     def _check_open(self) -> None:
-        """Ray's functions would silently start a new cluster where there is none any more."""
+        """Raises if Ray was shut down: its functions would start a new cluster in silence."""
         if self._end is None and self._current_session() != self._session:
             message = "Ray was shut down, or this process was forked, before this engine was closed"
             self._end = ClosedError(message, hint="make a new engine")
@@ -444,7 +439,7 @@ class RayRolloutEngine(ClosingOwner, remedy="make another one of its config"):
         """What is different each time that Ray is initialised, and in a process that was forked."""
         try:
             return os.getpid(), self._context.get_worker_id()
-        except Exception:  # of several kinds, where there is none
+        except Exception:  # of several kinds, after a shutdown
             return None
 
 
