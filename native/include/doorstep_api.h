@@ -151,8 +151,8 @@
       count, int64_t timeout_ns, uint64_t* ids, uint64_t* accepted)) \
     X(ds_status, engine_cancel, (ds_engine engine, uint64_t request_id, int32_t* found)) \
     X(ds_status, engine_get_tags, (ds_engine engine, uint64_t most, uint64_t* tags, uint64_t* count)) \
-    X(ds_status, outputs_take, (ds_outputs outputs, uint64_t most, int64_t timeout_ns, ds_delivery* delivery, \
-      ds_episode_output* taken_outputs, uint64_t* taken)) \
+    X(ds_status, outputs_take, (ds_outputs outputs, uint64_t least, uint64_t most, int64_t timeout_ns, ds_delivery* \
+      delivery, ds_episode_output* taken_outputs, uint64_t* taken)) \
     X(ds_status, outputs_settle, (ds_outputs outputs, ds_delivery* delivery, uint64_t* outstanding)) \
     X(ds_status, outputs_release, (ds_outputs outputs)) \
     X(ds_status, engine_take_rows, (ds_engine engine, int64_t timeout_ns, ds_rows* rows)) \

@@ -145,7 +145,7 @@ def native_requests_per_second(count: int) -> float:
         queue = read_value(library.ds_engine_open_outputs, ctypes.c_uint64, handle, 0)
         check(library.ds_engine_submit(handle, queue, requests, count, -1, ids.ctypes.data, ctypes.byref(taken)))
         engine.close()
-        to_call = queue, len(outputs), 0, ctypes.byref(delivery), outputs, ctypes.byref(taken)
+        to_call = queue, 1, len(outputs), 0, ctypes.byref(delivery), outputs, ctypes.byref(taken)
         while not library.ds_outputs_take(*to_call) and taken.value:
             delivery.received = taken.value
         check(library.ds_outputs_release(queue))

@@ -116,8 +116,8 @@ void waits_that_would_not_end_are_refused() {
     ds_delivery delivery = {};
     ds_episode_output told;
     uint64_t taken;
-    CHECK_EQUAL(ds_outputs_take(engine.outputs, 1, -1, &delivery, &told, &taken), DS_STATUS_INVALID_STATE);
-    CHECK_EQUAL(ds_outputs_take(engine.outputs, 1, 0, &delivery, &told, &taken), DS_STATUS_PENDING);
+    CHECK_EQUAL(ds_outputs_take(engine.outputs, 1, 1, -1, &delivery, &told, &taken), DS_STATUS_INVALID_STATE);
+    CHECK_EQUAL(ds_outputs_take(engine.outputs, 1, 1, 0, &delivery, &told, &taken), DS_STATUS_PENDING);
     const int32_t actions[8] = {};
     CHECK_EQUAL(ds_engine_return_rows(engine.handle, rows.id, actions, 0), DS_STATUS_OK);
     CHECK_EQUAL(ds_memory_release(rows.data), DS_STATUS_OK);

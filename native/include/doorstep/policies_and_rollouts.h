@@ -769,15 +769,16 @@ typedef struct ds_delivery {
     uint64_t received; /* of its outputs, the first ones: written by the caller, when they are where they are needed */
 } ds_delivery;
 
-/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). First it settles the
-   caller's delivery, as ds_outputs_settle(). PENDING if no output came in this time. OK with *taken = 0 if none is to come:
+/* Takes up to most outputs, in order, once there are `least` of them, or all that are to come, or no room for others; or,
+   after timeout_ns (negative: without limit), those that have come. First it settles the caller's delivery, as
+   ds_outputs_settle(). PENDING if no output came in this time. OK with *taken = 0 if none is to come:
    all requests have their results, and these were taken. CLOSED if the engine has ended as well. INVALID_STATE as
    ds_engine_submit(), in a thread that has rows. The caller releases `data` of the outputs, also of those that it does not
    receive.
 
    A delivery is the caller's until it is settled: no other call gets its outputs. */
-DS_API ds_status ds_outputs_take(ds_outputs outputs, uint64_t most, int64_t timeout_ns, ds_delivery* delivery,
-                                 ds_episode_output* taken_outputs, uint64_t* taken);
+DS_API ds_status ds_outputs_take(ds_outputs outputs, uint64_t least, uint64_t most, int64_t timeout_ns,
+                                 ds_delivery* delivery, ds_episode_output* taken_outputs, uint64_t* taken);
 /* What was received of a delivery ends; the rest can be taken again, before all others. The delivery is zero then.
    *outstanding: episodes whose result nobody has taken. */
 DS_API ds_status ds_outputs_settle(ds_outputs outputs, ds_delivery* delivery, uint64_t* outstanding);

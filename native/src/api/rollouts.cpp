@@ -273,32 +273,20 @@ ds_status ds_engine_get_tags(ds_engine engine, uint64_t most, uint64_t* tags, ui
 
 // ---- Outputs ----
 
-ds_status ds_outputs_take(ds_outputs outputs, uint64_t most, int64_t timeout_ns, ds_delivery* delivery,
+ds_status ds_outputs_take(ds_outputs outputs, uint64_t least, uint64_t most, int64_t timeout_ns, ds_delivery* delivery,
                           ds_episode_output* taken_outputs, uint64_t* taken) {
     if (!taken) return fail_null("taken");
     *taken = 0;
     if (!delivery) return fail_null("delivery");
     if (!taken_outputs) return fail_null("taken_outputs");
     if (const ds_status status = check_range("most", "", static_cast<int64_t>(most), 1, DS_MAX_QUEUE_CAPACITY)) return status;
+    if (const ds_status status = check_range("least", "", static_cast<int64_t>(least), 1, static_cast<int64_t>(most))) return status;
     const Ref<OutputQueue> found = find_outputs(outputs);
     if (!found) return last_status();
-    struct Receiver {
-        ds_episode_output* next;
-        uint64_t* count;
-    } receiver = {taken_outputs, taken};
-    const auto receive = [](void* context, const ds_episode_output& output, const Ref<OutputMemory>& memory) {
-        Receiver& to = *static_cast<Receiver*>(context);
-        *to.next = output;
-        if (memory) {
-            if (const ds_status status = give_memory(memory, &to.next->data)) return status;
-        }
-        ++to.next;
-        ++*to.count;
-        return DS_STATUS_OK;
-    };
+    const auto give = [](const Ref<OutputMemory>& memory, ds_memory* handle) { return give_memory(memory, handle); };
     const bool cannot_wait = acting_for == &found->table() && timeout_ns != 0;
-    const ds_status status =
-        found->take(static_cast<int64_t>(most), cannot_wait ? 0 : timeout_ns, delivery, receive, &receiver);
+    const ds_status status = found->take(static_cast<int64_t>(least), static_cast<int64_t>(most),
+                                         cannot_wait ? 0 : timeout_ns, delivery, {taken_outputs, taken, give});
     if (*taken > 0) return DS_STATUS_OK;
     return status == DS_STATUS_PENDING && cannot_wait ? fail_waits_for_itself() : status;
 }

@@ -16,7 +16,6 @@ void OutputQueue::push(Request* request, int32_t outputs) {
         request->delivered = made;
         return receive(request, outputs);
     }
-    const bool was_empty = is_empty();
     count({request, made - outputs, made}, 1);
     if (!request->is_listed) {
         request->is_listed = true;
@@ -24,7 +23,12 @@ void OutputQueue::push(Request* request, int32_t outputs) {
         (last_ ? last_->next : first_) = request;
         last_ = request;
     }
-    if (was_empty) arrivals_.tell();
+    if (has(wanted_)) wake_readers();
+}
+
+void OutputQueue::wake_readers() {
+    wanted_ = INT64_MAX;
+    arrivals_.tell();
 }
 
 // The request ends with the last ones.
@@ -44,12 +48,13 @@ void OutputQueue::count(const Part& part, int64_t sign) {
 
 // ---- Deliveries ----
 
-ds_status OutputQueue::take(int64_t most, int64_t timeout_ns, ds_delivery* delivery, Receive receive, void* context) {
+ds_status OutputQueue::take(int64_t least, int64_t most, int64_t timeout_ns, ds_delivery* delivery,
+                            const Receiver& receiver) {
     const TimeLimit limit(timeout_ns);
     for (;;) {
         const uint32_t before = arrivals_.now();
-        int64_t taken = 0;
-        ds_status status;
+        const int64_t left = limit.left_ns();
+        ds_status status = DS_STATUS_OK;
         bool was_full, is_full_now;
         {
             MutexGuard guard(table_->mutex);
@@ -61,18 +66,18 @@ ds_status OutputQueue::take(int64_t most, int64_t timeout_ns, ds_delivery* deliv
                             "the engine has ended, and all outputs have been taken");
             }
             was_full = is_full();
-            status = take_some(most, delivery, receive, context, &taken);
+            if (has(least) || left == 0) status = take_some(most, delivery, receiver);
+            else wanted_ = std::min(wanted_, least);
             is_full_now = is_full();
         }
         if (was_full && !is_full_now) table_->arrivals.tell();
-        if (taken > 0 || status) return status;
-        const int64_t left = limit.left_ns();
+        if (*receiver.count > 0 || status) return status;
         if (left == 0) return DS_STATUS_PENDING;
         arrivals_.wait(before, left);
     }
 }
 
-ds_status OutputQueue::take_some(int64_t most, ds_delivery* delivery, Receive receive, void* context, int64_t* taken) {
+ds_status OutputQueue::take_some(int64_t most, ds_delivery* delivery, const Receiver& receiver) {
     if (is_empty()) return DS_STATUS_OK;
     std::unique_ptr<Delivery> made(new (std::nothrow) Delivery{++table_->num_deliveries, 0, {}, {}});
     if (made) made->parts.reset(new (std::nothrow) Part[static_cast<size_t>(std::min(most, unread_))]);
@@ -81,23 +86,25 @@ ds_status OutputQueue::take_some(int64_t most, ds_delivery* delivery, Receive re
                     "no memory is left for outputs that are taken");
     }
     ds_status status = DS_STATUS_OK;
-    while (*taken < most && !is_empty() && !status) {
-        const Part part = made->parts[made->num_parts++] = next_part(most - *taken);
+    int64_t taken = 0;
+    while (taken < most && !is_empty() && !status) {
+        const Part part = made->parts[made->num_parts++] = next_part(most - taken);
         count(part, -1);
         for (int32_t place = part.begin; place < part.end; ++place) {
-            const ds_episode_output output = part.request->output(place);
-            awaited_ -= output.kind == DS_OUTPUT_RESULT;
-            if (status) continue;
-            const bool has_data = output.data_start != nullptr;
-            status = receive(context, output, has_data ? part.request->trajectory.memory : Ref<OutputMemory>());
-            *taken += !status;
+            ds_episode_output* const output = &receiver.outputs[taken];
+            part.request->write_output(place, output);
+            awaited_ -= output->kind == DS_OUTPUT_RESULT;
+            if (!status && output->data_start) status = receiver.give(part.request->trajectory.memory, &output->data);
+            taken += !status;
         }
     }
+    *receiver.count = static_cast<uint64_t>(taken);
+    if (awaited_ == 0) wake_readers();  // nothing comes for them
     *delivery = {made->number, 0};
     made->next = std::move(taken_);
     taken_ = std::move(made);
-    if (*taken == 0) settle_with_lock(delivery);  // all wait again
-    return *taken > 0 ? DS_STATUS_OK : status;
+    if (taken == 0) settle_with_lock(delivery);  // all wait again
+    return taken > 0 ? DS_STATUS_OK : status;
 }
 
 // The next outputs of one request, at most so many: first those that were taken and not received.
@@ -161,7 +168,7 @@ void OutputQueue::put_back(std::unique_ptr<Delivery> delivery, int64_t received)
     delivery->num_parts = left;
     delivery->next = std::move(returned_);
     returned_ = std::move(delivery);
-    arrivals_.tell();
+    wake_readers();
 }
 
 void OutputQueue::note_reader() {

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "rollouts/request.h"
@@ -38,9 +39,14 @@ public:
     bool is_read_here_alone() const { return !has_readers_ && (!has_reader_ || pthread_equal(reader_, pthread_self())); }
 
     // ---- As the functions of the C API
-    // Calls receive(context, output, memory) for up to most outputs; one for which it fails stays, and ends the call.
-    using Receive = ds_status (*)(void* context, const ds_episode_output& output, const Ref<OutputMemory>& memory);
-    ds_status take(int64_t most, int64_t timeout_ns, ds_delivery* delivery, Receive receive, void* context);
+    // What one call of take() writes. `give` makes a handle of the memory that goes with an output; one for which it fails
+    // stays, and ends the call.
+    struct Receiver {
+        ds_episode_output* outputs;
+        uint64_t* count;
+        ds_status (*give)(const Ref<OutputMemory>& memory, ds_memory* handle);
+    };
+    ds_status take(int64_t least, int64_t most, int64_t timeout_ns, ds_delivery* delivery, const Receiver& receiver);
     // Returns the episodes whose result nobody has taken.
     int64_t settle(ds_delivery* delivery);
     // Nobody takes outputs any more.
@@ -60,7 +66,9 @@ private:
         std::unique_ptr<Delivery> next;
     };
 
-    ds_status take_some(int64_t most, ds_delivery* delivery, Receive receive, void* context, int64_t* taken);
+    ds_status take_some(int64_t most, ds_delivery* delivery, const Receiver& receiver);
+    // So many outputs have come, or all that are to come, or there is no room for more.
+    bool has(int64_t least) const { return unread_ > 0 && (unread_ >= std::min(least, awaited_) || is_full()); }
     Part next_part(int64_t most);
     void put_back(std::unique_ptr<Delivery> delivery, int64_t received);
     void settle_with_lock(ds_delivery* delivery);
@@ -69,6 +77,7 @@ private:
     void count(const Part& part, int64_t sign);
     void note_reader();
     bool is_empty() const { return !first_ && !returned_; }
+    void wake_readers();
 
     const Ref<RequestTable> table_;  // its mutex guards everything below
     const OutputLimits limits_;
@@ -77,6 +86,7 @@ private:
     std::unique_ptr<Delivery> taken_, returned_;
     int64_t awaited_ = 0;  // results that no call has taken
     int64_t unread_ = 0, unread_bytes_ = 0;
+    int64_t wanted_ = INT64_MAX;  // outputs, the fewest for which a reader sleeps
     bool is_abandoned_ = false;
     bool has_reader_ = false, has_readers_ = false;  // one, several
     pthread_t reader_{};

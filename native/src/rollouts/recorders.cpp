@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "rollouts/request.h"
-#include "runtime/futex.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -68,19 +67,15 @@ void QueueRecorder::submitted(const ds_episode_request* requests, const uint64_t
     int64_t episodes = 0;
     for (uint64_t i = 0; i < count; ++i) episodes += std::max(requests[i].n, 1);
     submitted_->add(episodes);
-    if (!track_) return;
-    for (uint64_t i = 0; i < count; ++i) {
+    for (uint64_t i = 0; track_ && i < count; ++i) {
         if (requests[i].record & DS_RECORD_TRACE) track_->record_request(DS_TRACE_REQUEST_SUBMITTED, start_ns, ids[i]);
     }
-    track_->record_span(DS_TRACE_SUBMIT, start_ns, monotonic_ns(), static_cast<int64_t>(count));
+    record_span_until_now(DS_TRACE_SUBMIT, start_ns, static_cast<int64_t>(count));
 }
 
-void QueueRecorder::answered(const ds_episode_output& result, bool traced, int64_t start_ns) {
-    count(result, traced, start_ns);
-}
-
-void QueueRecorder::answered_some(int64_t start_ns, int64_t count) {
-    record_span(DS_TRACE_ANSWER, start_ns, monotonic_ns(), count);
+void QueueRecorder::answered(const ds_episode_output& result, bool traced, int32_t episodes) {
+    for (int32_t i = 0; i < episodes; ++i) count(result, traced, result.ended_ns);
+    record_span_until_now(DS_TRACE_ANSWER, result.ended_ns, episodes);
 }
 
 // ---- Replicas ----
@@ -121,7 +116,7 @@ Sketch* ReplicaRecorder::times_of(int32_t series, ds_policy_kind kind) {
 }
 
 void ReplicaRecorder::took(int64_t start_ns, int64_t count) {
-    if (count > 0) record_span(DS_TRACE_TAKE, start_ns, monotonic_ns(), count);
+    if (count > 0) record_span_until_now(DS_TRACE_TAKE, start_ns, count);
 }
 
 void ReplicaRecorder::episode_begun(const Request& request, int64_t now_ns) {
@@ -168,9 +163,9 @@ void ReplicaRecorder::made_first_step(const Request& request, int64_t now_ns) {
 void ReplicaRecorder::answered(const ds_episode_output& result, bool traced) { count(result, traced, result.ended_ns); }
 
 void ReplicaRecorder::ended(int64_t start_ns, int64_t count) {
-    record_span(DS_TRACE_END, start_ns, monotonic_ns(), count);
+    record_span_until_now(DS_TRACE_END, start_ns, count);
 }
 
-void ReplicaRecorder::waited(int64_t start_ns) { record_span(DS_TRACE_WAIT, start_ns, monotonic_ns(), 0); }
+void ReplicaRecorder::waited(int64_t start_ns) { record_span_until_now(DS_TRACE_WAIT, start_ns, 0); }
 
 }  // namespace doorstep

@@ -7,6 +7,7 @@
 #include "metrics/time_series.h"
 #include "metrics/trace.h"
 #include "runtime/array.h"
+#include "runtime/futex.h"
 
 namespace doorstep {
 
@@ -44,6 +45,9 @@ protected:
     void record_span(ds_trace_kind kind, int64_t start_ns, int64_t end_ns, int64_t count, int32_t detail = 0) {
         if (track_) track_->record_span(kind, start_ns, end_ns, count, detail);
     }
+    void record_span_until_now(ds_trace_kind kind, int64_t start_ns, int64_t count) {
+        if (track_) track_->record_span(kind, start_ns, monotonic_ns(), count, 0);
+    }
 
     ds_status status_ = DS_STATUS_OK;
     TraceTrack* track_ = nullptr;  // null: there is no trace
@@ -68,9 +72,8 @@ public:
 
     // A request of several episodes is one.
     void submitted(const ds_episode_request* requests, const uint64_t* ids, uint64_t count, int64_t start_ns);
-    // A result of an episode.
-    void answered(const ds_episode_output& result, bool traced, int64_t start_ns);
-    void answered_some(int64_t start_ns, int64_t count);
+    // Episodes of a request, which have the same result.
+    void answered(const ds_episode_output& result, bool traced, int32_t episodes);
 
 private:
     QueueRecorder(const Ref<MetricsStore>& store, int32_t scheduler);

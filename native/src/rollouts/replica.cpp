@@ -309,7 +309,7 @@ void Replica::place(Request* request, int64_t now_ns) {
     const int64_t deadline = request->asked.deadline_ns;
     const int64_t world = episodes_.begin(request, steps_to_show(*request), now_ns);
     const int64_t state_size = actors_->state_size(world);
-    request->result = request->new_output(DS_OUTPUT_RESULT);
+    request->begin_output(DS_OUTPUT_RESULT, &request->result);
     request->result.started_ns = now_ns;
     request->result.replica = number_;
     request->result.world = static_cast<int32_t>(world);
@@ -349,31 +349,30 @@ int64_t Replica::expected_steps(const Request& request) const {
 // ---- Ends ----
 
 ds_status Replica::end_marked() {
-    const int64_t start = recorder_ ? monotonic_ns() : 0;
+    const int64_t now = monotonic_ns();
     if (const ds_status status = simulator_->summarise(episodes_.ended(), summaries_.data())) return status;
     if (const ds_status status = record_ends()) return status;
-    const bool is_strict = simulator_->config().strict;
     int64_t count = 0;
     for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
         Request* const request = episodes_[world].request;
-        write_result(world, summaries_[world], is_strict);
+        write_result(world, summaries_[world], now);
         if (recorder_) recorder_->answered(request->result, request->asked.record & DS_RECORD_TRACE);
         answered_[count++] = request;
         free(world);
     });
-    if (recorder_) recorder_->ended(start, count);
+    if (recorder_) recorder_->ended(now, count);
     requests_->answer(answered_.data(), count);  // after they were counted: a result that a caller has is in the metrics
     DS_ASSERT(episodes_.num_ended() == 0);
     return DS_STATUS_OK;
 }
 
-void Replica::write_result(int64_t world, const EpisodeSummary& summary, bool is_strict) {
-    if (is_strict && summary.met_trouble && episodes_.reason(world) != DS_EPISODE_FAILED) {
+void Replica::write_result(int64_t world, const EpisodeSummary& summary, int64_t now_ns) {
+    if (simulator_->config().strict && summary.met_trouble && episodes_.reason(world) != DS_EPISODE_FAILED) {
         episodes_.mark(world, DS_EPISODE_FAILED, {DS_CAUSE_SIMULATION});
     }
     const EpisodeFailure& failure = episodes_[world].failure;
     ds_episode_output& result = episodes_[world].request->result;
-    result.ended_ns = monotonic_ns();
+    result.ended_ns = now_ns;
     result.length = episodes_.length(world);
     result.reason = episodes_.reason(world);
     result.cause = failure.cause;

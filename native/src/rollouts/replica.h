@@ -68,7 +68,7 @@ private:
     // ---- Ends
     ds_status end_marked();
     ds_status record_ends();
-    void write_result(int64_t world, const EpisodeSummary& summary, bool is_strict);
+    void write_result(int64_t world, const EpisodeSummary& summary, int64_t now_ns);
     void free(int64_t world);
     void give_back_all();
 

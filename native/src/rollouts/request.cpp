@@ -37,32 +37,33 @@ ds_status OutputMemory::order(uint64_t) { return DS_STATUS_OK; }
 
 // ---- Requests ----
 
-ds_episode_output Request::new_output(ds_output_kind kind) const {
-    ds_episode_output made = {};
-    made.id = parent ? parent->id : id;
-    made.tag = asked.tag;
-    made.continuation = continuation;
-    made.submitted_ns = submitted_ns;
-    made.kind = kind;
-    made.reason = -1;
-    made.num_agents = num_agents;
-    made.record = asked.record;
-    made.replica = made.world = -1;
-    return made;
+void Request::begin_output(ds_output_kind kind, ds_episode_output* output) const {
+    *output = {};
+    output->id = parent ? parent->id : id;
+    output->tag = asked.tag;
+    output->continuation = continuation;
+    output->submitted_ns = submitted_ns;
+    output->kind = kind;
+    output->reason = -1;
+    output->num_agents = num_agents;
+    output->record = asked.record;
+    output->replica = output->world = -1;
 }
 
-ds_episode_output Request::output(int32_t place) const {
+void Request::write_output(int32_t place, ds_episode_output* output) const {
     DS_ASSERT(place >= 0 && place < num_outputs());
-    const bool is_step = place < steps_made;
-    ds_episode_output made = is_step ? new_output(DS_OUTPUT_STEP) : result;
-    if (is_step) made.length = place + 1;
-    else made.continuation += place - steps_made;
-    const bool has_data = trajectory.memory && made.length > 0;
-    made.data_start = has_data ? trajectory.memory->data() : nullptr;
-    made.data_bytes = has_data ? static_cast<uint64_t>(trajectory.memory->bytes()) : 0;
-    made.capacity = trajectory.capacity;
-    made.state_size = trajectory.state_size;
-    return made;
+    if (place < steps_made) {
+        begin_output(DS_OUTPUT_STEP, output);
+        output->length = place + 1;
+    } else {
+        *output = result;
+        output->continuation += place - steps_made;
+    }
+    const bool has_data = trajectory.memory && output->length > 0;
+    output->data_start = has_data ? trajectory.memory->data() : nullptr;
+    output->data_bytes = has_data ? static_cast<uint64_t>(trajectory.memory->bytes()) : 0;
+    output->capacity = trajectory.capacity;
+    output->state_size = trajectory.state_size;
 }
 
 // ---- Their table ----
@@ -79,26 +80,23 @@ uint32_t next_table_number() {
 RequestTable::RequestTable() : number(next_table_number()), forks_(num_forks()) {}
 
 RequestTable::~RequestTable() {
-    for (uint32_t i = 0; i < num_chunks_; ++i) delete[] chunks_[i];
+    for (uint32_t i = 0; i < num_made_; ++i) at(i)->~Request();
 }
 
-bool RequestTable::grow() {
-    DS_ASSERT(!free_);
-    if (num_chunks_ == kChunks || !has_memory_for(kChunk * static_cast<int64_t>(sizeof(Request)))) return false;
-    Request* chunk = new (std::nothrow) Request[kChunk];
-    if (!chunk) return false;
-    for (uint32_t i = kChunk; i-- > 0;) {
-        chunk[i].id = request_id::make(number, num_chunks_ * kChunk + i);
-        chunk[i].next = free_;
-        free_ = &chunk[i];
-    }
-    chunks_[num_chunks_++] = chunk;
-    return true;
+// Null if memory ran out.
+Request* RequestTable::make() {
+    const uint32_t chunk = num_made_ / kChunk;
+    if (chunk == kChunks) return nullptr;
+    if (!chunks_[chunk]) chunks_[chunk] = map_pages(kChunk * static_cast<int64_t>(sizeof(Request)), "requests");
+    if (!chunks_[chunk]) return nullptr;
+    Request* const made = new (at(num_made_)) Request;
+    made->id = request_id::make(number, num_made_++);
+    return made;
 }
 
 Request* RequestTable::allocate() {
-    if (!free_ && !grow()) return nullptr;
-    Request* request = free_;
+    Request* const request = free_ ? free_ : make();
+    if (!request) return nullptr;
     DS_ASSERT(request->state == RequestState::kFree && !request->is_listed && !request->parent);
     free_ = request->next;
     request->state = RequestState::kWaiting;
@@ -134,8 +132,8 @@ void RequestTable::release(Request* request) {
 
 Request* RequestTable::find(uint64_t id) {
     const uint32_t index = request_id::index_of(id);
-    if (index / kChunk >= num_chunks_) return nullptr;
-    Request* request = &chunks_[index / kChunk][index % kChunk];
+    if (index >= num_made_) return nullptr;
+    Request* const request = at(index);
     return request->state != RequestState::kFree && request->id == id ? request : nullptr;
 }
 

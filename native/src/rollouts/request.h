@@ -119,10 +119,10 @@ struct Request {
     bool is_cancelled() const { return cancelled || (parent && parent->cancelled); }
     bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
     bool is_over(int64_t now_ns) const { return is_cancelled() || has_expired(now_ns); }
-    // What all its outputs say.
-    ds_episode_output new_output(ds_output_kind kind) const;
-    // One of its outputs, without `data`.
-    ds_episode_output output(int32_t place) const;
+    // Writes what all its outputs say.
+    void begin_output(ds_output_kind kind, ds_episode_output* output) const;
+    // Writes one of its outputs, without `data`.
+    void write_output(int32_t place, ds_episode_output* output) const;
     // Of the actions of its policies. Counters of actions have agents in place of the last number.
     RandomKey sampling_key() const {
         const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
@@ -152,9 +152,8 @@ public:
     // Calls function(request) for all that are not free.
     template <class Function>
     void for_each(const Function& function) const {
-        for (uint32_t i = 0; i < num_chunks_ * kChunk; ++i) {
-            Request& request = chunks_[i / kChunk][i % kChunk];
-            if (request.state != RequestState::kFree) function(request);
+        for (uint32_t i = 0; i < num_made_; ++i) {
+            if (at(i)->state != RequestState::kFree) function(*at(i));
         }
     }
     // Requests that are taken from now on have policy `by` in place of `index`.
@@ -174,16 +173,19 @@ public:
     std::atomic<uint32_t> cancellations{0};
 
 private:
-    static constexpr uint32_t kChunk = 4096;  // requests
+    static constexpr uint32_t kChunk = 16384;  // requests
     static constexpr uint32_t kChunks = 2 * DS_MAX_QUEUE_CAPACITY / kChunk;
 
-    bool grow();
+    Request* at(uint32_t index) const {
+        return reinterpret_cast<Request*>(chunks_[index / kChunk].data()) + index % kChunk;
+    }
+    Request* make();
     void release(Request* request);
 
     const uint32_t forks_;
 
-    Request* chunks_[kChunks] = {};  // requests never move
-    uint32_t num_chunks_ = 0;
+    Pages chunks_[kChunks];  // requests never move
+    uint32_t num_made_ = 0;  // requests
     Request* free_ = nullptr;
     int16_t replaced_by_[DS_MAX_POLICIES] = {};  // by policy; less its own number
 };

@@ -185,23 +185,20 @@ void RequestQueue::answer_expired(int64_t now_ns) {
     while (Request* request = deadlines_.first()) {
         if (!request->has_expired(now_ns)) return;
         remove(request);
-        answer_unplayed(request, DS_EPISODE_EXPIRED);
+        answer_unplayed(request, DS_EPISODE_EXPIRED, now_ns);
     }
 }
 
 // All its episodes that have not begun. It waits no longer.
-void RequestQueue::answer_unplayed(Request* request, ds_episode_reason reason, ds_failure_cause cause) {
+void RequestQueue::answer_unplayed(Request* request, ds_episode_reason reason, int64_t now_ns, ds_failure_cause cause) {
     const int32_t episodes = request->num_episodes() - request->begun;
     if (!request->parent) request->continuation = request->begun;
-    ds_episode_output& result = request->result = request->new_output(DS_OUTPUT_RESULT);
-    result.ended_ns = monotonic_ns();
+    ds_episode_output& result = request->result;
+    request->begin_output(DS_OUTPUT_RESULT, &result);
+    result.ended_ns = now_ns;
     result.reason = reason;
     result.cause = cause;
-    if (table_->recorder) {
-        const bool is_traced = request->asked.record & DS_RECORD_TRACE;
-        for (int32_t i = 0; i < episodes; ++i) table_->recorder->answered(result, is_traced, result.ended_ns);
-        table_->recorder->answered_some(result.ended_ns, episodes);
-    }
+    if (table_->recorder) table_->recorder->answered(result, request->asked.record & DS_RECORD_TRACE, episodes);
     request->results_made = episodes;
     table_->unanswered -= episodes;
     request->state = RequestState::kAnswered;
@@ -221,7 +218,7 @@ bool RequestQueue::cancel(uint64_t id) {
         if (is_playing) table_->cancellations.fetch_add(1, std::memory_order_release);
         if (is_waiting) {
             remove(request);
-            answer_unplayed(request, DS_EPISODE_CANCELLED);
+            answer_unplayed(request, DS_EPISODE_CANCELLED, monotonic_ns());
         }
     }
     table_->room.tell();
@@ -236,9 +233,9 @@ void RequestQueue::end(ds_failure_cause cause) {
             for (Lane& heap : lane) {
                 while (Request* request = heap.first()) {
                     remove(request);
-                    if (request->is_cancelled()) answer_unplayed(request, DS_EPISODE_CANCELLED);
-                    else if (request->has_expired(now)) answer_unplayed(request, DS_EPISODE_EXPIRED);
-                    else answer_unplayed(request, DS_EPISODE_FAILED, cause);
+                    if (request->is_cancelled()) answer_unplayed(request, DS_EPISODE_CANCELLED, now);
+                    else if (request->has_expired(now)) answer_unplayed(request, DS_EPISODE_EXPIRED, now);
+                    else answer_unplayed(request, DS_EPISODE_FAILED, now, cause);
                 }
             }
         }
@@ -314,7 +311,7 @@ int64_t RequestQueue::take(int64_t replica, int64_t most, int64_t now_ns, Reques
             if (!request) break;
             if (request->is_cancelled()) {
                 remove(request);
-                answer_unplayed(request, DS_EPISODE_CANCELLED);
+                answer_unplayed(request, DS_EPISODE_CANCELLED, now_ns);
                 continue;
             }
             request = begin_episode(request);

@@ -82,7 +82,8 @@ private:
     Request* begin_episode(Request* request);
     void replace_policies(Request* request) const;
     void answer_expired(int64_t now_ns);
-    void answer_unplayed(Request* request, ds_episode_reason reason, ds_failure_cause cause = DS_CAUSE_NONE);
+    void answer_unplayed(Request* request, ds_episode_reason reason, int64_t now_ns,
+                         ds_failure_cause cause = DS_CAUSE_NONE);
 
     const QueueRules rules_;
     const Ref<RequestTable> table_;  // its mutex guards everything below

@@ -2429,6 +2429,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         (
             ctypes.c_void_p,
             ctypes.c_uint64,
+            ctypes.c_uint64,
             ctypes.c_int64,
             ctypes.POINTER(Delivery),
             ctypes.POINTER(EpisodeOutput),

@@ -244,16 +244,16 @@ class Delivery(Owner):
         self.state, self._outputs = native.Delivery(), outputs
         Finalizer(self, _settle, outputs, self.state)
 
-    def take(self, most: int, timeout: float | None, tend: Callable[[], None]) -> TakenOutputs:
-        """Waits for the first of up to `most` outputs, at most `timeout` seconds. ClosedError if none is to come and
-        the engine has ended. tend: called in waits."""
+    def take(self, most: int, timeout: float | None, tend: Callable[[], None], *, least: int = 1) -> TakenOutputs:
+        """Waits for up to `most` outputs, at most `timeout` seconds: for `least` of them, or in the end of a slice of
+        the wait for the first. ClosedError if none is to come and the engine has ended. tend: called in waits."""
         taken = TakenOutputs(most)
         function, state, count = load().ds_outputs_take, ctypes.byref(self.state), ctypes.byref(taken.count)
         records = _records(taken.outputs, native.EpisodeOutput)
 
         def take(outputs: int, nanoseconds: int) -> int:
             tend()
-            return int(function(outputs, most, nanoseconds, state, records, count))
+            return int(function(outputs, least, most, nanoseconds, state, records, count))
 
         taken.is_late = not wait(take, self._outputs.value, timeout)
         return taken

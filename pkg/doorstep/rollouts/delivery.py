@@ -133,24 +133,27 @@ class Submissions:
 
     # ---- Outputs
 
-    def take(self, delivery: Delivery, most: int, timeout: float | None, *, alone: bool) -> EpisodeResults:
+    def take(
+        self, delivery: Delivery, most: int, timeout: float | None, *, alone: bool, least: int = 1
+    ) -> EpisodeResults:
         """Outputs that have come, at least one unless none is to come, or the time is over. They are received when the
         caller says so, see `Delivery`.
 
         Args:
+            least: how many to wait for while little time passes.
             alone: whether the result of an episode that failed comes alone, and not behind or before others.
 
         Raises:
             ClosedError: none is to come, and the engine has ended.
         """
         while True:
-            taken = delivery.take(most, timeout, self.tend)
+            taken = delivery.take(most, timeout, self.tend, least=least)
             outputs = self.read(taken)
             if not len(outputs) and not taken.is_late:
                 self.tidy()
             if not alone or len(outputs) < 2 or not outputs.failed:
                 return outputs
-            most = max(outputs.failed[0], 1)  # they are taken again, before all others
+            least, most = 1, max(outputs.failed[0], 1)  # they are taken again, before all others
 
     def read(self, taken: TakenOutputs) -> EpisodeResults:
         """What was taken, with the requests."""

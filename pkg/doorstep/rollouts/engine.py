@@ -310,7 +310,8 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             self._submit(call, self._submissions.make(given), None)
             left = num_episodes(given)
             while left:
-                part = self._submissions.take(delivery, min(left, _MOST_OUTPUTS), None, alone=self._raises)
+                most = min(left, _MOST_OUTPUTS)
+                part = self._submissions.take(delivery, most, None, alone=self._raises, least=most)
                 if self._raises and part.failed:
                     raise part.error(0)
                 delivery.state.received = len(part)
