@@ -208,10 +208,11 @@ class SubmitCall:
             count: of the requests.
         """
         end = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        self._ids, requests = np.empty(count, np.uint64), np.empty(0, REQUEST_DTYPE)
         while (done := len(self.ids)) < count:
-            requests = part(done, min(done + MOST_REQUESTS, count))
-            if len(self._ids) < done + len(requests):
-                self._ids = np.concatenate([self.ids, np.empty(max(done, len(requests)), np.uint64)])
+            requests = requests[self._progress[1].value :]
+            if not len(requests):
+                requests = part(done, min(done + MOST_REQUESTS, count))
             left = SLICE_NANOSECONDS if end is None else max(end - time.monotonic_ns(), 0)
             accepted = ctypes.c_uint64()
             self._progress = done, accepted

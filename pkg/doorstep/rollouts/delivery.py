@@ -158,15 +158,14 @@ class Submissions:
     def read(self, taken: TakenOutputs) -> EpisodeResults:
         """What was taken, with the requests."""
         outputs = taken.records
-        extras: list[tuple[Any, Any]] = [(None, None)] * len(outputs)
-        for place in np.flatnonzero(outputs["data"]).tolist():
-            extras[place] = taken.data(place), None
+        data = {place: taken.data(place) for place in np.flatnonzero(outputs["data"]).tolist()}
         taken.give_data()
-        for place in np.flatnonzero(outputs["reason"] == EpisodeReason.FAILED).tolist():
-            extras[place] = extras[place][0], self._failures.text_of(outputs[place])
+        failed = np.flatnonzero(outputs["reason"] == EpisodeReason.FAILED).tolist()
+        failures = {place: self._failures.text_of(outputs[place]) for place in failed}
+        # np.unique() ends the process where Python ends a thread in it, as a daemon's when the interpreter exits
         numbers = set((outputs["tag"] >> np.uint64(INDEX_BITS)).tolist())
         requests = {number: self._live[number].requests for number in numbers}
-        return EpisodeResults(outputs, extras, requests, self._num_agents)
+        return EpisodeResults(outputs, data, failures, requests, self._num_agents)
 
 
 @final

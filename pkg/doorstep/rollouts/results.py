@@ -202,27 +202,40 @@ class EpisodeResults(Sequence[Any]):
     def __init__(
         self,
         outputs: NDArray[Any],
-        extras: Sequence[tuple[Any, Any]],
+        data: dict[int, NDArray[np.uint8]],
+        failures: dict[int, tuple[str, str]],
         submissions: dict[int, AnyRequests],
         num_agents: int,
     ) -> None:
-        """outputs: of the library; extras: of each what it records, and the texts of its failure; submissions: by
-        number."""
-        self._outputs, self._extras, self._submissions = outputs, extras, submissions
-        self._num_agents = num_agents
+        """outputs: of the library; data: what some of them record, by place; failures: likewise, their texts;
+        submissions: by number."""
+        self._outputs, self._data, self._failures = outputs, data, failures
+        self._submissions, self._num_agents = submissions, num_agents
 
     @staticmethod
     def join(parts: Sequence[EpisodeResults], num_agents: int) -> EpisodeResults:
         """The results of all parts in the order of their requests, which were submitted together."""
-        outputs = np.concatenate([np.empty(0, OUTPUT_DTYPE), *(part._outputs for part in parts)])
-        extras = [extra for part in parts for extra in part._extras]
-        submissions = {number: requests for part in parts for number, requests in part._submissions.items()}
-        joined = EpisodeResults(outputs, extras, submissions, num_agents)
-        return joined._pick(np.lexsort((outputs["continuation"], outputs["tag"])))
+        tags, numbers = (
+            np.concatenate([np.empty(0, OUTPUT_DTYPE[name]), *(part._outputs[name] for part in parts)])
+            for name in ("tag", "continuation")
+        )
+        places = np.argsort(np.lexsort((numbers, tags)))
+        joined, begin = EpisodeResults(np.empty(len(places), OUTPUT_DTYPE), {}, {}, {}, num_agents), 0
+        for part in parts:
+            own = places[begin : begin + len(part)]
+            begin += len(part)
+            joined._outputs[own] = part._outputs
+            joined._data |= {int(own[place]): data for place, data in part._data.items()}
+            joined._failures |= {int(own[place]): texts for place, texts in part._failures.items()}
+            joined._submissions |= part._submissions
+        return joined
 
     def _pick(self, places: NDArray[np.intp]) -> EpisodeResults:
-        extras = [self._extras[place] for place in places.tolist()]
-        return EpisodeResults(self._outputs[places], extras, self._submissions, self._num_agents)
+        data, failures = (
+            {new: had[old] for new, old in enumerate(places.tolist()) if old in had} if had else {}
+            for had in (self._data, self._failures)
+        )
+        return EpisodeResults(self._outputs[places], data, failures, self._submissions, self._num_agents)
 
     # ---- Objects
 
@@ -242,8 +255,7 @@ class EpisodeResults(Sequence[Any]):
         tag, started = output["tag"], output["started_ns"] or output["ended_ns"]
         request = self._submissions[tag >> INDEX_BITS][tag & INDEX_MASK]
         fields = {"id": output["id"], "request": request, "continuation": output["continuation"]}
-        data, failure = self._extras[place]
-        arrays = dict.fromkeys(_ARRAYS) if data is None else _view(output, data)
+        arrays = _view(output, self._data[place]) if place in self._data else dict.fromkeys(_ARRAYS)
         if output["kind"] == OutputKind.STEP:
             rows = {name: None if array is None else array[-1] for name, array in arrays.items() if name not in _LAST}
             return made_of(EpisodeStep, {**fields, "step": output["length"], **rows})
@@ -257,7 +269,7 @@ class EpisodeResults(Sequence[Any]):
             "queued_seconds": (started - output["submitted_ns"]) / 1e9,
             "played_seconds": (output["ended_ns"] - started) / 1e9,
             "replica": output["replica"],
-            "error": failure[0] if failure else "",
+            "error": self._failures.get(place, ("",))[0],
         }
         return made_of(EpisodeResult, fields)
 
@@ -278,7 +290,7 @@ class EpisodeResults(Sequence[Any]):
 
     def error(self, place: int) -> StateError:
         """Of an episode that failed."""
-        return error_of(self[place], self._extras[place][1][1])
+        return error_of(self[place], self._failures[place][1])
 
     def __reduce__(self) -> Any:
         return list, (list(self),)
