@@ -91,7 +91,7 @@ int main(void) {
     check(ds_engine_open_outputs(engine, 0, &queue));
     check(ds_engine_submit(engine, queue, requests, EPISODES, -1, ids, &accepted));
     do { /* until none is to come */
-        check(ds_outputs_take(queue, EPISODES, -1, &delivery, outputs, &taken));
+        check(ds_outputs_take(queue, EPISODES, EPISODES, -1, &delivery, outputs, &taken));
         for (uint64_t i = 0; i < taken; ++i) goals += outputs[i].reason == DS_EPISODE_GOAL;
         delivery.received = taken;
     } while (taken > 0);

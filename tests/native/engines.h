@@ -91,10 +91,10 @@ struct Outputs {
     ~Outputs() { CHECK_EQUAL(ds_outputs_release(handle), DS_STATUS_OK); }
 
     // Some, none of which is received yet.
-    std::vector<ds_episode_output> take(uint64_t most) const {
+    std::vector<ds_episode_output> take(uint64_t most, uint64_t least = 1) const {
         std::vector<ds_episode_output> some(most);
         uint64_t taken;
-        const ds_status status = ds_outputs_take(handle, 1, most, -1, &delivery, some.data(), &taken);
+        const ds_status status = ds_outputs_take(handle, least, most, -1, &delivery, some.data(), &taken);
         CHECK(status == DS_STATUS_OK || status == DS_STATUS_CLOSED);
         some.resize(status == DS_STATUS_OK ? taken : 0);
         return some;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <thread>
 #include <vector>
@@ -75,6 +76,50 @@ void what_was_not_received_is_taken_again() {
     CHECK_EQUAL(results.settle(0), 3 - others.size());
     CHECK_EQUAL(results.take(1)[0].id, first[0].id);
     CHECK_EQUAL(results.settle(1), 2 - others.size());
+}
+
+// Or for fewer: where no others come, or have room, or come in time.
+void readers_wait_for_as_many_as_they_want() {
+    const PlayingEngine engine({.output_capacity = 3});
+    engine.submit(short_requests(7));
+    const uint64_t some = engine.queue->take(7, 5).size();
+    CHECK(some >= 5);
+    CHECK_EQUAL(engine.queue->settle(some), 7 - some);
+    CHECK_EQUAL(engine.take_all().size(), 7 - some);
+    const Outputs limited(engine.handle, true);
+    engine.submit(short_requests(9), limited.handle);
+    CHECK(limited.take(9, 9).size() >= 3);
+    ds_delivery delivery = {};
+    ds_episode_output told[2];
+    uint64_t taken;
+    CHECK_EQUAL(ds_outputs_take(engine.outputs, 2, 1, 0, &delivery, told, &taken), DS_STATUS_INVALID_ARGUMENT);
+    engine.submit({short_requests(1)[0], short_requests(1, 3)[0]});  // the rows of policy 3 are never taken
+    CHECK_EQUAL(ds_outputs_take(engine.outputs, 2, 2, 10 * kMillisecond, &delivery, told, &taken), DS_STATUS_OK);
+    CHECK_EQUAL(taken, 1);
+    delivery.received = taken;
+    CHECK_EQUAL(ds_outputs_take(engine.outputs, 2, 2, kMillisecond, &delivery, told, &taken), DS_STATUS_PENDING);
+}
+
+// Also where one of them takes what another waits for.
+void every_reader_learns_that_nothing_comes() {
+    const PlayingEngine engine({.num_worlds = 3});
+    for (int round = 0; round < 20; ++round) {
+        std::atomic<uint64_t> received{0};
+        engine.submit(short_requests(100));
+        const auto read = [&] {
+            ds_delivery delivery = {};
+            ds_episode_output told[70];
+            uint64_t taken;
+            do {
+                CHECK_EQUAL(ds_outputs_take(engine.outputs, 60, 70, -1, &delivery, told, &taken), DS_STATUS_OK);
+                received += delivery.received = taken;
+            } while (taken > 0);
+        };
+        std::thread other(read);
+        read();
+        other.join();
+        CHECK_EQUAL(received.load(), 100);
+    }
 }
 
 void tags_are_those_of_requests_with_an_outstanding_result() {
@@ -465,6 +510,8 @@ int main() {
     RUN(a_replica_that_fails_is_made_again);
     RUN(a_replica_that_fails_too_often_ends_and_says_why);
     RUN(what_was_not_received_is_taken_again);
+    RUN(readers_wait_for_as_many_as_they_want);
+    RUN(every_reader_learns_that_nothing_comes);
     RUN(tags_are_those_of_requests_with_an_outstanding_result);
     RUN(waits_that_would_not_end_are_refused);
     RUN(outputs_that_nobody_takes_are_dropped);
