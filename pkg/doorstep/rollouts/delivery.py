@@ -31,15 +31,17 @@ _MOST_OUTPUTS = 4096  # that futures get at a time
 
 @final
 class Submission:
-    """Requests that were submitted together.
+    """Requests that are submitted together.
 
     Attributes:
         policies: the numbers of those that they have.
-        is_over: no further request will be accepted.
+        is_over: no further request will be accepted. The submitter sets it, also after an exception.
     """
 
-    def __init__(self, number: int, requests: AnyRequests) -> None:
-        self.number, self.requests = number, requests
+    _numbers = itertools.count()
+
+    def __init__(self, requests: AnyRequests) -> None:
+        self.number, self.requests = next(self._numbers), requests
         self.policies: frozenset[int] = frozenset()
         self.is_over = False
 
@@ -74,16 +76,10 @@ class Submissions:
         self._engine, self._policies, self._natives = engine, policies, natives
         self._failures, self._log, self._num_agents = failures, log, num_agents
         self.lock = threading.RLock()
-        self._numbers = itertools.count()
         self._live: dict[int, Submission] = {}
         self._most, self._next_renewal = _FEW, 0.0
 
     # ---- Requests
-
-    def make(self, requests: AnyRequests) -> Submission:
-        """One that is not open yet. The caller sets its `is_over`, also after an exception, when no further request
-        will be accepted."""
-        return Submission(next(self._numbers), requests)
 
     def open(self, submission: Submission) -> None:
         """Its outputs may come from now on. With the lock."""
@@ -294,6 +290,8 @@ def _resolve(future: Future[EpisodeResult], result: Any, error: Exception | None
 @final
 class _CancelsRequest:
     """Called when a future is done: cancels its request if the future was cancelled."""
+
+    __slots__ = ("_call", "_place")  # there may be many
 
     def __init__(self, call: SubmitCall, place: int) -> None:
         self._call, self._place = call, place

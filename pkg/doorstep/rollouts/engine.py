@@ -307,7 +307,7 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
         call, delivery = native.SubmitCall(self._engine, outputs), native.Delivery(outputs)
         parts: list[EpisodeResults] = []
         try:
-            self._submit(call, self._submissions.make(given), None)
+            self._submit(call, Submission(given), None)
             left = num_episodes(given)
             while left:
                 most = min(left, _MOST_OUTPUTS)
@@ -354,7 +354,7 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
         """
         call = native.SubmitCall(self._engine, self._outputs)
         given = with_levels(requests_of(requests), self._levels)
-        self._submit(call, self._submissions.make(given), check_timeout(timeout))
+        self._submit(call, Submission(given), check_timeout(timeout))
         ids = call.ids
         if isinstance(requests, EpisodeColumns):
             return ids
@@ -389,7 +389,7 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
         for request in kinds_of(given):
             if request.n > 1:
                 refuse("n", "1 for a future, which has one result", request.n, "run() returns all")
-        call, submission = native.SubmitCall(self._engine, self._futures.outputs), self._submissions.make(given)
+        call, submission = native.SubmitCall(self._engine, self._futures.outputs), Submission(given)
         futures = self._futures.make(call, len(given))
         tagged = dict(enumerate(futures, submission.first_tag))
         try:
