@@ -74,6 +74,28 @@ def test_every_marked_table_of_every_page_is_generated(monkeypatch):
     assert {name for names in marked.values() for name in names} == generate.TABLES.keys()
 
 
+def test_the_walk_of_a_request_is_that_of_the_code():
+    """Each function of the drawing is in its file, is called there or in a file before it, and is counted."""
+    page = TEXTS[DOCS / "developers/policies_and_rollouts.md"].partition("### The walk of a request\n")[2]
+    drawing = page.partition("```text\n")[2].partition("```")[0].splitlines()[2:]
+    folders = [ROOT / f"pkg/doorstep/{name}" for name in ("rollouts", ".")]
+    folders += [ROOT / f"native/src/{name}" for name in ("rollouts", ".", "exec/cpu")]
+    files, functions = set(), set()
+    for start in (0, 41, 82):
+        texts = ""
+        for file, names in (cell.split(maxsplit=1) for line in drawing if (cell := line[start : start + 41].strip())):
+            text = next(folder / file for folder in folders if (folder / file).is_file()).read_text("utf-8")
+            texts += text
+            for name in names.replace(" ", "").split(","):
+                assert re.search(rf"^ *[\w:<>*& ]+\b{name}\([^;]*?[{{:]", text, re.MULTILINE), (file, name)
+                is_called = len(re.findall(rf"\b{name}\b", texts)) > 1
+                assert is_called or name.startswith("__") or not functions, (file, name)
+                functions.add((file, name))
+            files.add(file)
+    said = re.match(r"\nFrom `submit\(\)` to its result a request passes (\d+) files and (\d+) functions", page)
+    assert [int(number) for number in said.groups()] == [len(files), len(functions)]
+
+
 def test_the_api_reference_leaves_no_module_and_no_name_of_the_package_out():
     pages = "\n".join(text for page, text in TEXTS.items() if page.parent == DOCS / "reference/api")
     assert MODULES - DOCUMENTED_ELSEWHERE - set(re.findall(r"^::: doorstep\.(\w+)", pages, re.MULTILINE)) == set()

@@ -23,7 +23,7 @@ from doorstep.recording import Recording
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.failures import error_of, have_failed
 from doorstep.rollouts.recorded import record_episode
-from doorstep.rollouts.request import MOST_AT_ONCE, AnyRequests, EpisodeColumns, EpisodeRequest, made_of
+from doorstep.rollouts.request import MOST_AT_ONCE, AnyRequests, EpisodeColumns, EpisodeRequest, Made, made_of
 
 Reason: TypeAlias = Literal["goal", "time", "cancelled", "expired", "failed"]
 REASONS: tuple[Reason, ...] = tuple(reason.name.lower() for reason in EpisodeReason)  # type: ignore[misc]
@@ -231,10 +231,7 @@ class EpisodeResults(Sequence[Any]):
         return joined
 
     def _pick(self, places: NDArray[np.intp]) -> EpisodeResults:
-        data, failures = (
-            {new: had[old] for new, old in enumerate(places.tolist()) if old in had} if had else {}
-            for had in (self._data, self._failures)
-        )
+        data, failures = _at_places(self._data, places), _at_places(self._failures, places)
         return EpisodeResults(self._outputs[places], data, failures, self._submissions, self._num_agents)
 
     # ---- Objects
@@ -333,6 +330,10 @@ class EpisodeResults(Sequence[Any]):
     @property
     def _started(self) -> NDArray[np.int64]:
         return np.where(self._results["started_ns"] == 0, self._results["ended_ns"], self._results["started_ns"])
+
+
+def _at_places(of: dict[int, Made], places: NDArray[np.intp]) -> dict[int, Made]:
+    return {new: of[old] for new, old in enumerate(places.tolist()) if old in of} if of else {}
 
 
 @functools.lru_cache
