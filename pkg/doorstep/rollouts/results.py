@@ -216,7 +216,7 @@ class EpisodeResults(Sequence[Any]):
     def join(parts: Sequence[EpisodeResults], num_agents: int) -> EpisodeResults:
         """The results of all parts in the order of their requests, which were submitted together."""
         tags, numbers = (
-            np.concatenate([np.empty(0, OUTPUT_DTYPE[name]), *(part._outputs[name] for part in parts)])
+            np.concatenate([np.empty(0, OUTPUT_DTYPE)[name], *(part._outputs[name] for part in parts)])
             for name in ("tag", "continuation")
         )
         places = np.argsort(np.lexsort((numbers, tags)))
