@@ -141,7 +141,7 @@ void time_series_have_the_finest_spans_of_which_there_are_few_enough() {
 
 void writers_lose_nothing_while_others_read() {
     constexpr int kThreads = 6, kRounds = 20, kValues = 2000, kAll = kThreads * kRounds * kValues;
-    constexpr ds_metric kMetrics[] = {DS_METRIC_STEPS, DS_METRIC_STEP_SECONDS, DS_METRIC_ACTIVE_WORLDS};
+    static constexpr ds_metric kMetrics[] = {DS_METRIC_STEPS, DS_METRIC_STEP_SECONDS, DS_METRIC_ACTIVE_WORLDS};
     const Ref<MetricsStore> store = make_store();
     std::atomic<bool> done{false};
     std::thread reader([&] {
