@@ -41,12 +41,13 @@ Recorder::Recorder(const Ref<MetricsStore>& store, const RolloutLabels& labels, 
     if (store->trace_capacity()) need(DS_METRIC_TRACE, &track_);
 }
 
-void Recorder::count(const ds_episode_output& result, bool traced, int64_t time_ns) {
+void Recorder::count(const ds_episode_output& result) {
     DS_ASSERT(result.reason >= 0 && result.reason < kReasons && result.ended_ns >= result.submitted_ns);
     const bool failed = result.reason == DS_EPISODE_FAILED;
     (failed ? failed_[place_of_cause(result.cause)] : answered_[result.reason])->add(1);
     latencies_[result.reason]->add(seconds(result.ended_ns - result.submitted_ns), result.ended_ns);
-    if (track_ && traced) track_->record_request(DS_TRACE_REQUEST_ENDED, time_ns, result.id, result.reason);
+    if (!track_ || !(result.record & DS_RECORD_TRACE)) return;
+    track_->record_request(DS_TRACE_REQUEST_ENDED, result.ended_ns, result.id, result.reason);
 }
 
 // ---- Queues ----
@@ -73,8 +74,8 @@ void QueueRecorder::submitted(const ds_episode_request* requests, const uint64_t
     record_span_until_now(DS_TRACE_SUBMIT, start_ns, static_cast<int64_t>(count));
 }
 
-void QueueRecorder::answered(const ds_episode_output& result, bool traced, int32_t episodes) {
-    for (int32_t i = 0; i < episodes; ++i) count(result, traced, result.ended_ns);
+void QueueRecorder::answered(const ds_episode_output& result, int32_t episodes) {
+    for (int32_t i = 0; i < episodes; ++i) count(result);
     record_span_until_now(DS_TRACE_ANSWER, result.ended_ns, episodes);
 }
 
@@ -113,10 +114,6 @@ Sketch* ReplicaRecorder::times_of(int32_t series, ds_policy_kind kind) {
         dropped_series_->add(1);
     }
     return of.times;
-}
-
-void ReplicaRecorder::took(int64_t start_ns, int64_t count) {
-    if (count > 0) record_span_until_now(DS_TRACE_TAKE, start_ns, count);
 }
 
 void ReplicaRecorder::episode_begun(const Request& request, int64_t now_ns) {
@@ -159,13 +156,5 @@ void ReplicaRecorder::stepped(int64_t start_ns, int64_t active_worlds) {
 void ReplicaRecorder::made_first_step(const Request& request, int64_t now_ns) {
     first_step_->add(seconds(now_ns - request.submitted_ns), now_ns);
 }
-
-void ReplicaRecorder::answered(const ds_episode_output& result, bool traced) { count(result, traced, result.ended_ns); }
-
-void ReplicaRecorder::ended(int64_t start_ns, int64_t count) {
-    record_span_until_now(DS_TRACE_END, start_ns, count);
-}
-
-void ReplicaRecorder::waited(int64_t start_ns) { record_span_until_now(DS_TRACE_WAIT, start_ns, 0); }
 
 }  // namespace doorstep

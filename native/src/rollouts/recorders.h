@@ -26,6 +26,11 @@ public:
     Recorder& operator=(const Recorder&) = delete;
 
     const Ref<MetricsStore>& store() const { return store_; }
+    void record_span_until_now(ds_trace_kind kind, int64_t start_ns, int64_t count) {
+        if (track_) track_->record_span(kind, start_ns, monotonic_ns(), count, 0);
+    }
+    // A result will be pushed.
+    void count(const ds_episode_output& result);
 
 protected:
     // first_reason: the first ds_episode_reason that results can have.
@@ -36,17 +41,13 @@ protected:
     ds_status open(ds_metric metric, Kind** series, int32_t detail = 0, int32_t variant = 0) {
         return store_->open({metric, labels_.scheduler, labels_.replica, detail, variant}, this, series);
     }
-    // Series without which nothing is recorded: the first failure is that of open_answers().
+    // Series without which nothing is recorded: the first failure is kept.
     template <class Kind>
     void need(ds_metric metric, Kind** series, int32_t detail = 0, int32_t variant = 0) {
         if (!status_) status_ = open(metric, series, detail, variant);
     }
-    void count(const ds_episode_output& result, bool traced, int64_t time_ns);
     void record_span(ds_trace_kind kind, int64_t start_ns, int64_t end_ns, int64_t count, int32_t detail = 0) {
         if (track_) track_->record_span(kind, start_ns, end_ns, count, detail);
-    }
-    void record_span_until_now(ds_trace_kind kind, int64_t start_ns, int64_t count) {
-        if (track_) track_->record_span(kind, start_ns, monotonic_ns(), count, 0);
     }
 
     ds_status status_ = DS_STATUS_OK;
@@ -73,7 +74,7 @@ public:
     // A request of several episodes is one.
     void submitted(const ds_episode_request* requests, const uint64_t* ids, uint64_t count, int64_t start_ns);
     // Episodes of a request, which have the same result.
-    void answered(const ds_episode_output& result, bool traced, int32_t episodes);
+    void answered(const ds_episode_output& result, int32_t episodes);
 
 private:
     QueueRecorder(const Ref<MetricsStore>& store, int32_t scheduler);
@@ -87,20 +88,14 @@ public:
     static ds_status create(const Ref<MetricsStore>& store, const RolloutLabels& labels, int64_t num_worlds,
                             std::unique_ptr<ReplicaRecorder>* recorder);
 
-    // Requests were taken, and their episodes have begun.
-    void took(int64_t start_ns, int64_t count);
     void episode_begun(const Request& request, int64_t now_ns);
     void begun(int64_t start_ns, int64_t count);
     void passed(int64_t waiting_requests, int64_t active_worlds);
-    void waited(int64_t start_ns);
     // The actions of a policy's rows are chosen. policy: its index. series: 0 .. DS_MAX_POLICY_SERIES - 1.
     void acted(int64_t policy, int32_t series, ds_policy_kind kind, int64_t start_ns, int64_t end_ns, int64_t rows);
     void met_nonfinite(int64_t actions) { nonfinite_actions_->add(actions); }
     void stepped(int64_t start_ns, int64_t active_worlds);
     void made_first_step(const Request& request, int64_t now_ns);
-    // Results will be pushed.
-    void answered(const ds_episode_output& result, bool traced);
-    void ended(int64_t start_ns, int64_t count);
 
 private:
     static constexpr int64_t kPolicyKinds = DS_POLICY_NATIVE + 1;  // FAILING ones choose nothing

@@ -133,7 +133,7 @@ ds_status Replica::play_on() {
 void Replica::await_requests() {
     const int64_t start = recorder_ ? monotonic_ns() : 0;
     pause_.until([this] { return requests_->has_some(number_); });
-    if (recorder_) recorder_->waited(start);
+    if (recorder_) recorder_->record_span_until_now(DS_TRACE_WAIT, start, 0);
 }
 
 // Or requests for free worlds, where no world can go on.
@@ -249,7 +249,7 @@ ds_status Replica::begin() {
     const int64_t count = requests_->take(number_, most_to_begin(), now, &taken);
     DS_ASSERT((count > 0) == (taken != nullptr) && count <= episodes_.num_worlds() - episodes_.num_active());
     actors_->adopt(*given_);  // that were given before these requests were submitted
-    if (recorder_) recorder_->took(now, count);
+    if (recorder_ && count > 0) recorder_->record_span_until_now(DS_TRACE_TAKE, now, count);
     // First of all the episodes get worlds: from there they are taken back if anything fails
     const ds_status status = taken ? start(taken) : DS_STATUS_OK;
     if (recorder_) recorder_->passed(requests_->waiting(), episodes_.num_active());
@@ -356,11 +356,11 @@ ds_status Replica::end_marked() {
     for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
         Request* const request = episodes_[world].request;
         write_result(world, summaries_[world], now);
-        if (recorder_) recorder_->answered(request->result, request->asked.record & DS_RECORD_TRACE);
+        if (recorder_) recorder_->count(request->result);
         answered_[count++] = request;
         free(world);
     });
-    if (recorder_) recorder_->ended(now, count);
+    if (recorder_) recorder_->record_span_until_now(DS_TRACE_END, now, count);
     requests_->answer(answered_.data(), count);  // after they were counted: a result that a caller has is in the metrics
     DS_ASSERT(episodes_.num_ended() == 0);
     return DS_STATUS_OK;

@@ -198,7 +198,7 @@ void RequestQueue::answer_unplayed(Request* request, ds_episode_reason reason, i
     result.ended_ns = now_ns;
     result.reason = reason;
     result.cause = cause;
-    if (table_->recorder) table_->recorder->answered(result, request->asked.record & DS_RECORD_TRACE, episodes);
+    if (table_->recorder) table_->recorder->answered(result, episodes);
     request->results_made = episodes;
     table_->unanswered -= episodes;
     request->state = RequestState::kAnswered;
