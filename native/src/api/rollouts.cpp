@@ -155,22 +155,6 @@ ds_status find_policy(uint64_t handle, const Engine& engine, Ref<Policy>* policy
                 (*policy)->num_inputs(), engine.num_inputs());
 }
 
-// Fills in a struct of the caller's, but for its size.
-void tell(const AskedRows& asked, uint64_t id, ds_rows* rows) {
-    rows->replica = asked.replica;
-    rows->policy = asked.policy;
-    rows->id = id;
-    rows->num_rows = asked.num_rows;
-    rows->num_inputs = asked.num_inputs;
-    rows->num_replica_rows = asked.num_replica_rows;
-    rows->rows = asked.rows;
-    rows->steps = asked.steps;
-    rows->keys = asked.keys;
-    rows->tags = asked.tags;
-    rows->rewards = asked.rewards;
-    rows->observations = asked.observations;
-}
-
 bool overlap(const void* one, uint64_t bytes, const void* other, uint64_t other_bytes) {
     const uintptr_t first = reinterpret_cast<uintptr_t>(one), second = reinterpret_cast<uintptr_t>(other);
     return first < second + other_bytes && second < first + bytes;
@@ -346,13 +330,13 @@ ds_status ds_engine_take_rows(ds_engine engine, int64_t timeout_ns, ds_rows* row
     const Ref<Engine> found = find_engine(engine);
     if (!found) return last_status();
     Ref<AskedRows> asked;
-    uint64_t id;
-    if (const ds_status status = found->desk().take(timeout_ns, &asked, &id)) return status;
-    if (const ds_status status = give_memory(asked->memory, &rows->data)) {
-        found->desk().give_back(id, nullptr, DS_CAUSE_MEMORY);
+    if (const ds_status status = found->desk().take(timeout_ns, &asked)) return status;
+    ds_rows fields = asked->fields;
+    if (const ds_status status = give_memory(asked->memory, &fields.data)) {
+        found->desk().give_back(fields.id, nullptr, DS_CAUSE_MEMORY, &found->table().arrivals);
         return status;
     }
-    tell(*asked, id, rows);
+    *rows = fields;
     acting_for = &found->table();
     return DS_STATUS_OK;
 }
@@ -362,7 +346,7 @@ ds_status ds_engine_return_rows(ds_engine engine, uint64_t id, const int32_t* ac
     if (cause == 0 && !actions) return fail_null("actions");
     const Ref<Engine> found = find_engine(engine);
     acting_for = nullptr;
-    return found ? found->desk().give_back(id, actions, cause) : last_status();
+    return found ? found->desk().give_back(id, actions, cause, &found->table().arrivals) : last_status();
 }
 
 // ---- Engines ----

@@ -8,7 +8,6 @@
 #include "math/exponential.h"
 #include "runtime/machine.h"
 #include "runtime/marks.h"
-#include "runtime/status.h"
 
 namespace doorstep {
 namespace {
@@ -77,11 +76,6 @@ ds_status Actors::create(const ActorParts& parts, std::unique_ptr<Actors>* actor
     return *actors ? (*actors)->open() : fail_rows_memory();
 }
 
-ds_status Actors::fail_rows_memory() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "use fewer worlds, or raise the memory limit",
-                "no memory is left for rows that act");
-}
-
 bool Actors::take_memory() {
     const int64_t rows = episodes_.num_rows();
     const bool is_taken = policies_.take(num_policies_) && order_.take(rows) && first_row_.take(num_policies_ + 1) &&
@@ -103,13 +97,15 @@ void Actors::adopt(PolicyTable& table) {
         if (cause) adopt(index, {DS_POLICY_FAILING, {}, cause, 0, given.series});
     }
     policies_version_ = version;
-    describe_all_rows();
+    // The rows that have such a policy may be played otherwise
+    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) describe_rows(world);
+    lists_all_ = false;
 }
 
 // NONE, or why the policy cannot act here.
 ds_failure_cause Actors::adopt(int64_t index, const GivenPolicy& given) {
     PolicySlot& before = policies_[index];
-    PolicySlot slot = {given.kind, given.native, given.cause, given.version, given.series, {}, 0, false, RowChooser::kNone};
+    PolicySlot slot{given};
     DS_ASSERT((slot.kind == DS_POLICY_NATIVE) == static_cast<bool>(slot.native));
     DS_ASSERT((slot.kind == DS_POLICY_FAILING) == (slot.cause != DS_CAUSE_NONE));
     if (const ds_failure_cause cause = place(index, &slot)) return cause;
@@ -155,7 +151,10 @@ bool Actors::list_rows() {
         has_changed = true;
     });
     lists_all_ = lists_all;
-    if (has_changed) count_records();
+    if (has_changed) {
+        recorded_ = 0;
+        episodes_.for_each_recorded([this](int64_t world) { recorded_ |= episodes_[world].recorded; });
+    }
     if (!is_in_order) sort_rows();
     DS_ASSERT(first_row_[0] == 0 && num_listed() == episodes_.num_to_act() * episodes_.num_agents());
     return has_changed;
@@ -166,44 +165,29 @@ bool Actors::describe_rows(int64_t world) {
     const PlayedEpisode& episode = episodes_[world];
     const bool is_played = episodes_.state(world) != SlotState::kFree;
     bool has_same = true;
-    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
-        const int64_t row = world * episodes_.num_agents() + agent;
-        const int16_t policy = is_played ? episode.policies[agent] : kNoPolicy;
+    episodes_.for_each_row(world, [&](int64_t row) {
+        const int16_t policy = is_played ? episodes_.policy_of(row) : kNoPolicy;
         DS_ASSERT(policy >= kNoPolicy && policy < num_policies_);
         has_same &= std::exchange(row_policies_[row], policy) == policy;
         played_[row] = is_played ? played_row(episode, policy) : PlayedRow{};
-    }
+    });
     return has_same;
-}
-
-// A policy was given: the rows that have it may be played otherwise.
-void Actors::describe_all_rows() {
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) describe_rows(world);
-    lists_all_ = false;
-}
-
-void Actors::count_records() {
-    recorded_ = 0;
-    for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
-        recorded_ |= episodes_[world].recorded;
-    }
 }
 
 // A counting sort by policy, of the rows that are to act.
 void Actors::sort_rows() {
-    const auto for_each_row = [this](const auto& function) {
+    const auto for_each_row_to_act = [this](const auto& function) {
         for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
             if (episodes_.state(world) != SlotState::kToAct) continue;
-            const int64_t first = world * episodes_.num_agents();
-            for (int64_t row = first; row < first + episodes_.num_agents(); ++row) function(row, row_policies_[row]);
+            episodes_.for_each_row(world, [&](int64_t row) { function(row, row_policies_[row]); });
         }
     };
     std::fill(first_row_.begin(), first_row_.end(), 0);
-    for_each_row([this](int64_t, int16_t policy) { ++first_row_[policy + 1]; });
+    for_each_row_to_act([this](int64_t, int16_t policy) { ++first_row_[policy + 1]; });
     for (int64_t policy = 0; policy < num_policies_; ++policy) first_row_[policy + 1] += first_row_[policy];
     int64_t places[DS_MAX_POLICIES];
     std::copy_n(first_row_.data(), num_policies_, places);
-    for_each_row([&](int64_t row, int16_t policy) { order_[places[policy]++] = static_cast<int32_t>(row); });
+    for_each_row_to_act([&](int64_t row, int16_t policy) { order_[places[policy]++] = static_cast<int32_t>(row); });
 }
 
 // What nothing sees is not written.
@@ -237,35 +221,32 @@ void Actors::prepare_rows(int64_t first, int64_t count) {
 // Of the episodes that are marked and recorded, behind their last step.
 void Actors::show_last_time_left() {
     const PlayedRows call = played_rows();
-    for (int64_t world = 0; world < episodes_.num_worlds(); ++world) {
-        if (!episodes_.has_ended(world) || !episodes_[world].recorded) continue;
-        const int64_t first = world * episodes_.num_agents();
-        for (int64_t row = first; row < first + episodes_.num_agents(); ++row) {
-            show_time_left(call, row, episodes_.length(world));
-        }
-    }
+    episodes_.for_each_recorded([&](int64_t world) {
+        if (!episodes_.has_ended(world)) return;
+        episodes_.for_each_row(world, [&](int64_t row) { show_time_left(call, row, episodes_.length(world)); });
+    });
 }
 
 // ---- Act on the host ----
 
 ds_status Actors::act_on_host() {
+    int64_t num_calls = 0;
     for (int64_t policy = 0; policy < num_policies_; ++policy) {
         const int64_t first = first_row_[policy], rows = num_listed(policy);
         const PolicySlot& slot = policies_[policy];
         if (rows > 0 && recorded_ & kActingRecords) note_rows(slot, first, rows);
         if (rows == 0 || slot.on_device) continue;
         switch (slot.kind) {
-        case DS_POLICY_CALLER: callers_.add(order_.data() + first, rows, slot.series); break;
+        case DS_POLICY_CALLER: callers_.add(policy, slot.series, order_.data() + first, rows); break;
         case DS_POLICY_FAILING: fail_rows(first, rows, slot.cause); break;
         case DS_POLICY_NATIVE:
-            native_calls_[num_native_calls_++] = {policy, slot.native.get(), native_call(slot, first, rows), 0};
+            native_calls_[num_calls++] = {policy, slot.native.get(), native_call(slot, first, rows), 0};
             break;
         case DS_POLICY_RANDOM:
         case DS_POLICY_IDLE: break;  // prepare_row() chose
         }
     }
-    DS_ASSERT(num_native_calls_ <= num_policies_);
-    act_natively();
+    if (num_calls > 0) act_natively(num_calls);
     episodes_.acted();
     return callers_.ask();
 }
@@ -309,38 +290,33 @@ void Actors::note_state(const PolicySlot& slot, int64_t row) {
 
 void Actors::note_states(int64_t world) {
     if (!episodes_[world].records(DS_RECORD_STATES)) return;
-    const int64_t first = world * episodes_.num_agents();
-    for (int64_t row = first; row < first + episodes_.num_agents(); ++row) {
-        note_state(policies_[episodes_.policy_of(row)], row);
-    }
+    episodes_.for_each_row(world, [this](int64_t row) { note_state(policies_[episodes_.policy_of(row)], row); });
 }
 
 int64_t Actors::state_size(int64_t world) const {
     int64_t largest = 0;
-    for (int64_t agent = 0; agent < episodes_.num_agents(); ++agent) {
-        const PolicySlot& slot = policies_[episodes_[world].policies[agent]];
+    episodes_.for_each_row(world, [&](int64_t row) {
+        const PolicySlot& slot = policies_[episodes_.policy_of(row)];
         if (slot.native) largest = std::max(largest, slot.native->state_size());
-    }
+    });
     return largest;
 }
 
-void Actors::act_natively() {
-    const int64_t count = std::exchange(num_native_calls_, 0);
-    if (count == 0) return;
+void Actors::act_natively(int64_t num_calls) {
     const int64_t start = recorder_ ? monotonic_ns() : 0;
     const uint32_t trouble =
-        act_together(*simulator_, native_calls_.data(), count, scratch_.data(), scratch_bytes_);
+        act_together(*simulator_, native_calls_.data(), num_calls, scratch_.data(), scratch_bytes_);
     some_nonfinite_ |= trouble != kPolicyTroubleNone;
     if (!recorder_) return;
     int64_t rows = 0;
-    for (int64_t i = 0; i < count; ++i) rows += native_calls_[i].call.num_rows;
+    for (int64_t i = 0; i < num_calls; ++i) rows += native_calls_[i].call.num_rows;
     record_shares(start, rows, [](const PolicySlot& slot) { return slot.kind == DS_POLICY_NATIVE; });
 }
 
 void Actors::fail_rows(int64_t first, int64_t count, int64_t cause) {
     for (int64_t place = first; place < first + count; ++place) {
         choose_neutrally(tensors_.actions_of(order_[place]));
-        episodes_.mark(order_[place] / episodes_.num_agents(), DS_EPISODE_FAILED, {cause});
+        episodes_.mark(order_[place] / episodes_.num_agents(), DS_EPISODE_FAILED, cause);
     }
 }
 

@@ -56,23 +56,19 @@ public:
         return slot.on_device ? device_nonfinite_ && device_nonfinite_[row] : nonfinite_[row];
     }
     // The flags have been read.
-    void forget_nonfinite(bool some_wait) {
-        some_nonfinite_ &= some_wait;  // whose rows may have flags
+    void forget_nonfinite() {
+        some_nonfinite_ &= episodes_.num_to_act() < episodes_.num_active();  // rows of those that wait may have flags
         device_nonfinite_ = nullptr;
     }
 
 protected:
     // How the rows with one of the policies act.
-    struct PolicySlot {
-        ds_policy_kind kind;
-        Ref<Policy> native;
-        int64_t cause;       // of the kind FAILING
-        int32_t version, series;
-        Pages states;        // of a recurrent policy: a row of state_size floats per row of all worlds; of one that is
-                             // on the device a copy, for recording
-        int64_t state_size;
-        bool on_device;
-        RowChooser chooser;  // where prepare_row() runs
+    struct PolicySlot : GivenPolicy {
+        Pages states{};  // of a recurrent policy: a row of state_size floats per row of all worlds; of one that is on
+                         // the device a copy, for recording
+        int64_t state_size = 0;
+        bool on_device = false;
+        RowChooser chooser = RowChooser::kNone;  // where prepare_row() runs
     };
 
     static bool is_built_in(ds_policy_kind kind) { return kind == DS_POLICY_RANDOM || kind == DS_POLICY_IDLE; }
@@ -86,7 +82,7 @@ protected:
     explicit Actors(const ActorParts& parts);
     virtual ds_status open() = 0;
     bool take_memory();
-    static ds_status fail_rows_memory();
+    static ds_status fail_rows_memory() { return fail_worlds_memory("rows that act"); }
 
     // Says where a policy acts. NONE, or why it cannot.
     virtual ds_failure_cause place(int64_t index, PolicySlot* slot) = 0;
@@ -129,11 +125,9 @@ private:
     void note_rows(const PolicySlot& slot, int64_t first, int64_t count);
     void note_state(const PolicySlot& slot, int64_t row);
     ActCall native_call(const PolicySlot& slot, int64_t first, int64_t rows) const;
-    void act_natively();
+    void act_natively(int64_t num_calls);
     void fail_rows(int64_t first, int64_t count, int64_t cause);
     bool describe_rows(int64_t world);
-    void describe_all_rows();
-    void count_records();
     void sort_rows();
     PlayedRow played_row(const PlayedEpisode& episode, int16_t policy) const;
 
@@ -145,7 +139,6 @@ private:
     Array<uint8_t> nonfinite_;       // by row: its network on the host could choose no action
     bool some_nonfinite_ = false;    // of those that have acted and not stepped
     Array<PolicyCall> native_calls_;  // by policy
-    int64_t num_native_calls_ = 0;   // that are to be made
     Pages scratch_;                  // of networks, per worker
     int64_t scratch_bytes_ = 0;      // of each worker
 };

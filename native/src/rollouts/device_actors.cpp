@@ -28,7 +28,6 @@ private:
     ds_status act_on_device(bool some_act_on_host);
     ds_status read_states();
     ds_status note_acted();
-    void await_callers();
     template <class Value>
     ds_status read_tensor(int tensor, Value* host);
     ds_status write_actions();
@@ -78,7 +77,9 @@ ds_status DeviceActors::act() {
     }
     if (const ds_status status = prepare()) return status;
     if (const ds_status status = act_on_host()) return status;
-    await_callers();
+    while (callers_.num_asked() > 0 && !pause_.is_closed()) {
+        pause_.until([this] { return callers_.take_answers(); });
+    }
     DS_ASSERT(pause_.is_closed() || episodes_.num_ready() == episodes_.num_active());
     return pause_.is_closed() ? DS_STATUS_OK : act_on_device(on_host);
 }
@@ -105,13 +106,6 @@ ds_status DeviceActors::prepare() {
         if (!policies_[policy].on_device) prepare_rows(first_row_[policy], num_listed(policy));
     }
     return DS_STATUS_OK;
-}
-
-void DeviceActors::await_callers() {
-    while (callers_.num_asked() > 0 && !pause_.is_closed()) {
-        pause_.until([this] { return callers_.some_have_returned(); });
-        callers_.take_answers();
-    }
 }
 
 // After the rows that act on the host.

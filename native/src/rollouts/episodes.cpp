@@ -2,7 +2,14 @@
 
 #include <utility>
 
+#include "runtime/status.h"
+
 namespace doorstep {
+
+ds_status fail_worlds_memory(const char* what) {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "use fewer worlds, or raise the memory limit",
+                "no memory is left for %s", what);
+}
 
 bool Episodes::take_memory() {
     if (!episodes_.take(num_worlds_) || !free_worlds_.take(num_worlds_) || !states_.take(num_worlds_) ||
@@ -16,36 +23,27 @@ bool Episodes::take_memory() {
 
 // ---- Begin ----
 
-int64_t Episodes::begin(Request* request, int32_t shown_steps, int64_t now_ns) {
+int64_t Episodes::begin(Request* request, int32_t shown_steps) {
     DS_ASSERT(request && request->state == RequestState::kPlaying && num_active() < num_worlds_);
     const int64_t world = free_worlds_[count_of(SlotState::kFree) - 1];
     DS_ASSERT(!episodes_[world].request && !ready_[world] && !ended_[world]);
     PlayedEpisode& episode = episodes_[world];
     episode.request = request;
-    episode.started_ns = now_ns;
-    episode.failure = {};
     episode.shown_steps = shown_steps;
     episode.most_steps = request->parts.state ? static_cast<int32_t>(request->asked.max_steps) : 0;
     episode.recorded = request->asked.record & ~DS_RECORD_TRACE;
-    episode.num_awaited = 0;
     std::copy_n(request->asked.policies, num_agents_, episode.policies);
-    DS_ASSERT(shown_steps >= 0 && request->submitted_ns <= now_ns);
+    DS_ASSERT(shown_steps >= 0);
     num_recorded_ += episode.recorded != 0;
     num_limited_ += episode.most_steps != 0;
     changed_[world] = begun_[world] = 1;
     change(world, SlotState::kFree, SlotState::kToAct);
-    set_keys(world);
+    const RandomKey key = request->sampling_key();
+    for_each_row(world, [&](int64_t row) {
+        sampling_[row] = request->asked.sampling;
+        keys_[row] = {{key.a, key.b}, 0 - steps_, static_cast<uint32_t>(row % num_agents_)};
+    });
     return world;
-}
-
-void Episodes::set_keys(int64_t world) {
-    const Request& request = *episodes_[world].request;
-    const RandomKey key = request.sampling_key();
-    for (int64_t agent = 0; agent < num_agents_; ++agent) {
-        const int64_t row = world * num_agents_ + agent;
-        sampling_[row] = request.asked.sampling;
-        keys_[row] = {{key.a, key.b}, 0 - steps_, static_cast<uint32_t>(agent)};
-    }
 }
 
 // ---- Act and step ----
@@ -90,12 +88,16 @@ void Episodes::change_all(SlotState before, SlotState after) {
 
 // ---- Ends ----
 
-void Episodes::mark(int64_t world, ds_episode_reason reason, const EpisodeFailure& failure) {
+void Episodes::mark(int64_t world, ds_episode_reason reason, int64_t cause, int32_t step, int32_t agent) {
     DS_ASSERT(episodes_[world].request && reason >= DS_EPISODE_GOAL && reason <= DS_EPISODE_FAILED);
-    DS_ASSERT((reason == DS_EPISODE_FAILED) == (failure.cause != DS_CAUSE_NONE));
+    DS_ASSERT((reason == DS_EPISODE_FAILED) == (cause != DS_CAUSE_NONE));
     num_ended_ += ended_[world] == 0;
-    ended_[world] = static_cast<uint8_t>(1 + reason);
-    episodes_[world].failure = failure;
+    ended_[world] = 1;
+    ds_episode_output& result = episodes_[world].request->result;
+    result.reason = reason;
+    result.cause = cause;
+    result.failed_step = step;
+    result.failed_agent = agent;
     DS_ASSERT(counts_agree());
 }
 
@@ -106,9 +108,7 @@ void Episodes::free(int64_t world) {
     ended_[world] = 0;
     num_recorded_ -= episode.recorded != 0;
     num_limited_ -= episode.most_steps != 0;
-    episode.recorded = episode.most_steps = 0;
-    episode.num_awaited = 0;
-    episode.request = nullptr;
+    episode = {};
     free_worlds_[count_of(SlotState::kFree)] = world;
     DS_ASSERT(num_ended_ >= 0 && num_recorded_ >= 0 && num_limited_ >= 0);
     changed_[world] = 1;

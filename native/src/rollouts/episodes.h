@@ -32,11 +32,8 @@ struct HostTensors {
     int32_t* actions_of(int64_t row) const { return actions + row * kActionComponents; }
 };
 
-// Why an episode has failed, and in DS_CAUSE_LOGITS which agent in which step.
-struct EpisodeFailure {
-    int64_t cause = DS_CAUSE_NONE;  // ds_failure_cause
-    int32_t step = 0, agent = 0;
-};
+// Of what replicas have for each world. what: that there is no memory for.
+ds_status fail_worlds_memory(const char* what);
 
 enum class SlotState : uint8_t { kFree, kToAct, kAwaitsCallers, kReady };
 constexpr int kSlotStates = 4;
@@ -44,8 +41,6 @@ constexpr int kSlotStates = 4;
 // What is read of an episode, side by side. Requests are anywhere in memory.
 struct PlayedEpisode {
     Request* request;  // null: the slot is free
-    int64_t started_ns;
-    EpisodeFailure failure;     // of one that is marked as failed
     int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
     int32_t most_steps;   // after which it ends, where its world does not know it; 0: no such limit
     int32_t recorded;     // bits of ds_episode_record
@@ -67,6 +62,17 @@ public:
     const PlayedEpisode& operator[](int64_t world) const { return episodes_[world]; }
     const PlayedEpisode& of_row(int64_t row) const { return episodes_[row / num_agents_]; }
     int16_t policy_of(int64_t row) const { return of_row(row).policies[row % num_agents_]; }
+    template <class Function>
+    void for_each_row(int64_t world, const Function& function) const {
+        for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) function(row);
+    }
+    // Calls function(world) where something is recorded.
+    template <class Function>
+    void for_each_recorded(const Function& function) const {
+        for (int64_t world = 0; num_recorded_ > 0 && world < num_worlds_; ++world) {
+            if (episodes_[world].recorded) function(world);
+        }
+    }
 
     // ---- How many: worlds that play; of those, to act, and ready; marked as ended; with something recorded
     int64_t num_active() const { return num_worlds_ - count_of(SlotState::kFree); }
@@ -81,12 +87,8 @@ public:
     SlotState state(int64_t world) const { return states_[world]; }
     int32_t length(int64_t world) const { return static_cast<int32_t>(keys_[world * num_agents_].step + steps_); }
     const uint8_t* ready() const { return ready_.data(); }
-    const uint8_t* ended() const { return ended_.data(); }  // 1 + ds_episode_reason
+    const uint8_t* ended() const { return ended_.data(); }
     bool has_ended(int64_t world) const { return ended_[world] != 0; }
-    ds_episode_reason reason(int64_t world) const {
-        DS_ASSERT(has_ended(world));
-        return static_cast<ds_episode_reason>(ended_[world] - 1);
-    }
 
     // ---- By row: how networks sample, and keys of random numbers, to whose step steps() adds: the sum is the episode's
     // length. So a step that all make changes no key.
@@ -96,7 +98,7 @@ public:
 
     // ---- Transitions
     // Returns the world, a free one.
-    int64_t begin(Request* request, int32_t shown_steps, int64_t now_ns);
+    int64_t begin(Request* request, int32_t shown_steps);
     // A row will get its action from a caller. Before acted().
     void await_caller(int64_t row);
     void answered(int64_t row);
@@ -104,8 +106,10 @@ public:
     void acted();
     // All episodes that are ready have.
     void stepped();
-    // The episode is to end. A failure outdoes what was marked before.
-    void mark(int64_t world, ds_episode_reason reason, const EpisodeFailure& failure = {});
+    // The episode is to end, with this in its result, in place of what was marked before. cause: why it has FAILED, a
+    // ds_failure_cause or a caller's; step, agent: where, with DS_CAUSE_LOGITS.
+    void mark(int64_t world, ds_episode_reason reason, int64_t cause = DS_CAUSE_NONE, int32_t step = 0,
+              int32_t agent = 0);
     void free(int64_t world);
 
     // By world: nonzero where an episode has begun or ended. Cleared by the one reader, who keeps lists of rows.
@@ -114,7 +118,6 @@ public:
     uint8_t* begun() const { return begun_.data(); }
 
 private:
-    void set_keys(int64_t world);
     void hold_back_waiting();
     void change_all(SlotState before, SlotState after);
     void change(int64_t world, SlotState before, SlotState after) {

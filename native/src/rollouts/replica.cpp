@@ -5,7 +5,6 @@
 
 #include "exec/simulator.h"
 #include "runtime/marks.h"
-#include "runtime/status.h"
 
 namespace doorstep {
 namespace {
@@ -15,20 +14,7 @@ constexpr double kSmoothing = 0.1;
 
 void smooth(double* average, double latest) { *average += (*average > 0 ? kSmoothing : 1.0) * (latest - *average); }
 
-void add_to(std::atomic<int64_t>* counter, int64_t more) { counter->fetch_add(more, std::memory_order_relaxed); }
-
-ds_status fail_replica_memory() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "use fewer worlds, or raise the memory limit",
-                "no memory is left for the replica's records");
-}
-
-ds_status open_recorder(const RequestQueue& requests, int64_t num_worlds, int32_t number,
-                        std::unique_ptr<ReplicaRecorder>* recorder) {
-    const Ref<MetricsStore> store = requests.metrics();
-    if (!store) return DS_STATUS_OK;
-    const RolloutLabels labels = {requests.rules().scheduler.type, number};
-    return ReplicaRecorder::create(store, labels, num_worlds, recorder);
-}
+ds_status fail_replica_memory() { return fail_worlds_memory("the replica's records"); }
 
 }  // namespace
 
@@ -43,8 +29,7 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
       recorder_(std::move(recorder)),
       pause_(simulator->turn, parts.requests->table().arrivals),
       episodes_(simulator->config().num_worlds, simulator->config().num_agents),
-      callers_(&episodes_, &tensors_, Ref<RequestTable>::share(&parts.requests->table()), parts.desk, number,
-               recorder_.get()),
+      callers_(&episodes_, &tensors_, parts.desk, number, recorder_.get()),
       trajectories_(&episodes_, &tensors_, &acted_) {
     DS_ASSERT(!simulator->config().auto_reset);
 }
@@ -52,9 +37,11 @@ Replica::Replica(const Ref<Simulator>& simulator, const ReplicaParts& parts, int
 ds_status Replica::create(const Ref<Simulator>& simulator, const ReplicaParts& parts, int32_t number,
                           Ref<Replica>* replica) {
     std::unique_ptr<ReplicaRecorder> recorder;
-    const int64_t num_worlds = simulator->config().num_worlds;
-    const ds_status of_recorder = open_recorder(*parts.requests, num_worlds, number, &recorder);
-    if (of_recorder) return of_recorder;
+    if (const Ref<MetricsStore> store = parts.requests->metrics()) {
+        const RolloutLabels labels = {parts.requests->rules().scheduler.type, number};
+        const int64_t num_worlds = simulator->config().num_worlds;
+        if (const ds_status status = ReplicaRecorder::create(store, labels, num_worlds, &recorder)) return status;
+    }
     const Ref<Replica> made =
         Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, parts, number, std::move(recorder)));
     if (!made) return fail_replica_memory();
@@ -96,9 +83,9 @@ void Replica::end() {
 
 void Replica::read(ds_replica_info* info) const {
     info->num_worlds = episodes_.num_worlds();
-    info->steps = steps_.load(std::memory_order_relaxed);
-    info->world_steps = world_steps_.load(std::memory_order_relaxed);
-    info->episodes = begun_.load(std::memory_order_relaxed);
+    info->steps = steps_;
+    info->world_steps = world_steps_;
+    info->episodes = begun_;
 }
 
 // ---- A pass ----
@@ -141,7 +128,7 @@ void Replica::await_answers() {
     if (episodes_.num_ready() > 0 || episodes_.num_ended() > 0) return pause_.briefly();
     pause_.until([this] {
         const bool has_room = episodes_.num_active() < episodes_.num_worlds();
-        return callers_.some_have_returned() || (has_room && requests_->has_some(number_));
+        return callers_.take_answers() || (has_room && requests_->has_some(number_));
     });
 }
 
@@ -151,20 +138,17 @@ void Replica::await_answers() {
 ds_status Replica::step() {
     if (episodes_.num_ready() == 0) return DS_STATUS_OK;
     record_steps();
-    if (episodes_.num_ended() > 0) {  // their policies failed: they do not take part
-        if (const ds_status status = end_marked()) return status;
-    }
+    if (const ds_status status = end_marked()) return status;  // their policies failed: they do not take part
     if (episodes_.num_ready() == 0) return DS_STATUS_OK;
     if (const ds_status status = step_worlds()) return status;
-    if (const ds_status status = finish_steps()) return status;
-    return episodes_.num_ended() > 0 ? end_marked() : DS_STATUS_OK;
+    return end_marked();
 }
 
 void Replica::record_steps() {
-    for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
-        if (!episodes_.ready()[world] || episodes_.has_ended(world) || !episodes_[world].recorded) continue;
-        if (!trajectories_.record_before_step(world)) episodes_.mark(world, DS_EPISODE_FAILED, {DS_CAUSE_MEMORY});
-    }
+    episodes_.for_each_recorded([this](int64_t world) {
+        if (!episodes_.ready()[world] || episodes_.has_ended(world)) return;
+        if (!trajectories_.record_before_step(world)) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+    });
 }
 
 ds_status Replica::step_worlds() {
@@ -172,19 +156,14 @@ ds_status Replica::step_worlds() {
     DS_ASSERT(ready > 0 && episodes_.num_ended() == 0);
     if (const ds_status status = actors_->step()) return status;
     smooth(&step_ns_, static_cast<double>(monotonic_ns() - start));
-    add_to(&steps_, 1);
-    add_to(&world_steps_, ready);
+    ++steps_;
+    world_steps_ += ready;
     if (recorder_) recorder_->stepped(start, ready);
-    return DS_STATUS_OK;
-}
-
-ds_status Replica::finish_steps() {
     episodes_.stepped();
     if (recorder_) record_first_steps();
     mark_ends();
-    const bool some_wait = episodes_.num_to_act() < episodes_.num_active();
     if (actors_->has_nonfinite()) mark_nonfinite();
-    actors_->forget_nonfinite(some_wait);
+    actors_->forget_nonfinite();
     finish_records();
     return DS_STATUS_OK;
 }
@@ -221,20 +200,20 @@ void Replica::mark_nonfinite() {
         const int64_t world = row / agents, agent = row % agents;
         if (episodes_.state(world) != SlotState::kToAct || !actors_->is_nonfinite(row)) continue;
         if (recorder_) recorder_->met_nonfinite(1);
-        episodes_.mark(world, DS_EPISODE_FAILED,
-                       {DS_CAUSE_LOGITS, episodes_.length(world) - 1, static_cast<int32_t>(agent)});
+        episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS, episodes_.length(world) - 1,
+                       static_cast<int32_t>(agent));
     }
 }
 
 // One that is played again, because its replica has ended, does not output its steps again.
 void Replica::finish_records() {
-    for (int64_t world = 0; episodes_.num_recorded() > 0 && world < episodes_.num_worlds(); ++world) {
+    episodes_.for_each_recorded([this](int64_t world) {
         const PlayedEpisode& episode = episodes_[world];
-        if (episodes_.state(world) != SlotState::kToAct || !episode.recorded) continue;
+        if (episodes_.state(world) != SlotState::kToAct) return;
         trajectories_.record_after_step(world);
-        if (!episode.records(DS_RECORD_STREAM) || episodes_.length(world) <= episode.request->steps_made) continue;
+        if (!episode.records(DS_RECORD_STREAM) || episodes_.length(world) <= episode.request->steps_made) return;
         requests_->output_step(episode.request);
-    }
+    });
 }
 
 // ---- Begin ----
@@ -242,9 +221,7 @@ void Replica::finish_records() {
 ds_status Replica::begin() {
     const int64_t now = monotonic_ns();
     mark_over(now);
-    if (episodes_.num_ended() > 0) {
-        if (const ds_status status = end_marked()) return status;
-    }
+    if (const ds_status status = end_marked()) return status;
     Request* taken;
     const int64_t count = requests_->take(number_, most_to_begin(), now, &taken);
     DS_ASSERT((count > 0) == (taken != nullptr) && count <= episodes_.num_worlds() - episodes_.num_active());
@@ -296,18 +273,17 @@ ds_status Replica::start(Request* first) {
     DS_ASSERT(begun > 0);
     uint8_t* const mask = simulator_->mask();
     const ds_status status = simulator_->begin(mask, starts_.data());
-    for_each_marked(mask, episodes_.num_worlds(), [&](int64_t world) {
-        mask[world] = 0;
-    });
+    std::fill_n(mask, episodes_.num_worlds(), 0);
     smooth(&begin_ns_, static_cast<double>(monotonic_ns() - now) / static_cast<double>(begun));
-    add_to(&begun_, begun);
+    begun_ += begun;
     if (recorder_) recorder_->begun(now, begun);
     return status;
 }
 
 void Replica::place(Request* request, int64_t now_ns) {
+    DS_ASSERT(request->submitted_ns <= now_ns);
     const int64_t deadline = request->asked.deadline_ns;
-    const int64_t world = episodes_.begin(request, steps_to_show(*request), now_ns);
+    const int64_t world = episodes_.begin(request, steps_to_show(*request));
     const int64_t state_size = actors_->state_size(world);
     request->begin_output(DS_OUTPUT_RESULT, &request->result);
     request->result.started_ns = now_ns;
@@ -315,7 +291,7 @@ void Replica::place(Request* request, int64_t now_ns) {
     request->result.world = static_cast<int32_t>(world);
     const bool has_room = (!episodes_[world].records(DS_RECORD_STATES) || acted_.reserve_states(state_size)) &&
                           trajectories_.begin(world, state_size, expected_steps(*request));
-    if (!has_room) episodes_.mark(world, DS_EPISODE_FAILED, {DS_CAUSE_MEMORY});
+    if (!has_room) episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
     DS_ASSERT(!simulator_->mask()[world]);
     simulator_->mask()[world] = 1;
     const RequestParts& parts = request->parts;
@@ -349,13 +325,14 @@ int64_t Replica::expected_steps(const Request& request) const {
 // ---- Ends ----
 
 ds_status Replica::end_marked() {
+    if (episodes_.num_ended() == 0) return DS_STATUS_OK;
     const int64_t now = monotonic_ns();
     if (const ds_status status = simulator_->summarise(episodes_.ended(), summaries_.data())) return status;
     if (const ds_status status = record_ends()) return status;
     int64_t count = 0;
     for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
         Request* const request = episodes_[world].request;
-        write_result(world, summaries_[world], now);
+        write_result(world, now);
         if (recorder_) recorder_->count(request->result);
         answered_[count++] = request;
         free(world);
@@ -366,18 +343,15 @@ ds_status Replica::end_marked() {
     return DS_STATUS_OK;
 }
 
-void Replica::write_result(int64_t world, const EpisodeSummary& summary, int64_t now_ns) {
-    if (simulator_->config().strict && summary.met_trouble && episodes_.reason(world) != DS_EPISODE_FAILED) {
-        episodes_.mark(world, DS_EPISODE_FAILED, {DS_CAUSE_SIMULATION});
-    }
-    const EpisodeFailure& failure = episodes_[world].failure;
+// What mark() has not written.
+void Replica::write_result(int64_t world, int64_t now_ns) {
+    const EpisodeSummary& summary = summaries_[world];
     ds_episode_output& result = episodes_[world].request->result;
+    if (simulator_->config().strict && summary.met_trouble && result.reason != DS_EPISODE_FAILED) {
+        episodes_.mark(world, DS_EPISODE_FAILED, DS_CAUSE_SIMULATION);
+    }
     result.ended_ns = now_ns;
     result.length = episodes_.length(world);
-    result.reason = episodes_.reason(world);
-    result.cause = failure.cause;
-    result.failed_step = failure.step;
-    result.failed_agent = failure.agent;
     result.state_hash = result.length > 0 ? summary.hash : 0;
     std::copy_n(summary.progress.returns, result.num_agents, result.returns);
     std::copy_n(summary.progress.max_y, result.num_agents, result.max_y);
@@ -386,16 +360,16 @@ void Replica::write_result(int64_t world, const EpisodeSummary& summary, int64_t
 // What there is after the last step, behind the rows of the steps.
 ds_status Replica::record_ends() {
     if (episodes_.num_recorded() == 0) return DS_STATUS_OK;
-    const auto for_each_recorded = [this](const auto& function) {
+    const auto for_each_recorded_end = [this](const auto& function) {
         for_each_marked(episodes_.ended(), episodes_.num_worlds(), [&](int64_t world) {
             if (episodes_[world].recorded && episodes_.length(world) > 0) function(world);
         });
     };
     int32_t recorded = 0;
-    for_each_recorded([&](int64_t world) { recorded |= episodes_[world].recorded; });
+    for_each_recorded_end([&](int64_t world) { recorded |= episodes_[world].recorded; });
     if (!recorded) return DS_STATUS_OK;
     if (const ds_status status = actors_->read_ends(recorded)) return status;
-    for_each_recorded([&](int64_t world) {
+    for_each_recorded_end([&](int64_t world) {
         if (episodes_.state(world) == SlotState::kToAct) actors_->note_states(world);
         trajectories_.record_end(world);
     });

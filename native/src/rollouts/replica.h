@@ -51,7 +51,6 @@ private:
     // ---- Step
     void record_steps();
     ds_status step_worlds();
-    ds_status finish_steps();
     void record_first_steps();
     void mark_ends();
     void mark_nonfinite();
@@ -68,7 +67,7 @@ private:
     // ---- Ends
     ds_status end_marked();
     ds_status record_ends();
-    void write_result(int64_t world, const EpisodeSummary& summary, int64_t now_ns);
+    void write_result(int64_t world, int64_t now_ns);
     void free(int64_t world);
     void give_back_all();
 
