@@ -8,15 +8,12 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from doorstep._arguments import refuse
 from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
 from doorstep.errors import StateError
 from doorstep.policy import load_policy
-from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine
 from doorstep.rollouts.failures import describe
-from doorstep.rollouts.request import check_policy
 
 _NO_REQUEST = EpisodeRequest()  # of results on their way: the engine that asked has the requests
 
@@ -37,18 +34,6 @@ class RayPolicy:
         raise TypeError("a RayPolicy is played by the engine that published it")
 
 
-def publish(ray: Any, policy: AnyPolicy) -> RayPolicy:
-    """Puts a policy into the object store, once it was loaded here, so that mistakes are found."""
-    check_policy(policy)
-    check_policy(load_policy(policy))
-    try:
-        return RayPolicy(ray.put(policy))
-    except ray.exceptions.RayError:
-        raise
-    except Exception as error:  # Ray tells more in the next lines
-        refuse("policy", "what load_policy() takes, and Ray can pickle", policy, describe(error).partition("\n")[0])
-
-
 @final
 class Player:
     """Made by Ray, which calls it in several threads."""
@@ -65,10 +50,12 @@ class Player:
         made = RolloutConfig.from_json(config)
         self._engine = RolloutEngine(made, on_error="return")
         self._lock = threading.Lock()  # so that a policy is made once
-        self._made = functools.lru_cache(made.max_policies)(_make)
+        ray = import_optional("ray", "actors need Ray", "ray")
+        self._made = functools.lru_cache(made.max_policies)(lambda policy: load_policy(ray.get(policy.given)))
 
-    def ping(self) -> None:
-        """Shows that this lives."""
+    def ping(self) -> list[EpisodeResult | str]:
+        """Shows that this lives: the results of no requests."""
+        return []
 
     def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult | str]:
         """The results in the order of the requests, `n` for each; of one that cannot be played, the reason."""
@@ -92,7 +79,3 @@ class Player:
 
 def policies_of(request: EpisodeRequest) -> tuple[Any, ...]:
     return request.policy if isinstance(request.policy, tuple) else (request.policy,)
-
-
-def _make(policy: RayPolicy) -> Any:
-    return load_policy(import_optional("ray", "actors need Ray", "ray").get(policy.given))

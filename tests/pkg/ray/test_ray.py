@@ -29,7 +29,7 @@ from tests.pkg.training.runs import SMALL
 from tests.refuses import assert_refused
 
 from doorstep.ray import RayConfig, RayRolloutEngine
-from doorstep.ray.work import Asked, Work, in_chunks
+from doorstep.ray.work import Work, in_chunks
 from doorstep.training import load_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray warns of much
@@ -106,11 +106,11 @@ def taken(engine, most=4096):
     return sorted(results, key=lambda result: (result.id, result.continuation))
 
 
-def of_all_kinds(network):
-    """Requests; network: a policy, as an engine takes it."""
+def of_all_kinds(one, network):
+    """Requests with two policies, as an engine takes them."""
     state = doorstep.Simulator(1, seed=3, num_threads=1, max_levels=1).save([0])
     kinds = [
-        {"policy": ("it", "idle"), "n": 3, "max_steps": 20, "record": "observations"},
+        {"policy": (one, "idle"), "n": 3, "max_steps": 20, "record": "observations"},
         {"policy": network, "sampling": SamplingParams(temperature=0.5), "max_steps": 40, "record": "log_probs"},
         {"policy": "random", "level": doorstep.levels.curated()["one door"], "max_steps": 50},
         {"policy": "random", "state": state, "n": 9, "max_steps": 8},
@@ -119,37 +119,27 @@ def of_all_kinds(network):
 
 
 def test_results_are_those_of_one_machine(shared):
-    net, found = network(), []
+    net = network()
+    mine, its, found = shared.publish(net), doorstep.load_policy(net), []
     with RolloutEngine(SIMULATOR) as here:
-        asked, same = of_all_kinds(shared.publish(net)), of_all_kinds(doorstep.load_policy(net))
-        for policy in ("random", net, still):
-            shared.policies["it"] = here.policies["it"] = policy
-            expected = here.run(same)
-            results = shared.run(asked)
-            assert [result.request for result in results] == [one for one in asked for _ in range(one.n)]
+        for policy, same in (("random", "random"), (mine, its), (shared.publish(still), still)):
+            requests = of_all_kinds(policy, mine)
+            results = shared.run(requests)
+            assert [result.request for result in results] == [one for one in requests for _ in range(one.n)]
             assert all(array.flags.writeable for array in vars(results[0]).values() if isinstance(array, np.ndarray))
-            ids = shared.submit(asked[:30])
+            ids = shared.submit(requests[:30])
             read = taken(shared, most=10)
             assert sorted({result.id for result in read}) == ids
             found.append(list(map(facts, results)))
-            assert found[-1] == list(map(facts, expected))
+            assert found[-1] == list(map(facts, here.run(of_all_kinds(same, its))))
             assert list(map(facts, read)) == found[-1][: len(read)]
     assert found[0] != found[1] != found[2]
-    del shared.policies["it"]
-    assert dict(shared.policies) == {}
-    with pytest.raises(ArgumentError, match="policy is 'it'"):
-        shared.submit(EpisodeRequest(policy="it"))
 
 
 def test_few_requests_are_sent_together():
     """And many in chunks; one that is larger goes alone."""
-    sizes = [[one.id for one in chunk.asked] for chunk in in_chunks(Work(), asked(3, 3, 9, 1, 2, 6), 7)]
-    assert sizes == [[0, 1], [2], [3, 4], [5]]
-
-
-def asked(*counts):
-    requests = [EpisodeRequest(n=count) for count in counts]
-    return [Asked(number, request, request) for number, request in enumerate(requests)]
+    requests = {number: EpisodeRequest(n=count) for number, count in enumerate((3, 3, 9, 1, 2, 6))}
+    assert [list(chunk.asked) for chunk in in_chunks(Work(), requests, 7)] == [[0, 1], [2], [3, 4], [5]]
 
 
 def test_any_thread_may_submit_and_read(shared):
@@ -200,7 +190,8 @@ def test_arguments_are_checked(shared):
     ]
     assert_refused(RayConfig, rows)
     rows = [  # what actors cannot do
-        ({"policy": ("idle", len)}, "policy is <built-in function len>"),
+        ({"policy": ("idle", len)}, "policy is <built-in function len> ... publish() it"),
+        ({"policy": "walk"}, "policy is 'walk'; it must be 'random', "),
         ({"policy": ("idle",)}, "policy is ('idle',); it must be one policy, or a tuple of 2"),
         ({"deadline": 1.0}, "deadline is 1.0; it must be None"),
         ({"record": ("actions", "stream")}, "it must be without 'stream'"),
@@ -211,7 +202,6 @@ def test_arguments_are_checked(shared):
         lambda: shared.run(3),
         lambda: shared.get_outputs(most=0),
         lambda: shared.get_outputs(block=2),
-        lambda: shared.policies.update({"": "random"}),
     ):
         with pytest.raises(ArgumentError):
             call()
@@ -259,11 +249,12 @@ class Deadly:
 
 @pytest.mark.slow
 def test_actors_that_die_lose_nothing_and_what_kills_all_of_them_fails(shared, tmp_path):
-    requests = [EpisodeRequest(seed=seed, max_steps=20, policy="it") for seed in range(60)]
-    shared.policies["it"] = Deadly(tmp_path / "death")
+    deadly = shared.publish(Deadly(tmp_path / "death"))
+    requests, same = (
+        [EpisodeRequest(seed=seed, max_steps=20, policy=policy) for seed in range(60)] for policy in (deadly, still)
+    )
     with RolloutEngine(SIMULATOR) as here:
-        here.policies["it"] = still
-        assert list(map(facts, shared.run(requests))) == list(map(facts, here.run(requests)))
+        assert list(map(facts, shared.run(requests))) == list(map(facts, here.run(same)))
     assert (tmp_path / "death").exists()
     shared.submit([EpisodeRequest(seed=seed) for seed in range(100)])
     ray.kill(shared._actors[0].handle, no_restart=False)
