@@ -195,7 +195,7 @@ void RequestQueue::answer_unplayed(Request* request, ds_episode_reason reason, i
     if (!request->parent) request->continuation = request->begun;
     ds_episode_output& result = request->result;
     request->begin_output(DS_OUTPUT_RESULT, &result);
-    result.ended_ns = now_ns;
+    result.ended_ns = std::max(now_ns, request->submitted_ns);  // the clock is read before the lock is taken
     result.reason = reason;
     result.cause = cause;
     if (table_->recorder) table_->recorder->answered(result, episodes);
