@@ -292,14 +292,14 @@ class RayRolloutEngine(ClosingOwner, remedy="make another one of its config"):
         """Sends what actors have room for, and receives what they answer within these seconds."""
         if seconds == 0 and time.monotonic() - self._pumped < _PAUSE_SECONDS:
             return
-        self._pumped = time.monotonic()
+        self._pumped, ready = time.monotonic(), []
         try:
             with self._lock:
                 self._check_open()
                 self._send()
                 awaited = list(self._sent)
-            self._ray.wait(awaited, timeout=seconds)  # for one, or not at all if nothing was sent
-            ready, _ = self._ray.wait(awaited, num_returns=len(awaited), timeout=0)
+            if self._ray.wait(awaited, timeout=seconds)[0]:  # which is over at once if nothing was sent
+                ready = self._ray.wait(awaited, num_returns=len(awaited), timeout=0)[0]
             with self._lock:
                 self._check_open()
                 for reference in filter(self._sent.__contains__, ready):  # others may have come to another thread
