@@ -39,7 +39,7 @@ MEASURED_MEMORY = (
 # Assertions hold for the numbers of levels that were checked; this one steps with any words in their place.
 ANY_WORDS = ("tests/pkg/torch/test_batch.py::test_no_words_crash_a_step",)
 # Forks while replicas play, whose children find the locks of the sanitizer's allocator locked.
-FORKS_WHILE_OTHERS_ALLOCATE = ("tests/pkg/test_stops.py::test_processes_and_forks_end_cleanly_beside_owners[fork",)
+FORKS_OF_ENGINES = ("tests/pkg/test_stops.py::test_processes_and_forks_end_cleanly_beside_owners[fork",)
 THREADS_OF_A_FORK = "tests/pkg/test_cameras.py::test_a_forked_child_sees_on"
 FAST_TESTS = ("-m", "not slow and not nightly", "--numprocesses", "2")
 # The address sanitizer needs the address space that some tests limit, and delays frees; under the thread sanitizer only
@@ -47,7 +47,7 @@ FAST_TESTS = ("-m", "not slow and not nightly", "--numprocesses", "2")
 PYTHON_TESTS = {
     "address,undefined": [
         *("tests/pkg", "tests/interop", "tests/render", "tests/sim", "tests/cuda"),
-        *(f"--deselect={test}" for test in (*LIMITED_MEMORY, *MEASURED_MEMORY, *ANY_WORDS, *FORKS_WHILE_OTHERS_ALLOCATE)),
+        *(f"--deselect={test}" for test in (*LIMITED_MEMORY, *MEASURED_MEMORY, *ANY_WORDS, *FORKS_OF_ENGINES)),
     ],
     "thread": [
         *("tests/pkg/test_cameras.py", "tests/pkg/test_event.py", "tests/pkg/test_threads.py"),
