@@ -263,14 +263,15 @@ ds_status ds_outputs_take(ds_outputs outputs, uint64_t least, uint64_t most, int
     *taken = 0;
     if (!delivery) return fail_null("delivery");
     if (!taken_outputs) return fail_null("taken_outputs");
-    if (const ds_status status = check_range("most", "", static_cast<int64_t>(most), 1, DS_MAX_QUEUE_CAPACITY)) return status;
-    if (const ds_status status = check_range("least", "", static_cast<int64_t>(least), 1, static_cast<int64_t>(most))) return status;
+    const int64_t few = static_cast<int64_t>(least), many = static_cast<int64_t>(most);
+    if (const ds_status status = check_range("most", "", many, 1, DS_MAX_QUEUE_CAPACITY)) return status;
+    if (const ds_status status = check_range("least", "", few, 1, many)) return status;
     const Ref<OutputQueue> found = find_outputs(outputs);
     if (!found) return last_status();
     const auto give = [](const Ref<OutputMemory>& memory, ds_memory* handle) { return give_memory(memory, handle); };
     const bool cannot_wait = acting_for == &found->table() && timeout_ns != 0;
-    const ds_status status = found->take(static_cast<int64_t>(least), static_cast<int64_t>(most),
-                                         cannot_wait ? 0 : timeout_ns, delivery, {taken_outputs, taken, give});
+    const ds_status status =
+        found->take(few, many, cannot_wait ? 0 : timeout_ns, delivery, {taken_outputs, taken, give});
     if (*taken > 0) return DS_STATUS_OK;
     return status == DS_STATUS_PENDING && cannot_wait ? fail_waits_for_itself() : status;
 }

@@ -99,7 +99,6 @@ ds_status OutputQueue::take_some(int64_t most, ds_delivery* delivery, const Rece
         }
     }
     *receiver.count = static_cast<uint64_t>(taken);
-    if (awaited_ == 0) wake_readers();  // nothing comes for them
     *delivery = {made->number, 0};
     made->next = std::move(taken_);
     taken_ = std::move(made);

@@ -39,8 +39,8 @@ public:
     bool is_read_here_alone() const { return !has_readers_ && (!has_reader_ || pthread_equal(reader_, pthread_self())); }
 
     // ---- As the functions of the C API
-    // What one call of take() writes. `give` makes a handle of the memory that goes with an output; one for which it fails
-    // stays, and ends the call.
+    // What one call of take() writes. `give` makes a handle of the memory that goes with an output; one for
+    // which it fails stays, and ends the call.
     struct Receiver {
         ds_episode_output* outputs;
         uint64_t* count;
@@ -67,7 +67,8 @@ private:
     };
 
     ds_status take_some(int64_t most, ds_delivery* delivery, const Receiver& receiver);
-    // So many outputs have come, or all that are to come, or there is no room for more.
+    // So many outputs have come, or all that are to come, or there is no room for more: at the latest the last result
+    // that is to come wakes a reader.
     bool has(int64_t least) const { return unread_ > 0 && (unread_ >= std::min(least, awaited_) || is_full()); }
     Part next_part(int64_t most);
     void put_back(std::unique_ptr<Delivery> delivery, int64_t received);
