@@ -53,12 +53,17 @@ def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recor
         slider = watched.ask(lambda viewer: viewer._page.controls.position)
         held, asked = threading.Event(), threading.Event()
         watched.running.viewer.requests.post(lambda: (held.set(), asked.wait(PATIENCE)))
-        assert held.wait(PATIENCE)  # until then the viewer may show its position, 0, in the place of what is typed
+        assert held.wait(PATIENCE)
+
+        def show(step):  # as if the viewer had sent it before, while the recording went on
+            message = GuiUpdateMessage(slider._impl.uuid, {"value": step})
+            slider._impl.gui_api._websock_interface.queue_message(message)
+            until(lambda: number_field(watched, "step").input_value() == str(step))
+
+        show(98)  # behind whatever the viewer sent, which would be shown in the place of what is typed
         set_number(watched, "step", 41)
         until(lambda: slider.value == 41)
-        old = GuiUpdateMessage(slider._impl.uuid, {"value": 99})
-        slider._impl.gui_api._websock_interface.queue_message(old)  # as if sent before, while the recording went on
-        until(lambda: number_field(watched, "step").input_value() == "99")
+        show(99)
         asked.set()
         until(lambda: number_field(watched, "step").input_value() == "41")
         assert watched.position() == 41

@@ -750,8 +750,8 @@ DS_API ds_status ds_engine_open_outputs(ds_engine engine, int32_t limited, ds_ou
 /* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit). outputs: a
    queue of the engine, which gets their outputs. *accepted: how many; ids: [count], those of the accepted ones. PENDING if
    not all were accepted. CLOSED if the engine is closed or its replicas have failed. INVALID_STATE if it would wait for
-   ever: a thread that has rows of ds_engine_take_rows() waits for its own engine, or no other thread has read outputs that
-   leave no room. INVALID_ARGUMENT, with none accepted, if one is refused, or if two of requests, ids and accepted overlap:
+   ever: a thread that has rows of ds_engine_take_rows() waits for its own engine, or outputs leave no room, none was read
+   in 5 s, and no other thread has ever read any. INVALID_ARGUMENT, with none accepted, if one is refused, or if two of requests, ids and accepted overlap:
    then nothing is written. */
 DS_API ds_status ds_engine_submit(ds_engine engine, ds_outputs outputs, const ds_episode_request* requests, uint64_t count,
                                   int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);

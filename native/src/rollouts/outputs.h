@@ -28,15 +28,20 @@ public:
 
     // ---- With the table's mutex held
     // Episodes were submitted, or were not after all.
-    void expect(int64_t episodes) { awaited_ += episodes; }
+    void expect(int64_t episodes) {
+        awaited_ += episodes;
+        if (episodes > 0) stuck_since_ns_ = 0;
+    }
     // A request has more outputs than before: steps, or results, of which `bytes` are recorded.
     void push(Request* request, int32_t outputs);
     bool is_full() const {
         return is_limited_ && !is_abandoned_ && (unread_ >= limits_.outputs || unread_bytes_ >= limits_.bytes);
     }
     bool is_limited() const { return is_limited_; }
-    // No other thread than this one has ever taken outputs.
-    bool is_read_here_alone() const { return !has_readers_ && (!has_reader_ || pthread_equal(reader_, pthread_self())); }
+    // A submission of this thread has waited so long for room that only outputs that are read can make; and no other
+    // thread has ever taken outputs. One may have been started to do so.
+    bool is_stuck(int64_t now_ns);
+    static constexpr int64_t kPatienceNs = 5'000'000'000;
 
     // ---- As the functions of the C API
     // What one call of take() writes. `give` makes a handle of the memory that goes with an output; one for
@@ -91,6 +96,7 @@ private:
     bool is_abandoned_ = false;
     bool has_reader_ = false, has_readers_ = false;  // one, several
     pthread_t reader_{};
+    int64_t stuck_since_ns_ = 0;  // 0: no submission waits for a reader
     Signal arrivals_;
 };
 

@@ -22,7 +22,8 @@ ds_status fail_unread_outputs() {
     return fail(DS_STATUS_INVALID_STATE, "requests",
                 "take outputs and then go on, or in another thread while requests are submitted; or raise output_capacity "
                 "and output_bytes",
-                "this call would wait for ever: unread outputs leave no room for others, and no other thread reads");
+                "this call would wait for ever: unread outputs leave no room for others, and for %ld s no thread has read any",
+                OutputQueue::kPatienceNs / 1'000'000'000);
 }
 
 // Integers that are in the order of the numbers.
@@ -127,7 +128,7 @@ ds_status RequestQueue::submit(const Ref<OutputQueue>& outputs, const ds_episode
     for (;;) {
         const uint32_t before = table_->room.now();
         uint64_t some;
-        bool is_full, waits_for_itself;
+        bool is_full, is_stuck;
         {
             MutexGuard guard(table_->mutex);
             if (closed_) return fail_closed_queue();
@@ -136,7 +137,7 @@ ds_status RequestQueue::submit(const Ref<OutputQueue>& outputs, const ds_episode
                                std::min(count - *accepted, kSubmittedAtOnce), ids + *accepted);
             if (some == 0 && !was_full) return fail_queue_memory();
             is_full = waiting_ >= rules_.capacity;
-            waits_for_itself = is_full && outputs->is_full() && outputs->is_read_here_alone();
+            is_stuck = is_full && outputs->is_stuck(monotonic_ns());
         }
         *accepted += some;
         if (some > 0) table_->arrivals.tell();
@@ -144,8 +145,8 @@ ds_status RequestQueue::submit(const Ref<OutputQueue>& outputs, const ds_episode
         if (!is_full) continue;
         const int64_t left = limit.left_ns();
         if (left == 0) return DS_STATUS_PENDING;
-        if (waits_for_itself) return fail_unread_outputs();
-        table_->room.wait(before, left);
+        if (is_stuck) return fail_unread_outputs();
+        table_->room.wait(before, left < 0 ? OutputQueue::kPatienceNs : std::min(left, OutputQueue::kPatienceNs));
     }
 }
 

@@ -347,8 +347,8 @@ class RolloutEngine(ClosingOwner, remedy="make another one of its `config`"):
             ArgumentError: a request has more policies than the engine can take, or a level that does not suit it; then
                 none was submitted.
             StateError: the module of a policy has other tensors, or its memory was moved or freed; likewise. Or the
-                queue is full, and there will be no room: a policy calls, or outputs have no room and no other thread
-                reads them; `ids` as below.
+                queue is full, and there will be no room: a policy calls, or outputs have no room and for 5 seconds no
+                other thread reads them; `ids` as below.
             ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
