@@ -21,10 +21,15 @@ def number_field(watched, label):
     return watched.page.locator(f"xpath=//label[normalize-space()='{label}']/following::input[@type='text'][1]")
 
 
-def set_number(watched, label, value):
-    """Types a number."""
-    number_field(watched, label).fill(str(value))
-    number_field(watched, label).press("Enter")
+def set_number(watched, label, value, has_come):
+    """Types a number until it has come: what the viewer sent before may be shown in its place before it is entered."""
+
+    def enter():
+        number_field(watched, label).fill(str(value))
+        number_field(watched, label).press("Enter")
+        return has_come()
+
+    until(enter)
 
 
 @pytest.fixture
@@ -42,8 +47,7 @@ def recording(tmp_path):
 def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recording):
     with watch(recording=recording, rate=0) as watched:
         for goal in (205, 40, 230, 0):
-            set_number(watched, "step", goal)
-            until(lambda goal=goal: watched.position() == goal)
+            set_number(watched, "step", goal, lambda goal=goal: watched.position() == goal)
             with doorstep.Simulator(2, seed=7) as sim:  # without a viewer
                 replay = Replay(recording, sim)
                 for _ in range(goal):
@@ -54,16 +58,10 @@ def test_scrubbing_shows_the_recorded_state_whatever_was_on_its_way(watch, recor
         held, asked = threading.Event(), threading.Event()
         watched.running.viewer.requests.post(lambda: (held.set(), asked.wait(PATIENCE)))
         assert held.wait(PATIENCE)
-
-        def show(step):  # as if the viewer had sent it before, while the recording went on
-            message = GuiUpdateMessage(slider._impl.uuid, {"value": step})
-            slider._impl.gui_api._websock_interface.queue_message(message)
-            until(lambda: number_field(watched, "step").input_value() == str(step))
-
-        show(98)  # behind whatever the viewer sent, which would be shown in the place of what is typed
-        set_number(watched, "step", 41)
-        until(lambda: slider.value == 41)
-        show(99)
+        set_number(watched, "step", 41, lambda: slider.value == 41)
+        old = GuiUpdateMessage(slider._impl.uuid, {"value": 99})
+        slider._impl.gui_api._websock_interface.queue_message(old)  # as if sent before, while the recording went on
+        until(lambda: number_field(watched, "step").input_value() == "99")
         asked.set()
         until(lambda: number_field(watched, "step").input_value() == "41")
         assert watched.position() == 41
