@@ -62,3 +62,16 @@ def test_policies_get_equal_shares_of_steps():
                 if steps["idle"] < 300:  # there are more of both
                     assert abs(steps["random"] - steps["idle"]) <= 40
     assert steps == {"random": 400, "idle": 300}
+
+
+def test_a_policys_share_counts_every_episode_of_a_request():
+    gate = Gate()
+    with RolloutEngine(RolloutConfig(SimulatorConfig(1), scheduler="fair_share")) as engine:
+        engine.submit(EpisodeRequest(policy=gate, max_steps=1))
+        assert gate.entered.wait(30)
+        engine.submit(EpisodeRequest(policy="random", max_steps=10, n=20))
+        engine.submit([EpisodeRequest(policy="random", max_steps=10, tag=2)] * 5)
+        engine.submit([EpisodeRequest(policy="idle", max_steps=20, tag=1)] * 10)
+        gate.open.set()
+        tags = [result.request.tag for result in engine]
+    assert tags[-5:] == [2] * 5  # the twenty episodes before have had as many steps as those of "idle"
