@@ -751,8 +751,8 @@ DS_API ds_status ds_engine_open_outputs(ds_engine engine, int32_t limited, ds_ou
    queue of the engine, which gets their outputs. *accepted: how many; ids: [count], those of the accepted ones. PENDING if
    not all were accepted. CLOSED if the engine is closed or its replicas have failed. INVALID_STATE if it would wait for
    ever: a thread that has rows of ds_engine_take_rows() waits for its own engine, or outputs leave no room, none was read
-   in 5 s, and no other thread has ever read any. INVALID_ARGUMENT, with none accepted, if one is refused, or if two of requests, ids and accepted overlap:
-   then nothing is written. */
+   in 5 s, and no other thread has ever read any. INVALID_ARGUMENT, with none accepted, if one is refused, or if two of
+   requests, ids and accepted overlap: then nothing is written. */
 DS_API ds_status ds_engine_submit(ds_engine engine, ds_outputs outputs, const ds_episode_request* requests, uint64_t count,
                                   int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
 /* Cancels a request, waiting or running: the results of its episodes follow soon, CANCELLED unless they are ending already.

@@ -178,10 +178,10 @@ void OutputQueue::note_reader() {
 }
 
 bool OutputQueue::is_stuck(int64_t now_ns) {
+    if (!is_full()) return false;
+    if (stuck_since_ns_ == 0) stuck_since_ns_ = now_ns;
     const bool is_read_here_alone = !has_readers_ && (!has_reader_ || pthread_equal(reader_, pthread_self()));
-    if (!is_full() || !is_read_here_alone) stuck_since_ns_ = 0;
-    else if (stuck_since_ns_ == 0) stuck_since_ns_ = now_ns;
-    return stuck_since_ns_ && now_ns - stuck_since_ns_ >= kPatienceNs;
+    return is_read_here_alone && now_ns - stuck_since_ns_ >= kPatienceNs;
 }
 
 void OutputQueue::abandon() {

@@ -96,7 +96,7 @@ private:
     bool is_abandoned_ = false;
     bool has_reader_ = false, has_readers_ = false;  // one, several
     pthread_t reader_{};
-    int64_t stuck_since_ns_ = 0;  // 0: no submission waits for a reader
+    int64_t stuck_since_ns_ = 0;  // from when on submissions wait for a reader; 0: none does
     Signal arrivals_;
 };
 

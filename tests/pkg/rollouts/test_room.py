@@ -127,17 +127,32 @@ def test_a_slow_reader_gets_everything():
 
 def test_a_submission_that_only_its_own_thread_could_end_is_refused():
     with small_engine(output_capacity=2, queue_capacity=4) as engine:
-        with pytest.raises(StateError, match="unread outputs leave no room") as caught:
-            engine.submit(EpisodeColumns(range(500), max_steps=1))
-        assert "take outputs" in caught.value.hint
-        with pytest.raises(TimeoutError):
-            engine.submit([SHORT] * 10, timeout=0)
-        assert 6 <= len(caught.value.ids) <= 8
-        assert {*caught.value.ids} <= {result.id for result in engine}
+        for requests in (EpisodeColumns(range(500), max_steps=1), [SHORT] * 500):
+            with pytest.raises(StateError, match="unread outputs leave no room") as caught:
+                engine.submit(requests)
+            assert "take outputs" in caught.value.hint
+            with pytest.raises(TimeoutError):
+                engine.submit([SHORT] * 10, timeout=0)
+            assert 6 <= len(caught.value.ids) <= 8
+            assert {*caught.value.ids} <= {result.id for result in engine}
         ids = list(caught.value.ids)
         engine.close()
         assert list(engine) == []
         assert not any(engine.cancel(one) for one in ids)
+
+
+def test_the_thread_that_reads_is_refused_also_while_another_one_waits_for_it():
+    with small_engine(output_capacity=2, queue_capacity=4) as engine:
+        assert not engine.get_outputs()
+        ids = []
+        other = threading.Thread(target=lambda: ids.extend(engine.submit([SHORT] * 50)))
+        other.start()
+        with pytest.raises(StateError, match="unread outputs leave no room") as caught:
+            engine.submit([SHORT] * 500)
+        found = []
+        while other.is_alive() or engine.outstanding:
+            found += engine.get_outputs(timeout=0.01)
+        assert sorted(result.id for result in found) == sorted([*ids, *caught.value.ids])
 
 
 # ---- Policies that wait for what waits for them
